@@ -1,0 +1,128 @@
+"""Batches: which environments one step sees."""
+
+from __future__ import annotations
+
+import abc
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Int, PRNGKeyArray
+
+from gyrostat import errors
+from gyrostat.environments import Environment, Law
+from gyrostat.errors import GyrostatError
+from gyrostat.measurements import Measurements, Reading
+from gyrostat.measurements.base import Scene
+
+
+class Batches(eqx.Module):
+    """Chooses the environments of a step and asks the measurements about them."""
+
+    @property
+    def mixes(self) -> bool:
+        """Whether samples of several environments share one batch."""
+        return False
+
+    def queries(self, law: Law) -> int:
+        """How often one step asks the measurements."""
+        return 1
+
+    def check(self, law: Law) -> None:
+        """Refuse, before compilation, a law that these batches cannot serve."""
+
+    @abc.abstractmethod
+    def read(
+        self, measurements: Measurements, state: Any, step: Int[Array, ""], run_key: PRNGKeyArray,
+        key: PRNGKeyArray, scene: Scene,
+    ) -> tuple[Reading, Any]:  # fmt: skip
+        """The reading of step number ``step``; ``key`` is the step's own, ``run_key`` that of the whole run."""
+
+
+class OneEnvironment(Batches):
+    """Every batch comes from ONE environment (HeteroSGD, Xu 2024, Algorithms 2 and 3).
+
+    ``order`` is ``"iid"`` (drawn by the law), ``"cyclic"`` (one after the other) or ``"shuffled"`` (a new random
+    order for every pass). The last two visit all environments equally often, so they need equal weights.
+
+    >>> OneEnvironment("cyclic").order
+    'cyclic'
+    """
+
+    order: str = eqx.field(
+        static=True, default="iid", converter=lambda x: errors.choice("order", x, ("iid", "cyclic", "shuffled"))
+    )
+
+    def check(self, law: Law) -> None:
+        if self.order == "iid":
+            return
+        if not law.is_finite:
+            raise GyrostatError(
+                f"order={self.order!r} goes through a list of environments; {type(law).__name__} is continuous: "
+                "use order='iid' or a Finite law."
+            )
+        weights = np.asarray(law.weights)  # type: ignore[attr-defined]
+        if np.ptp(weights) > 1e-9:
+            raise GyrostatError(
+                f"order={self.order!r} visits environments equally often; the weights differ: use order='iid'."
+            )
+
+    def read(
+        self, measurements: Measurements, state: Any, step: Int[Array, ""], run_key: PRNGKeyArray,
+        key: PRNGKeyArray, scene: Scene,
+    ) -> tuple[Reading, Any]:  # fmt: skip
+        choosing, sensing = jax.random.split(key)
+        environment = self._choose(scene.environments.law, step, run_key, choosing)
+        return measurements.sense(state, sensing, scene, environment)
+
+    def _choose(self, law: Any, step: Int[Array, ""], run_key: PRNGKeyArray, key: PRNGKeyArray) -> Environment:
+        if self.order == "iid":
+            return law.draw(key)
+        if self.order == "cyclic":
+            return law.at(step % law.count)
+        permutation = jax.random.permutation(jax.random.fold_in(run_key, step // law.count), law.count)
+        return law.at(permutation[step % law.count])
+
+
+class Pooled(Batches):
+    """Every sample of a batch draws an environment of its own (PooledSGD, Xu 2024, eq. 4 and 116)."""
+
+    @property
+    def mixes(self) -> bool:
+        return True
+
+    def read(
+        self, measurements: Measurements, state: Any, step: Int[Array, ""], run_key: PRNGKeyArray,
+        key: PRNGKeyArray, scene: Scene,
+    ) -> tuple[Reading, Any]:  # fmt: skip
+        return measurements.mix(state, key, scene)
+
+
+class Full(Batches):
+    """All environments at every step, averaged by their weights (PooledGD, Xu 2024, Theorem 6)."""
+
+    def queries(self, law: Law) -> int:
+        return law.count  # type: ignore[attr-defined]
+
+    def check(self, law: Law) -> None:
+        if not law.is_finite:
+            raise GyrostatError(
+                f"Full goes through all environments at every step; {type(law).__name__} is continuous: "
+                "use Pooled or a Finite law."
+            )
+
+    def read(
+        self, measurements: Measurements, state: Any, step: Int[Array, ""], run_key: PRNGKeyArray,
+        key: PRNGKeyArray, scene: Scene,
+    ) -> tuple[Reading, Any]:  # fmt: skip
+        law: Any = scene.environments.law
+
+        def one(state: Any, index: Array) -> tuple[Any, Reading]:
+            reading, state = measurements.sense(state, jax.random.fold_in(key, index), scene, law.at(index))
+            return state, Reading(reading.gradient, jnp.asarray(reading.response_mean, dtype=float))
+
+        state, readings = jax.lax.scan(one, state, jnp.arange(law.count))
+        mean = Reading(*(jnp.tensordot(jnp.asarray(law.weights), x, axes=1) for x in readings))
+        return mean, state

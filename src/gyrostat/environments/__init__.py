@@ -1,0 +1,25 @@
+"""Environments: what is true everywhere, and what changes from place to place."""
+
+from gyrostat.environments.environments import (
+    Environments,
+    FeatureEnvironments,
+    RandomEnvironments,
+    VectorEnvironments,
+)
+from gyrostat.environments.laws import Absent, Congruent, Environment, Finite, Gaussian, Law, Sampler, TwoPoint, Uniform
+
+__all__ = [
+    "Absent",
+    "Congruent",
+    "Environment",
+    "Environments",
+    "FeatureEnvironments",
+    "Finite",
+    "Gaussian",
+    "Law",
+    "RandomEnvironments",
+    "Sampler",
+    "TwoPoint",
+    "Uniform",
+    "VectorEnvironments",
+]

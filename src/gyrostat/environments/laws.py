@@ -1,0 +1,380 @@
+"""The law of the spurious part: how Sigma_e (r2 x r2) varies over environments.
+
+``xi`` below is one diagonal entry of Sigma_e, the scalar that the theory of Xu 2024 reasons about.
+"""
+
+from __future__ import annotations
+
+import abc
+import itertools
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int, PRNGKeyArray
+
+from gyrostat import errors
+from gyrostat.errors import GyrostatError
+from gyrostat.precision import double
+
+Moment = Callable[[np.ndarray], np.ndarray]
+
+
+class Environment(NamedTuple):
+    """One environment: its index in a finite law (-1 when the law is continuous) and its Sigma."""
+
+    index: Int[Array, ""]
+    sigma: Float[Array, "r2 r2"]
+
+
+class Law(eqx.Module):
+    """A distribution of symmetric matrices Sigma_e, with the moments that the theory needs."""
+
+    @property
+    @abc.abstractmethod
+    def rank(self) -> int:
+        """The size r2 of Sigma."""
+
+    @abc.abstractmethod
+    def draw(self, key: PRNGKeyArray) -> Environment:
+        """A random environment."""
+
+    @abc.abstractmethod
+    def nodes(self) -> tuple[np.ndarray, np.ndarray]:
+        """Values (n, r2, r2) and weights (n,) whose weighted sums are the law's expectations.
+
+        Exact for finite laws, a quadrature for uniform and Gaussian ones, 2^16 fixed draws for a user's sampler.
+        """
+
+    @property
+    def is_finite(self) -> bool:
+        """Whether there is a finite list of environments (so that it can be cycled through or pooled exactly)."""
+        return False
+
+    @property
+    def bound(self) -> float:
+        """M1 of (6): the supremum of |Sigma_ii|."""
+        values, _ = self.nodes()
+        return float(np.abs(_diagonals(values)).max(initial=0.0))
+
+    @property
+    def mean(self) -> Float[Array, "r2 r2"]:
+        """E Sigma."""
+        values, weights = self.nodes()
+        return jnp.einsum("n,nij->ij", weights, values)
+
+    def expectation(self, function: Moment) -> np.ndarray:
+        """E f(Sigma_ii) for each i.
+
+        >>> TwoPoint(mean=1.0, spread=6.0).expectation(lambda xi: xi**2).tolist()
+        [37.0]
+        """
+        values, weights = self.nodes()
+        return np.einsum("n,ni->i", weights, function(_diagonals(values)))
+
+    @property
+    def variance(self) -> np.ndarray:
+        """Var Sigma_ii for each i."""
+        return self.expectation(np.square) - self.expectation(lambda xi: xi) ** 2
+
+    @property
+    def second_moment(self) -> float:
+        """E ||Sigma||_F^2."""
+        values, weights = self.nodes()
+        return float(np.einsum("n,nij,nij->", weights, values, values))
+
+    @property
+    def scatter(self) -> Float[Array, ""]:
+        """E ||Sigma - E Sigma||_F^2."""
+        values, weights = self.nodes()
+        gap = jnp.asarray(values) - self.mean
+        return jnp.einsum("n,nij,nij->", jnp.asarray(weights), gap, gap)
+
+    @property
+    def off_diagonal(self) -> float:
+        """sup_e max_i sum_{j != i} |Sigma_ij|, the left side of condition (7) without its r2^2."""
+        values, _ = self.nodes()
+        rows = np.abs(values).sum(axis=2) - np.abs(_diagonals(values))
+        return float(rows.max(initial=0.0))
+
+
+def _diagonals(values: np.ndarray) -> np.ndarray:
+    return np.diagonal(values, axis1=1, axis2=2)
+
+
+class Finite(Law):
+    """A finite list of environments with weights (equal ones by default).
+
+    ``values`` may be K numbers (Sigma_e = s_e I_rank), K vectors (diagonals) or K symmetric matrices.
+
+    >>> Finite([-5.0, 7.0]).bound
+    7.0
+    """
+
+    values: np.ndarray
+    weights: np.ndarray
+
+    def __init__(self, values: Any, weights: Any = None, *, rank: int = 1):
+        x = errors.array("values", values, ndim=(1, 2, 3))
+        if x.shape[0] == 0:
+            raise GyrostatError("values lists zero environments; give at least one.")
+        if x.ndim == 1:
+            x = x[:, None, None] * np.eye(errors.integer("rank", rank, least=0))
+        elif x.ndim == 2:
+            x = x[:, :, None] * np.eye(x.shape[1])
+        if x.shape[1] != x.shape[2]:
+            raise GyrostatError(f"values must hold square matrices; got shape {x.shape}.")
+        if not np.allclose(x, np.swapaxes(x, 1, 2), atol=1e-12):
+            raise GyrostatError("values must hold symmetric matrices; symmetrise them with (S + S.T) / 2.")
+        p = np.full(len(x), 1 / len(x)) if weights is None else errors.array("weights", weights, ndim=1)
+        if p.shape != (len(x),):
+            raise GyrostatError(f"weights must have one entry per environment ({len(x)}); got {p.size}.")
+        if (p < 0).any() or abs(p.sum() - 1) > 1e-9:
+            raise GyrostatError(
+                f"weights must be non-negative and sum to one; got sum {p.sum():.6g}, least {p.min():.6g}: "
+                "divide them by their sum."
+            )
+        self.values, self.weights = x, p
+
+    @property
+    def rank(self) -> int:
+        return self.values.shape[-1]
+
+    @property
+    def count(self) -> int:
+        """The number of environments K."""
+        return self.weights.shape[-1]
+
+    @property
+    def is_finite(self) -> bool:
+        return True
+
+    def nodes(self) -> tuple[np.ndarray, np.ndarray]:
+        return self.values, self.weights
+
+    def at(self, index: Int[Array, ""]) -> Environment:
+        """Environment number ``index``."""
+        return Environment(jnp.asarray(index, dtype=jnp.int32), jnp.asarray(self.values)[index])
+
+    def draw(self, key: PRNGKeyArray) -> Environment:
+        edges = jnp.cumsum(jnp.asarray(self.weights))
+        u = jax.random.uniform(key, dtype=float)
+        return self.at(jnp.minimum(jnp.searchsorted(edges, u, side="right"), self.count - 1))
+
+
+class TwoPoint(Finite):
+    """Sigma_e = (mean - spread) I or (mean + spread) I with probability 1/2 each (Xu 2024, section 5).
+
+    ``spread`` is the paper's heterogeneity M. With ``independent=True`` every diagonal entry has a sign of its own
+    (2^rank environments).
+
+    >>> TwoPoint(mean=1.0, spread=6.0).values.ravel().tolist()
+    [-5.0, 7.0]
+    """
+
+    def __init__(self, mean: float = 1.0, spread: float = 1.0, *, rank: int = 1, independent: bool = False):
+        centre, width = errors.number("mean", mean), errors.number("spread", spread, least=0)
+        r = errors.integer("rank", rank, least=1, most=12 if independent else None)
+        signs = itertools.product((-1.0, 1.0), repeat=r) if independent else ((s,) * r for s in (-1.0, 1.0))
+        super().__init__([[centre + s * width for s in row] for row in signs])
+
+
+class Absent(Finite):
+    """No spurious part at all: one environment, plain recovery of the invariant matrix."""
+
+    def __init__(self) -> None:
+        super().__init__(np.zeros((1, 0, 0)))
+
+
+class _Scalars(Law):
+    """A continuous law of diagonal matrices: entries mean + spread * z, shared or independent."""
+
+    centre: np.ndarray
+    spread: np.ndarray
+    size: int = eqx.field(static=True)
+    independent: bool = eqx.field(static=True)
+
+    def __init__(self, mean: float = 1.0, spread: float = 1.0, *, rank: int = 1, independent: bool = False):
+        self.centre = errors.number("mean", mean)
+        self.spread = errors.number("spread", spread, least=0)
+        self.size = errors.integer("rank", rank, least=1)
+        self.independent = bool(independent)
+
+    @property
+    def rank(self) -> int:
+        return self.size
+
+    @property
+    def mean(self) -> Array:
+        return self.centre * jnp.eye(self.size, dtype=float)
+
+    @property
+    def second_moment(self) -> float:
+        return float(self.size * self.expectation(np.square)[0])
+
+    @property
+    def scatter(self) -> Array:
+        z, weights = self._quadrature()
+        return self.size * self.spread**2 * (weights @ z**2)
+
+    def draw(self, key: PRNGKeyArray) -> Environment:
+        z = self._standard(key, (self.size if self.independent else 1,))
+        diagonal = self.centre + self.spread * jnp.broadcast_to(z, (self.size,))
+        return Environment(jnp.asarray(-1, dtype=jnp.int32), jnp.diag(diagonal))
+
+    def nodes(self) -> tuple[np.ndarray, np.ndarray]:
+        # Every entry has the same law, so one quadrature serves moments of single entries; moments that mix
+        # entries (none is used by the theory beyond second_moment, overridden above) would need a product rule.
+        z, weights = self._quadrature()
+        return (self.centre + self.spread * z)[:, None, None] * np.eye(self.size), weights
+
+    @abc.abstractmethod
+    def _standard(self, key: PRNGKeyArray, shape: tuple[int, ...]) -> Array: ...
+
+    @abc.abstractmethod
+    def _quadrature(self) -> tuple[np.ndarray, np.ndarray]: ...
+
+
+class Uniform(_Scalars):
+    """Diagonal entries uniform on [mean - spread, mean + spread], shared by default.
+
+    >>> round(float(Uniform(mean=1.0, spread=3.0).variance[0]), 6)
+    3.0
+    """
+
+    @property
+    def bound(self) -> float:
+        return float(abs(self.centre) + self.spread)
+
+    def _standard(self, key: PRNGKeyArray, shape: tuple[int, ...]) -> Array:
+        return jax.random.uniform(key, shape, minval=-1.0, maxval=1.0, dtype=float)
+
+    def _quadrature(self) -> tuple[np.ndarray, np.ndarray]:
+        z, w = np.polynomial.legendre.leggauss(200)
+        return z, w / 2
+
+
+class Gaussian(_Scalars):
+    """Diagonal entries N(mean, spread^2), shared by default; unbounded, so M1 of (6) is infinite.
+
+    >>> Gaussian(mean=1.0, spread=3.0).bound
+    inf
+    """
+
+    @property
+    def bound(self) -> float:
+        return float("inf") if self.spread > 0 else float(abs(self.centre))
+
+    def _standard(self, key: PRNGKeyArray, shape: tuple[int, ...]) -> Array:
+        return jax.random.normal(key, shape, dtype=float)
+
+    def _quadrature(self) -> tuple[np.ndarray, np.ndarray]:
+        z, w = np.polynomial.hermite_e.hermegauss(120)
+        return z, w / w.sum()
+
+
+class Sampler(Law):
+    """A law given by a function of a JAX key that returns a number, a diagonal or a symmetric matrix.
+
+    >>> import jax
+    >>> law = Sampler(lambda key: 1 + 6 * jax.random.rademacher(key, (), dtype=float))
+    >>> law.bound
+    7.0
+    """
+
+    function: Callable[[PRNGKeyArray], Array] = eqx.field(static=True)
+    size: int = eqx.field(static=True)
+
+    def __init__(self, function: Callable[[PRNGKeyArray], Array], *, rank: int = 1):
+        if not callable(function):
+            raise GyrostatError(f"function must take a JAX key and return Sigma; got {function!r}.")
+        self.function = function
+        self.size = errors.integer("rank", rank, least=1)
+        shape = jax.eval_shape(self._matrix, jax.random.key(0)).shape
+        if shape != (self.size, self.size):
+            raise GyrostatError(f"function must return a number, {rank} numbers or a {rank} x {rank} matrix; got {shape}.")
+
+    def _matrix(self, key: PRNGKeyArray) -> Array:
+        x = jnp.asarray(self.function(key))
+        if x.ndim == 0:
+            return x * jnp.eye(self.size, dtype=float)
+        return jnp.diag(x) if x.ndim == 1 else x
+
+    @property
+    def rank(self) -> int:
+        return self.size
+
+    def draw(self, key: PRNGKeyArray) -> Environment:
+        return Environment(jnp.asarray(-1, dtype=jnp.int32), self._matrix(key))
+
+    def nodes(self) -> tuple[np.ndarray, np.ndarray]:
+        return _sampled(self.function, self.size)
+
+
+_NODES: dict[tuple[Any, int], tuple[np.ndarray, np.ndarray]] = {}
+
+
+def _sampled(function: Callable[[PRNGKeyArray], Array], size: int, count: int = 2**16) -> tuple[np.ndarray, np.ndarray]:
+    if (function, size) not in _NODES:
+        # Also asked for while a run is traced (the mean of the law is part of a diagnostic), hence the eager context.
+        with jax.ensure_compile_time_eval(), double():
+            law = Sampler(function, rank=size)
+            keys = jax.random.split(jax.random.key(0), count)
+            values = np.asarray(jax.jit(jax.vmap(law._matrix))(keys), dtype=np.float64)
+        _NODES[function, size] = values, np.full(count, 1 / count)
+    return _NODES[function, size]
+
+
+class Congruent(Law):
+    """``R Sigma R^T`` for Sigma of another law: the same spurious part written in another basis."""
+
+    law: Law
+    matrix: Float[Array, "r2 r2"]
+
+    @property
+    def rank(self) -> int:
+        return self.law.rank
+
+    @property
+    def is_finite(self) -> bool:
+        return self.law.is_finite
+
+    @property
+    def count(self) -> int:
+        """The number of environments of the underlying finite law."""
+        return self.law.count  # type: ignore[attr-defined]
+
+    def at(self, index: Int[Array, ""]) -> Environment:
+        """Environment number ``index`` of the underlying finite law, in this basis."""
+        return self._turn(self.law.at(index))  # type: ignore[attr-defined]
+
+    @property
+    def weights(self) -> np.ndarray:
+        """The weights of the underlying finite law."""
+        return self.law.weights  # type: ignore[attr-defined]
+
+    def _turn(self, environment: Environment) -> Environment:
+        R = self.matrix
+        return environment._replace(sigma=R @ environment.sigma @ R.T)
+
+    @property
+    def scatter(self) -> Float[Array, ""]:
+        values, weights = self.law.nodes()
+        R = self.matrix
+        gap = R @ jnp.asarray(values) @ R.T - self.mean
+        return jnp.einsum("n,nij,nij->", jnp.asarray(weights), gap, gap)
+
+    def draw(self, key: PRNGKeyArray) -> Environment:
+        return self._turn(self.law.draw(key))
+
+    @property
+    def mean(self) -> Array:
+        return self.matrix @ self.law.mean @ self.matrix.T
+
+    def nodes(self) -> tuple[np.ndarray, np.ndarray]:
+        values, weights = self.law.nodes()
+        R = np.asarray(self.matrix)
+        return R @ values @ R.T, weights

@@ -1,0 +1,263 @@
+"""The only loop. Every algorithm of every paper runs through it, many seeds and many settings at once.
+
+Randomness: the key of a run is ``fold_in(key(seed), index)`` and the key of step t is ``fold_in(key of the run, t)``,
+so that recording more often, or running other seeds beside it, never changes a run.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Int, PRNGKeyArray
+
+from gyrostat import errors
+from gyrostat.algorithms import Algorithm
+from gyrostat.diagnostics.trajectory import Diagnostic, View, resolve
+from gyrostat.errors import GyrostatError
+from gyrostat.measurements.base import Scene
+from gyrostat.models import Params
+from gyrostat.precision import double
+from gyrostat.problem import Problem
+from gyrostat.schedules import Moment
+
+LIMIT = 1e8
+"""A run whose parameters exceed this has left the finite range: it is marked with the step and becomes NaN."""
+
+DEFAULT_RECORD = ("signal", "spurious", "error", "distance")
+
+Cell = tuple[Algorithm, Problem]
+Progress = Callable[[int, int], None]
+
+
+class State(NamedTuple):
+    """What the next step needs, and the step at which the run diverged (-1 while it has not)."""
+
+    params: Params
+    measured: Any
+    events: tuple[Any, ...]
+    diverged: Int[Array, ""]
+
+
+@dataclasses.dataclass(frozen=True)
+class Trajectories:
+    """Recorded values of many runs: arrays with leading dimensions (cell, seed, record)."""
+
+    values: dict[str, np.ndarray]
+    dims: dict[str, tuple[str, ...]]
+    diverged: np.ndarray
+    steps: np.ndarray
+    seeds: np.ndarray
+
+
+def simulate(
+    cells: Sequence[Cell],
+    *,
+    num_steps: int | Sequence[int],
+    seeds: int | Sequence[int] = 1,
+    seed: int = 0,
+    record: Sequence[str | Diagnostic] = DEFAULT_RECORD,
+    record_at: int | Sequence[int] = 101,
+    progress: Progress | None = None,
+) -> Trajectories:
+    """Run every cell (an algorithm on a problem) for every seed and record diagnostics along the way.
+
+    ``record_at`` is a number of recording points spread evenly from step 0 to the last, or the steps themselves.
+    ``num_steps`` may differ from cell to cell. Cells that share their static structure run in one compiled program.
+    """
+    cells = list(cells)
+    if not cells:
+        raise GyrostatError("cells is empty: give at least one (algorithm, problem) pair.")
+    horizons = _horizons(num_steps, len(cells))
+    lanes = _lanes(seeds)
+    chosen = resolve(record)
+    grids = np.stack([_grid(record_at, T) for T in horizons])
+    for algorithm, problem in cells:
+        check(algorithm, problem)
+    total, done = len(cells) * len(lanes), 0
+    rows: dict[int, dict[str, np.ndarray]] = {}
+    for group in _groups(cells, horizons):
+        program = _Program([cells[i] for i in group], chosen, grids[group[0]], seed)
+        jobs = [(j, lane) for j in range(len(group)) for lane in lanes]
+        outcome: list[dict[str, np.ndarray]] = []
+        width = program.width(len(jobs))
+        for at in range(0, len(jobs), width):
+            part = jobs[at : at + width]
+            outcome.append(program(part, width))
+            done += len(part)
+            if progress is not None:
+                progress(done, total)
+        merged = {name: np.concatenate([o[name] for o in outcome]) for name in outcome[0]}
+        for j, i in enumerate(group):
+            rows[i] = {name: x[j * len(lanes) : (j + 1) * len(lanes)] for name, x in merged.items()}
+    values = {d.name: _stack([rows[i][d.name] for i in range(len(cells))]) for d in chosen}
+    diverged = np.stack([rows[i]["diverged"] for i in range(len(cells))])
+    return Trajectories(values, {d.name: d.dims for d in chosen}, diverged, grids, np.asarray(lanes))
+
+
+def check(algorithm: Algorithm, problem: Problem) -> None:
+    """Refuse, before any compilation, parts that do not fit together."""
+    if not isinstance(algorithm, Algorithm):
+        raise GyrostatError(f"algorithm must be HeteroSGD, PooledSGD, ... or an Algorithm; got {algorithm!r}.")
+    if not isinstance(problem, Problem):
+        raise GyrostatError(f"problem must be a Problem(environments, measurements); got {problem!r}.")
+    space = algorithm.model.space(problem.shape)
+    algorithm.model.shapes(problem.shape)
+    algorithm.batches.check(problem.environments.law)
+    problem.measurements.check(problem.environments, space, algorithm.batches.mixes)
+    for event in algorithm.events:
+        event.check(problem.measurements)
+
+
+def lane(
+    algorithm: Algorithm,
+    problem: Problem,
+    key: PRNGKeyArray,
+    record: tuple[Diagnostic, ...],
+    grid: Int[Array, " records"],
+    capacity: int,
+) -> dict[str, Array]:
+    """One run of one seed: the values of the diagnostics at the steps of ``grid``."""
+    drawing, starting, measuring, stepping = jax.random.split(key, 4)
+    model, environments = algorithm.model, problem.draw(drawing)
+    space = model.space(problem.shape)
+    params = algorithm.start(model, problem.shape, starting)
+    measured = problem.measurements.init(measuring, environments, space, capacity)
+    events = tuple(event.init(model, params) for event in algorithm.events)
+
+    def step(t: Int[Array, ""], state: State) -> State:
+        eta, ridge = algorithm.schedule(t)
+        reading_key, event_key = jax.random.split(jax.random.fold_in(stepping, t))
+        scene = Scene(environments, space, model.product(state.params))
+        reading, measured = algorithm.batches.read(
+            problem.measurements, state.measured, t, stepping, reading_key, scene
+        )
+        after = algorithm.rule(model, state.params, reading.gradient, eta, ridge)
+        memories = []
+        for i, event in enumerate(algorithm.events):
+            key = jax.random.fold_in(event_key, i)
+            moment = Moment(t, key, eta, state.params, after, reading)
+            after, memory = event(state.events[i], model, moment)
+            memories.append(memory)
+        fine = jnp.stack([jnp.max(jnp.abs(p)) for p in after]).max() < LIMIT
+        diverged = jnp.where((state.diverged < 0) & ~fine, t + 1, state.diverged)
+        after = tuple(jnp.where(fine, p, jnp.nan) for p in after)
+        return State(after, measured, tuple(memories), diverged)
+
+    def segment(state: State, until: tuple[Array, Array]) -> tuple[State, dict[str, Array]]:
+        state = jax.lax.fori_loop(*until, step, state)
+        view = View(environments, model, state.params)
+        return state, {d.name: d.function(view) for d in record}
+
+    state = State(params, measured, events, jnp.full((), -1, dtype=grid.dtype))
+    state, values = jax.lax.scan(segment, state, (jnp.concatenate([jnp.zeros_like(grid[:1]), grid[:-1]]), grid))
+    return {**values, "diverged": state.diverged}
+
+
+class _Program:
+    """Cells of one structure, compiled once: leaves that differ between cells become a batch axis."""
+
+    def __init__(self, cells: list[Cell], record: tuple[Diagnostic, ...], grid: np.ndarray, seed: int):
+        self.seed, self.grid, self.record = seed, grid, record
+        algorithm, problem = cells[0]
+        self.vectorises = problem.measurements.vectorises
+        self.capacity = 0 if self.vectorises else int(grid[-1]) * algorithm.batches.queries(problem.environments.law)
+        leaves = [jax.tree.flatten(eqx.filter(cell, eqx.is_array_like))[0] for cell in cells]
+        columns = list(zip(*leaves, strict=True))
+        self.varies = tuple(not all(_same(column[0], x) for x in column[1:]) for column in columns)
+        self.columns = [np.stack(c) if v else c[0] for c, v in zip(columns, self.varies, strict=True)]
+        arrays, self.static = eqx.partition(cells[0], eqx.is_array_like)
+        self.structure = jax.tree.structure(arrays)
+        size = float(np.prod(problem.shape))
+        self.lanes = int(np.clip(2 ** np.floor(np.log2(16e6 / (48 * size))), 1, 512)) if self.vectorises else 1
+
+    def width(self, jobs: int) -> int:
+        """How many runs go into one call."""
+        return min(self.lanes, jobs)
+
+    def __call__(self, jobs: list[tuple[int, int]], width: int) -> dict[str, np.ndarray]:
+        # The last call of many is filled up with copies of its last run, so that nothing is compiled anew for it.
+        padded = jobs + jobs[-1:] * (width - len(jobs))
+        cells, lanes = (np.array(x) for x in zip(*padded, strict=True))
+        arguments = (self.static, self.structure, self.varies, self.record, self.capacity)
+        with double():
+            leaves = [c[cells] if v else c for c, v in zip(self.columns, self.varies, strict=True)]
+            keys = jax.vmap(lambda i: jax.random.fold_in(jax.random.key(self.seed), i))(jnp.asarray(lanes))
+            grid = jnp.asarray(self.grid)
+            if self.vectorises:
+                out = _run_many(arguments, leaves, keys, grid)
+            else:
+                single = [leaf[0] if v else leaf for leaf, v in zip(leaves, self.varies, strict=True)]
+                out = {name: x[None] for name, x in _run_one(arguments, single, keys[0], grid).items()}
+            return {name: np.asarray(x)[: len(jobs)] for name, x in out.items()}
+
+
+def _one(arguments: tuple, leaves: list, key: PRNGKeyArray, grid: Array) -> dict[str, Array]:
+    static, structure, _, record, capacity = arguments
+    algorithm, problem = eqx.combine(jax.tree.unflatten(structure, leaves), static)
+    return lane(algorithm, problem, key, record, grid, capacity)
+
+
+def _many(arguments: tuple, leaves: list, keys: PRNGKeyArray, grid: Array) -> dict[str, Array]:
+    axes = [0 if v else None for v in arguments[2]]
+    return jax.vmap(lambda ls, key: _one(arguments, ls, key, grid), in_axes=(axes, 0))(leaves, keys)
+
+
+_run_one = eqx.filter_jit(_one)
+_run_many = eqx.filter_jit(_many)
+
+
+def _groups(cells: list[Cell], horizons: list[int]) -> list[list[int]]:
+    """Indices of cells that can share a program: same static parts, same shapes, same number of steps."""
+    groups: dict[Any, list[int]] = {}
+    for i, cell in enumerate(cells):
+        arrays, static = eqx.partition(cell, eqx.is_array_like)
+        shapes = tuple(np.shape(x) for x in jax.tree.leaves(arrays))
+        signature = (jax.tree.structure(arrays), tuple(jax.tree.leaves(static)), jax.tree.structure(static))
+        groups.setdefault((signature, shapes, horizons[i]), []).append(i)
+    return list(groups.values())
+
+
+def _same(a: Any, b: Any) -> bool:
+    return a is b or (np.shape(a) == np.shape(b) and bool(np.array_equal(a, b)))
+
+
+def _stack(arrays: list[np.ndarray]) -> np.ndarray:
+    """Stack values of cells; where their last dimensions differ (a number of singular values), pad with NaN."""
+    shape = np.max([a.shape for a in arrays], axis=0)
+    out = np.full((len(arrays), *shape), np.nan)
+    for i, a in enumerate(arrays):
+        out[(i, *(slice(n) for n in a.shape))] = a
+    return out
+
+
+def _horizons(num_steps: int | Sequence[int], count: int) -> list[int]:
+    if isinstance(num_steps, Sequence | np.ndarray):
+        if len(num_steps) != count:
+            raise GyrostatError(f"num_steps lists {len(num_steps)} numbers for {count} settings: give one each.")
+        return [errors.integer("num_steps", T, least=1) for T in num_steps]
+    return [errors.integer("num_steps", num_steps, least=1)] * count
+
+
+def _lanes(seeds: int | Sequence[int]) -> list[int]:
+    if isinstance(seeds, Sequence | np.ndarray):
+        if len(seeds) == 0:
+            raise GyrostatError("seeds is empty: give a number of seeds or at least one seed.")
+        return [errors.integer("seeds", s) for s in seeds]
+    return list(range(errors.integer("seeds", seeds, least=1)))
+
+
+def _grid(record_at: int | Sequence[int], num_steps: int) -> np.ndarray:
+    if isinstance(record_at, Sequence | np.ndarray):
+        steps = np.array([errors.integer("record_at", s, most=num_steps, most_because=", num_steps") for s in record_at])
+        if steps.size == 0 or (np.diff(steps) <= 0).any():
+            raise GyrostatError("record_at must list at least one step, in increasing order.")
+        # The run goes on to num_steps even when the last recording is earlier, so that divergence is seen.
+        return steps if steps[-1] == num_steps else np.append(steps, num_steps)
+    points = errors.integer("record_at", record_at, least=1)
+    return np.round(np.linspace(0 if points > 1 else num_steps, num_steps, points)).astype(int)

@@ -1,0 +1,75 @@
+"""Rank-one measurements x x^T: a two-layer network with quadratic activation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from gyrostat import errors
+from gyrostat.environments import Environment
+from gyrostat.errors import GyrostatError
+from gyrostat.measurements.base import Measurements, Reading, Scene
+from gyrostat.spaces import Space, SymmetricMatrices
+
+
+class RankOne(Measurements):
+    """``X_i = x_i x_i^T`` with x_i ~ N(0, I), drawn at every step (Xu 2024, eq. 14-16 and Algorithm 4).
+
+    These do not satisfy the restricted isometry property: the mean of ``<X, M> X`` is ``2 M + trace(M) I``, and
+    Algorithm 4 corrects for the trace by its shrinkage. Samples with a prediction above ``truncation`` are left
+    out of the gradient (the R of Algorithm 4; below about 12 it biases the signal).
+
+    >>> RankOne(1000).gives_response_mean
+    True
+    """
+
+    num_samples: int = eqx.field(static=True, converter=lambda x: errors.integer("num_samples", x, least=1))
+    truncation: np.ndarray = eqx.field(converter=lambda x: _truncation(x), default=np.inf)
+    noise: np.ndarray = eqx.field(converter=lambda x: errors.number("noise", x, least=0), default=0.0)
+
+    @property
+    def gives_response_mean(self) -> bool:
+        return True
+
+    def check(self, environments: Any, space: Space, mixes: bool) -> None:
+        if not isinstance(space, SymmetricMatrices):
+            raise GyrostatError("RankOne measures symmetric matrices: use the Symmetric or SymmetricDifference model.")
+
+    def sense(self, state: Any, key: PRNGKeyArray, scene: Scene, environment: Environment) -> tuple[Reading, Any]:
+        x, eps = self._draw(key, scene)
+        y = _quadratic(x, scene.environments.target(environment.sigma)) + eps
+        return self._reading(scene, x, y), state
+
+    def mix(self, state: Any, key: PRNGKeyArray, scene: Scene) -> tuple[Reading, Any]:
+        drawing, places = jax.random.split(key)
+        x, eps = self._draw(drawing, scene)
+        sigmas = jax.vmap(lambda k: scene.environments.law.draw(k).sigma)(jax.random.split(places, self.num_samples))
+        z = x @ scene.environments.spurious_basis
+        y = _quadratic(x, scene.environments.invariant) + jnp.einsum("ni,nij,nj->n", z, sigmas, z) + eps
+        return self._reading(scene, x, y), state
+
+    def _draw(self, key: PRNGKeyArray, scene: Scene) -> tuple[Array, Array]:
+        vectors, noises = jax.random.split(key)
+        x = jax.random.normal(vectors, (self.num_samples, scene.space.shape[0]), dtype=float)
+        return x, self.noise * jax.random.normal(noises, (self.num_samples,), dtype=float)
+
+    def _reading(self, scene: Scene, x: Float[Array, "m d"], y: Float[Array, " m"]) -> Reading:
+        predicted = _quadratic(x, scene.product)
+        error = jnp.where(predicted <= self.truncation, predicted - y, 0.0)
+        return Reading((x * error[:, None]).T @ x / self.num_samples, y.mean())
+
+
+def _quadratic(x: Float[Array, "m d"], A: Float[Array, "d d"]) -> Float[Array, " m"]:
+    return jnp.sum((x @ A) * x, axis=1)
+
+
+def _truncation(value: Any) -> np.ndarray:
+    x = np.asarray(value, dtype=np.float64)
+    if x.ndim != 0 or np.isnan(x) or x <= 0:
+        raise GyrostatError(f"truncation must be a positive number or infinity; got {value!r}.")
+    return x

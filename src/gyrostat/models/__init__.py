@@ -1,0 +1,7 @@
+"""Models: how parameters make a matrix (or, on the diagonal, a vector of coefficients)."""
+
+from gyrostat.models.base import Model, Params
+from gyrostat.models.diagonal import Diagonal
+from gyrostat.models.symmetric import Symmetric, SymmetricDifference
+
+__all__ = ["Diagonal", "Model", "Params", "Symmetric", "SymmetricDifference"]

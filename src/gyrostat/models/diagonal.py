@@ -1,0 +1,48 @@
+"""The diagonal model: linear regression with an over-parameterised coefficient vector."""
+
+from __future__ import annotations
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from gyrostat import errors
+from gyrostat.errors import GyrostatError
+from gyrostat.models.base import Model, Params
+from gyrostat.spaces import Vectors
+
+
+class Diagonal(Model):
+    """``beta = u * u - v * v``: the diagonal of :class:`SymmetricDifference`, for regression y = <x, beta>.
+
+    ``pullback((u, v), g) = (g * u, -g * v)``.
+
+    >>> import numpy as np
+    >>> Diagonal().product((np.array([2.0, 1.0]), np.array([1.0, 1.0]))).tolist()
+    [3.0, 0.0]
+    """
+
+    gradient_factor: np.ndarray = eqx.field(converter=lambda x: errors.number("gradient_factor", x, above=0), default=1.0)
+
+    def space(self, shape: tuple[int, ...]) -> Vectors:
+        if len(shape) != 1:
+            raise GyrostatError(
+                f"Diagonal makes a vector of coefficients; the target has shape {shape}: "
+                "use Symmetric or SymmetricDifference for matrices, or Environments of vectors."
+            )
+        return Vectors(shape[0])
+
+    def shapes(self, shape: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
+        return shape, shape
+
+    def product(self, params: Params) -> Float[Array, " p"]:
+        u, v = params
+        return u * u - v * v
+
+    def pullback(self, params: Params, gradient: Float[Array, " p"]) -> Params:
+        u, v = params
+        return self.gradient_factor * gradient * u, -self.gradient_factor * gradient * v
+
+    def factor(self, params: Params) -> Float[Array, "p 2"]:
+        return jnp.stack(params, axis=1)

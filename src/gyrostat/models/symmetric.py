@@ -1,0 +1,90 @@
+"""Symmetric factorisations: U U^T, and U U^T - V V^T for indefinite targets."""
+
+from __future__ import annotations
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from gyrostat import errors
+from gyrostat.errors import GyrostatError
+from gyrostat.models.base import Model, Params
+from gyrostat.spaces import SymmetricMatrices
+
+
+def _square(model: str, shape: tuple[int, ...]) -> SymmetricMatrices:
+    if len(shape) != 2 or shape[0] != shape[1]:
+        raise GyrostatError(
+            f"{model} makes square symmetric matrices; the target has shape {shape}: "
+            "use Diagonal for a vector, or pass a square symmetric target."
+        )
+    return SymmetricMatrices(shape[0])
+
+
+def _width(model: str, width: int | None, dimension: int) -> int:
+    return dimension if width is None else errors.integer(f"{model}'s width", width, least=1)
+
+
+class Symmetric(Model):
+    """``A = U U^T`` with U of size d x width (Xu 2024, eq. 3).
+
+    ``pullback(U, G) = factor * G U``. The factor is 1 as printed in eq. (3); the true gradient of the loss (2)
+    has a 2, and with it the step size of the paper's Figure 6 diverges. ``width=None`` takes width = d.
+
+    >>> import numpy as np
+    >>> Symmetric().product((np.array([[1.0], [2.0]]),)).tolist()
+    [[1.0, 2.0], [2.0, 4.0]]
+    """
+
+    width: int | None = eqx.field(static=True, default=None)
+    gradient_factor: np.ndarray = eqx.field(converter=lambda x: errors.number("gradient_factor", x, above=0), default=1.0)
+
+    def space(self, shape: tuple[int, ...]) -> SymmetricMatrices:
+        return _square("Symmetric", shape)
+
+    def shapes(self, shape: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
+        return ((shape[0], _width("Symmetric", self.width, shape[0])),)
+
+    def product(self, params: Params) -> Float[Array, "d d"]:
+        (U,) = params
+        return U @ U.T
+
+    def pullback(self, params: Params, gradient: Float[Array, "d d"]) -> Params:
+        (U,) = params
+        return (self.gradient_factor * (gradient @ U),)
+
+    def factor(self, params: Params) -> Float[Array, "d k"]:
+        return params[0]
+
+
+class SymmetricDifference(Model):
+    """``A = U U^T - V V^T``: the parameterisation for indefinite targets (Xu 2024, end of section 3.1).
+
+    ``pullback((U, V), G) = (G U, -G V)``, so U grows along what V shrinks along.
+
+    >>> import numpy as np
+    >>> SymmetricDifference().product((np.eye(2), 2 * np.eye(2))).tolist()
+    [[-3.0, 0.0], [0.0, -3.0]]
+    """
+
+    width: int | None = eqx.field(static=True, default=None)
+    gradient_factor: np.ndarray = eqx.field(converter=lambda x: errors.number("gradient_factor", x, above=0), default=1.0)
+
+    def space(self, shape: tuple[int, ...]) -> SymmetricMatrices:
+        return _square("SymmetricDifference", shape)
+
+    def shapes(self, shape: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
+        one = (shape[0], _width("SymmetricDifference", self.width, shape[0]))
+        return one, one
+
+    def product(self, params: Params) -> Float[Array, "d d"]:
+        U, V = params
+        return U @ U.T - V @ V.T
+
+    def pullback(self, params: Params, gradient: Float[Array, "d d"]) -> Params:
+        U, V = params
+        return self.gradient_factor * (gradient @ U), -self.gradient_factor * (gradient @ V)
+
+    def factor(self, params: Params) -> Float[Array, "d k"]:
+        return jnp.concatenate(params, axis=1)

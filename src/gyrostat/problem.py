@@ -1,0 +1,41 @@
+"""A problem: what is true in which places, and how it is measured."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import equinox as eqx
+from jaxtyping import PRNGKeyArray
+
+from gyrostat.environments import Environments
+from gyrostat.errors import GyrostatError
+from gyrostat.measurements import Measurements
+
+
+class Problem(eqx.Module):
+    """Environments (given, or a recipe that draws them for every seed) and measurements.
+
+    >>> import gyrostat as gs
+    >>> Problem(gs.RandomEnvironments(20, law=gs.TwoPoint(spread=6.0)), gs.FreshGaussian(1600)).shape
+    (20, 20)
+    """
+
+    environments: Any
+    measurements: Measurements
+
+    def __check_init__(self) -> None:
+        if not (hasattr(self.environments, "draw") and hasattr(self.environments, "law")):
+            raise GyrostatError(
+                f"environments must be Environments or a recipe such as RandomEnvironments; got {self.environments!r}."
+            )
+        if not isinstance(self.measurements, Measurements):
+            raise GyrostatError(f"measurements must be Identity, FreshGaussian, ...; got {self.measurements!r}.")
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of a target."""
+        return self.environments.shape
+
+    def draw(self, key: PRNGKeyArray) -> Environments:
+        """The environments of one seed."""
+        return self.environments.draw(key)

@@ -1,0 +1,130 @@
+"""Labelled results: run an algorithm, or a grid of settings, and get an xarray Dataset that carries its settings."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import equinox as eqx
+import numpy as np
+
+from gyrostat.algorithms import Algorithm
+from gyrostat.diagnostics import Diagnostic
+from gyrostat.errors import GyrostatError
+from gyrostat.loop import DEFAULT_RECORD, Cell, Progress, Trajectories, simulate
+from gyrostat.problem import Problem
+from gyrostat.version import __version__
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+
+def run(
+    algorithm: Algorithm,
+    problem: Problem,
+    *,
+    num_steps: int,
+    seeds: int | Sequence[int] = 1,
+    seed: int = 0,
+    record: Sequence[str | Diagnostic] = DEFAULT_RECORD,
+    record_at: int | Sequence[int] = 101,
+    progress: Progress | None = None,
+) -> xr.Dataset:
+    """Run one algorithm on one problem for many seeds; dimensions ``seed`` and ``step``.
+
+    ``diverged`` holds the step at which a run left the finite range (-1 if it did not); its values are NaN from there.
+
+    >>> import gyrostat as gs
+    >>> problem = gs.Problem(gs.RandomEnvironments(20, law=gs.TwoPoint(mean=1.0, spread=8.0)), gs.FreshGaussian(4000))
+    >>> result = gs.run(gs.HeteroSGD(0.05), problem, num_steps=200, seeds=16)
+    >>> bool(result.signal.isel(step=-1).median() > 0.9), bool(result.spurious.isel(step=-1).median() < 0.1)
+    (True, True)
+    """
+    found = simulate(
+        [(algorithm, problem)], num_steps=num_steps, seeds=seeds, seed=seed, record=record, record_at=record_at,
+        progress=progress,
+    )  # fmt: skip
+    return _dataset(found, {}, [(algorithm, problem)], seed)
+
+
+def run_grid(
+    build: Callable[..., Cell],
+    settings: Mapping[str, Sequence[Any]],
+    *,
+    num_steps: int | Callable[..., int],
+    seeds: int | Sequence[int] = 1,
+    seed: int = 0,
+    record: Sequence[str | Diagnostic] = DEFAULT_RECORD,
+    record_at: int | Sequence[int] = 101,
+    progress: Progress | None = None,
+) -> xr.Dataset:
+    """Run ``build(**setting)`` (an algorithm and a problem) for every combination of ``settings`` and every seed.
+
+    ``num_steps`` may be a function of the same settings; ``step`` is then a coordinate that differs from cell to cell,
+    along the dimension ``record``.
+
+    >>> import gyrostat as gs
+    >>> def build(spread):
+    ...     places = gs.RandomEnvironments(20, law=gs.TwoPoint(spread=spread))
+    ...     return gs.HeteroSGD(0.05), gs.Problem(places, gs.FreshGaussian(4000))
+    >>> result = gs.run_grid(build, {"spread": [1.0, 8.0]}, num_steps=200, seeds=16)
+    >>> result.spurious.isel(step=-1).median("seed").round().values.tolist()
+    [1.0, 0.0]
+    """
+    if not settings or any(len(v) == 0 for v in settings.values()):
+        raise GyrostatError("settings must name at least one axis, each with at least one value.")
+    points = [dict(zip(settings, values, strict=True)) for values in itertools.product(*settings.values())]
+    cells = [build(**point) for point in points]
+    horizons = [num_steps(**point) for point in points] if callable(num_steps) else num_steps
+    found = simulate(
+        cells, num_steps=horizons, seeds=seeds, seed=seed, record=record, record_at=record_at, progress=progress
+    )
+    return _dataset(found, settings, cells, seed)
+
+
+def _dataset(found: Trajectories, settings: Mapping[str, Sequence[Any]], cells: list[Cell], seed: int) -> xr.Dataset:
+    import xarray as xr
+
+    sizes = tuple(len(v) for v in settings.values())
+    axes = tuple(settings)
+    shared = bool((found.steps == found.steps[0]).all())
+    along = "step" if shared else "record"
+
+    def shaped(x: np.ndarray) -> np.ndarray:
+        return x.reshape(sizes + x.shape[1:])
+
+    data: dict[str, Any] = {
+        name: ((*axes, "seed", along, *found.dims[name]), shaped(x)) for name, x in found.values.items()
+    }
+    data["diverged"] = ((*axes, "seed"), shaped(found.diverged))
+    coordinates: dict[str, Any] = {name: list(values) for name, values in settings.items()}
+    coordinates["seed"] = found.seeds
+    coordinates["step"] = ("step", found.steps[0]) if shared else ((*axes, "record"), shaped(found.steps))
+    described = {"algorithm": describe(cells[0][0]), "problem": describe(cells[0][1])}
+    attributes = {"gyrostat": __version__, "seed": seed, "settings": json.dumps(described)}
+    if settings:
+        attributes["varied"] = json.dumps({k: [_plain(x) for x in v] for k, v in settings.items()})
+    return xr.Dataset(data, coords=coordinates, attrs=attributes)
+
+
+def describe(part: Any) -> Any:
+    """A module as plain data (names, numbers, short lists), for results to carry.
+
+    >>> import gyrostat as gs
+    >>> describe(gs.FreshGaussian(8000))
+    {'kind': 'FreshGaussian', 'num_samples': 8000.0, 'noise': 0.0}
+    """
+    if isinstance(part, eqx.Module):
+        fields = {name: describe(getattr(part, name)) for name in part.__dataclass_fields__}
+        return {"kind": type(part).__name__, **fields}
+    if isinstance(part, tuple | list):
+        return [describe(x) for x in part]
+    return _plain(part)
+
+
+def _plain(x: Any) -> Any:
+    if isinstance(x, np.ndarray | np.generic):
+        return x.tolist() if x.size <= 64 else f"array of shape {x.shape}"
+    return x if isinstance(x, str | int | float | bool | type(None)) else repr(x)
