@@ -1,0 +1,123 @@
+"""Figures as data: panels of series that any renderer can draw (matplotlib for files, plotly for pages).
+
+A declaration says what is shown, never how: colours, legends and files are the renderer's business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+Role = Literal["measured", "theory", "bound", "paper"]
+Scale = Literal["linear", "log"]
+
+
+@dataclass(frozen=True)
+class Line:
+    """A curve. ``role`` decides its look: measured (solid), theory (dashed), bound (dotted), paper (dash-dotted)."""
+
+    x: Any
+    y: Any
+    label: str
+    role: Role = "measured"
+    colour: int | None = None
+
+
+@dataclass(frozen=True)
+class Band:
+    """A median curve with a band around it (quartiles over seeds unless the label says otherwise)."""
+
+    x: Any
+    low: Any
+    middle: Any
+    high: Any
+    label: str
+    colour: int | None = None
+
+
+@dataclass(frozen=True)
+class Points:
+    """Separate measurements, with whiskers when ``low`` and ``high`` are given."""
+
+    x: Any
+    y: Any
+    label: str
+    low: Any = None
+    high: Any = None
+    colour: int | None = None
+
+
+@dataclass(frozen=True)
+class Bars:
+    """A bar per category, with whiskers when ``low`` and ``high`` are given; series of bars stand side by side."""
+
+    categories: Sequence[str]
+    values: Any
+    label: str
+    low: Any = None
+    high: Any = None
+    colour: int | None = None
+
+
+@dataclass(frozen=True)
+class Marker:
+    """A straight line across the panel at one value of an axis: a threshold, a predicted transition."""
+
+    at: float
+    label: str
+    axis: Literal["x", "y"] = "y"
+    role: Role = "theory"
+
+
+@dataclass(frozen=True)
+class Heat:
+    """Values on a grid (rows follow y, columns follow x), with a colour bar."""
+
+    x: Any
+    y: Any
+    z: Any
+    label: str
+    low: float | None = None
+    high: float | None = None
+
+
+Series = Line | Band | Points | Bars | Marker | Heat
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One set of axes."""
+
+    title: str
+    xlabel: str
+    ylabel: str
+    series: Sequence[Series]
+    xscale: Scale = "linear"
+    yscale: Scale = "linear"
+    xlim: tuple[float, float] | None = None
+    ylim: tuple[float, float] | None = None
+
+
+@dataclass(frozen=True)
+class Figure:
+    """Panels side by side under one title, with a sentence below that says what to see."""
+
+    title: str
+    panels: Sequence[Panel]
+    note: str = ""
+    meta: dict[str, str] = field(default_factory=dict)
+
+
+def band(values: xr.DataArray, label: str, *, x: Any = None, over: str = "seed", colour: int | None = None) -> Band:
+    """The median and quartiles of ``values`` over seeds, along its one other dimension (diverged runs left out)."""
+    low, middle, high = np.nanquantile(values.transpose(over, ...).values, [0.25, 0.5, 0.75], axis=0)
+    if x is None:
+        (dim,) = (d for d in values.dims if d != over)
+        x = values[dim].values
+    return Band(np.asarray(x), low, middle, high, label, colour)

@@ -1,0 +1,26 @@
+"""The papers: declarations of settings, figures and claims, one package per paper, each with ``EXPERIMENTS``."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+from gyrostat import errors
+
+if TYPE_CHECKING:
+    from gyrostat.lab.experiment import Experiment
+
+PAPERS = {
+    "xu2024": "Xu, Gu, Fang: The Implicit Bias of Heterogeneity towards Invariance (NeurIPS 2024)",
+}
+
+
+def experiments(paper: str) -> dict[str, Experiment]:
+    """The experiments of a paper by name, in the order of the paper.
+
+    >>> "fig3" in experiments("xu2024")
+    True
+    """
+    errors.choice("paper", paper, PAPERS)
+    declared = importlib.import_module(f"gyrostat.papers.{paper}").EXPERIMENTS
+    return {experiment.name: experiment for experiment in declared}
