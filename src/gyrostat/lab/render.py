@@ -1,0 +1,265 @@
+"""Figures as files: a declared ``Figure`` drawn with matplotlib, without its global state."""
+
+from __future__ import annotations
+
+import os
+import textwrap
+from collections.abc import Callable
+from functools import singledispatch
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib import patheffects
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure as Canvas
+
+from gyrostat.lab.figures import Band, Bars, Figure, Heat, Line, Marker, Panel, Points, Series
+from gyrostat.lab.palette import Looks
+
+COLUMNS = 3
+PANEL_HEIGHT, LEGEND_LINE, NOTE_LINE = 3.1, 0.2, 0.19
+STYLE: dict[str, Any] = {
+    "axes.axisbelow": True,
+    "axes.grid": True,
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "axes.titlesize": 10.5,
+    "font.size": 9.5,
+    "grid.alpha": 0.25,
+    "legend.fontsize": 8.5,
+    "path.simplify_threshold": 0.2,
+    "svg.hashsalt": "gyrostat",
+}
+
+
+def render(figure: Figure, base: Path) -> list[Path]:
+    """Draw ``figure`` to ``base.png`` and ``base.svg``; each file appears whole or not at all.
+
+    >>> import tempfile
+    >>> from gyrostat.lab.figures import Line, Panel
+    >>> panel = Panel("A parabola", "x", "y", [Line([0, 1, 2], [0, 1, 4], "x squared")])
+    >>> [path.name for path in render(Figure("Shapes", [panel]), Path(tempfile.mkdtemp()) / "shapes")]
+    ['shapes.png', 'shapes.svg']
+    """
+    base.parent.mkdir(parents=True, exist_ok=True)
+    paths = []
+    with mpl.rc_context(STYLE):
+        canvas = draw(figure)
+        for kind, options in (("png", {"dpi": 150}), ("svg", {"metadata": {"Date": None}})):
+            path = base.with_name(f"{base.name}.{kind}")
+            hidden = path.with_name(f".{path.name}.part")
+            canvas.savefig(hidden, format=kind, **options)
+            os.replace(hidden, path)
+            paths.append(path)
+    return paths
+
+
+def draw(figure: Figure) -> Canvas:
+    """The figure on a matplotlib canvas: rows of panels, the legend of each panel below it, the note at the bottom."""
+    columns = min(COLUMNS, len(figure.panels))
+    rows = -(-len(figure.panels) // columns)
+    width = {1: 6.6, 2: 9.6, 3: 13.2}[columns]
+    letters = int(width / columns * 12)
+    note = textwrap.wrap(figure.note, int(width * 14))
+    legends = [_legend_height(figure.panels[r * columns : (r + 1) * columns], letters) for r in range(rows)]
+    heights = [h for legend in legends for h in (PANEL_HEIGHT, legend)] + [NOTE_LINE * len(note) + 0.02]
+    canvas = Canvas(figsize=(width, sum(heights) + 0.45), layout="constrained")
+    canvas.suptitle("\n".join(textwrap.wrap(figure.title, int(width * 9))), fontsize=12.5, fontweight="bold")
+    grid = canvas.add_gridspec(2 * rows + 1, columns, height_ratios=heights)
+    for i, panel in enumerate(figure.panels):
+        row, column = divmod(i, columns)
+        axes = canvas.add_subplot(grid[2 * row, column])
+        _draw_panel(axes, panel)
+        _draw_legend(canvas.add_subplot(grid[2 * row + 1, column]), axes, letters)
+    if note:
+        below = canvas.add_subplot(grid[-1, :])
+        below.set_axis_off()
+        below.text(0.5, 0.5, "\n".join(note), ha="center", va="center", color="#333333", fontsize=9)
+    return canvas
+
+
+def _entries(panel: Panel) -> list[str]:
+    return list(dict.fromkeys(s.label for s in panel.series if not isinstance(s, Heat)))
+
+
+def _legend_columns(labels: list[str], letters: int) -> int:
+    return 2 if len(labels) > 2 and max(map(len, labels)) <= letters // 2 - 7 else 1
+
+
+def _wrapped(label: str, letters: int) -> str:
+    return "\n".join(textwrap.wrap(label, letters - 4)) or label
+
+
+def _legend_height(panels: Any, letters: int) -> float:
+    def lines(panel: Panel) -> int:
+        labels = _entries(panel)
+        if not labels:
+            return 0
+        count = sum(_wrapped(label, letters).count("\n") + 1 for label in labels)
+        return -(-count // _legend_columns(labels, letters))
+
+    return LEGEND_LINE * max(map(lines, panels)) + 0.05
+
+
+def _draw_legend(home: Axes, axes: Axes, letters: int) -> None:
+    home.set_axis_off()
+    handles = dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))
+    if handles:
+        columns = _legend_columns(list(handles), letters)
+        labels = [_wrapped(label, letters) for label in handles]
+        home.legend(
+            handles.values(), labels, loc="upper center", ncols=columns, frameon=False, borderaxespad=0, handlelength=3
+        )
+
+
+def _draw_panel(axes: Axes, panel: Panel) -> None:
+    axes.set_title("\n".join(textwrap.wrap(panel.title, 46)))
+    axes.set_xlabel(panel.xlabel)
+    axes.set_ylabel(panel.ylabel)
+    axes.set_xscale(panel.xscale)
+    axes.set_yscale(panel.yscale)
+    context = _Context(axes, panel)
+    for series in panel.series:
+        _add(series, context)
+    context.label_categories()
+    if panel.xlim is not None:
+        axes.set_xlim(*panel.xlim)
+    if panel.ylim is not None:
+        axes.set_ylim(*panel.ylim)
+
+
+class _Context:
+    """What the drawing of one series needs to know of its panel."""
+
+    def __init__(self, axes: Axes, panel: Panel):
+        self.axes, self.panel, self.looks = axes, panel, Looks()
+        self.bars = [s for s in panel.series if isinstance(s, Bars)]
+        self.categories = list(dict.fromkeys(c for s in self.bars for c in s.categories))
+        heat = any(isinstance(s, Heat) for s in panel.series)
+        halo = [patheffects.withStroke(linewidth=3.5, foreground="white")]
+        self.over: dict[str, Any] = {"path_effects": halo} if heat else {}
+
+    def x(self, values: Any) -> np.ndarray:
+        return _shown(values, self.panel.xscale)
+
+    def y(self, values: Any) -> np.ndarray:
+        return _shown(values, self.panel.yscale)
+
+    def whiskers(self, y: np.ndarray, low: Any, high: Any) -> np.ndarray | None:
+        """Distances below and above, as matplotlib wants them."""
+        if low is None or high is None:
+            return None
+        low, high = _floored(low, y, self.panel.yscale), self.y(high)
+        return np.nan_to_num(np.clip([y - low, high - y], 0, None))
+
+    def label_categories(self) -> None:
+        if self.categories:
+            long = max(map(len, self.categories)) * len(self.categories) > 44
+            turn: dict[str, Any] = {"rotation": 25, "ha": "right", "rotation_mode": "anchor"} if long else {}
+            self.axes.set_xticks(range(len(self.categories)), self.categories, **turn)
+            self.axes.grid(False, axis="x")
+
+
+def _shown(values: Any, scale: str) -> np.ndarray:
+    x = np.array(values, dtype=float)
+    if scale == "log":
+        x[~(x > 0)] = np.nan
+    return x
+
+
+def _floored(low: Any, beside: np.ndarray, scale: str) -> np.ndarray:
+    """A lower edge; on a log axis, what is not positive is put at a tenth of the smallest value that can be shown."""
+    x = np.array(low, dtype=float)
+    if scale == "log" and (x <= 0).any():
+        positive = np.concatenate([x[x > 0], beside[beside > 0]])
+        x[x <= 0] = positive.min() / 10 if positive.size else np.nan
+    return x
+
+
+def _edges(centres: np.ndarray, scale: str) -> np.ndarray:
+    """Borders of the cells around ``centres``, halfway in the scale of the axis.
+
+    >>> _edges(np.array([1.0, 2.0, 4.0]), "linear").tolist()
+    [0.5, 1.5, 3.0, 5.0]
+    """
+    c = np.log(centres) if scale == "log" else np.asarray(centres, dtype=float)
+    if c.size == 1:
+        e = np.array([c[0] - 0.5, c[0] + 0.5])
+    else:
+        middle = (c[1:] + c[:-1]) / 2
+        e = np.concatenate([[2 * c[0] - middle[0]], middle, [2 * c[-1] - middle[-1]]])
+    return np.exp(e) if scale == "log" else e
+
+
+@singledispatch
+def _add(series: Series, context: _Context) -> None:
+    raise TypeError(f"no way to draw {type(series).__name__}")
+
+
+def _draws(kind: type) -> Callable[[Callable[[Any, _Context], None]], Any]:
+    return _add.register(kind)
+
+
+@_draws(Line)
+def _line(line: Line, at: _Context) -> None:
+    x, y = at.x(line.x), at.y(line.y)
+    if line.role == "measured":
+        look = at.looks.series(line.colour)
+        every = 1 if x.size <= 15 else (0.05 * (len(at.axes.lines) % 4), 0.2)
+        at.axes.plot(x, y, label=line.label, linewidth=1.6, markersize=4, markevery=every, **look, **at.over)
+    else:
+        at.axes.plot(x, y, label=line.label, **at.looks.rule(line.role, line.colour), **at.over)
+
+
+@_draws(Band)
+def _band(band: Band, at: _Context) -> None:
+    x, middle = at.x(band.x), at.y(band.middle)
+    look = at.looks.series(band.colour)
+    at.axes.fill_between(
+        x, _floored(band.low, middle, at.panel.yscale), at.y(band.high), color=look["color"], alpha=0.2, linewidth=0
+    )
+    every = 1 if x.size <= 15 else (0.05 * (len(at.axes.lines) % 4), 0.2)
+    at.axes.plot(x, middle, label=band.label, linewidth=1.6, markersize=4, markevery=every, **look, **at.over)
+
+
+@_draws(Points)
+def _points(points: Points, at: _Context) -> None:
+    x, y = at.x(points.x), at.y(points.y)
+    at.axes.errorbar(
+        x, y, at.whiskers(y, points.low, points.high), label=points.label, linestyle="none", markersize=5,
+        elinewidth=1.1, capsize=2.5, **at.looks.series(points.colour), **at.over,
+    )  # fmt: skip
+
+
+@_draws(Bars)
+def _bars(bars: Bars, at: _Context) -> None:
+    width = 0.8 / len(at.bars)
+    shift = (at.bars.index(bars) - (len(at.bars) - 1) / 2) * width
+    x = np.array([at.categories.index(c) for c in bars.categories]) + shift
+    y = at.y(bars.values)
+    colour = at.looks.series(bars.colour)["color"]
+    at.axes.bar(
+        x, y, width * 0.92, label=bars.label, color=colour, yerr=at.whiskers(y, bars.low, bars.high), capsize=2.5,
+        hatch=("", "//", "..", "xx")[at.bars.index(bars) % 4], edgecolor="white", linewidth=0,
+        error_kw={"elinewidth": 1.1, "ecolor": "#333333"},
+    )  # fmt: skip
+
+
+@_draws(Marker)
+def _marker(marker: Marker, at: _Context) -> None:
+    draw_line = at.axes.axvline if marker.axis == "x" else at.axes.axhline
+    draw_line(marker.at, label=marker.label, **at.looks.rule(marker.role), **at.over)
+
+
+@_draws(Heat)
+def _heat(heat: Heat, at: _Context) -> None:
+    x, y = (_edges(np.asarray(c, dtype=float), s) for c, s in ((heat.x, at.panel.xscale), (heat.y, at.panel.yscale)))
+    values = np.ma.masked_invalid(np.asarray(heat.z, dtype=float))
+    # Rasterised: a vector file of many thousand small squares is slow to open.
+    mesh = at.axes.pcolormesh(x, y, values, vmin=heat.low, vmax=heat.high, cmap="viridis", rasterized=True)
+    at.axes.set_facecolor("#D9D9D9")
+    at.axes.grid(False)
+    bar = at.axes.figure.colorbar(mesh, ax=at.axes, pad=0.02)
+    bar.set_label(heat.label)

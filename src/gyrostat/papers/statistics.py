@@ -1,0 +1,55 @@
+"""Small statistics that claims are made of. Runs that diverged count as failures, never as missing."""
+
+from __future__ import annotations
+
+import numpy as np
+import xarray as xr
+
+
+def last(values: xr.DataArray) -> xr.DataArray:
+    """The value at the last recorded step."""
+    return values.isel({"step" if "step" in values.dims else "record": -1})
+
+
+def median(values: xr.DataArray, over: str = "seed") -> xr.DataArray:
+    """The median over seeds, a diverged run counting as infinite."""
+    return values.fillna(np.inf).median(over)
+
+
+def share_below(values: xr.DataArray, threshold: float, over: str = "seed") -> xr.DataArray:
+    """The share of runs below a threshold; a diverged run is not below it."""
+    return (values < threshold).mean(over)
+
+
+def crossing(x: np.ndarray, y: np.ndarray, level: float) -> float:
+    """Where the broken line through the points last goes from below ``level`` to above it, NaN if it never does.
+
+    >>> crossing(np.array([1.0, 2.0, 3.0]), np.array([0.0, 0.4, 0.6]), 0.5)
+    2.5
+    """
+    up = np.flatnonzero((y[:-1] < level) & (y[1:] >= level))
+    if up.size == 0:
+        return float("nan")
+    i = up[-1]
+    return float(x[i] + (level - y[i]) / (y[i + 1] - y[i]) * (x[i + 1] - x[i]))
+
+
+def slope(x: np.ndarray, y: np.ndarray) -> float:
+    """The least-squares slope of log y against log x.
+
+    >>> round(slope(np.array([1.0, 10.0, 100.0]), np.array([3.0, 30.0, 300.0])), 6)
+    1.0
+    """
+    return float(np.polyfit(np.log(x), np.log(y), 1)[0])
+
+
+def wilson(successes: np.ndarray, count: int, z: float = 1.96) -> tuple[np.ndarray, np.ndarray]:
+    """The Wilson interval of a share: its low and high ends.
+
+    >>> [round(float(e), 3) for e in wilson(np.array(10), 20)]
+    [0.299, 0.701]
+    """
+    p = np.asarray(successes) / count
+    centre = (p + z**2 / (2 * count)) / (1 + z**2 / count)
+    half = z * np.sqrt(p * (1 - p) / count + z**2 / (4 * count**2)) / (1 + z**2 / count)
+    return np.clip(centre - half, 0, 1), np.clip(centre + half, 0, 1)

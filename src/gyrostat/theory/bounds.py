@@ -1,0 +1,127 @@
+"""Assumptions, step windows and error bounds of Xu 2024, each with its literal constants where the paper gives them."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from gyrostat import errors
+from gyrostat.environments import Law
+from gyrostat.theory.conditions import Condition
+from gyrostat.theory.transition import moment_growth
+
+CONSTANT = "the paper leaves the absolute constant open; it is taken as 1 here"
+
+
+class Heterogeneity(NamedTuple):
+    """M1 and M2 of Assumption 2."""
+
+    bound: float
+    ratio: float
+
+
+def heterogeneity(law: Law) -> Heterogeneity:
+    """``M1 = sup |Sigma_ii|`` and ``M2 = min_i Var Sigma_ii / (1 + |E Sigma_ii|)`` (eq. 6).
+
+    >>> from gyrostat import TwoPoint
+    >>> heterogeneity(TwoPoint(mean=1.0, spread=6.0))
+    Heterogeneity(bound=7.0, ratio=18.0)
+    """
+    mean = law.expectation(lambda xi: xi)
+    return Heterogeneity(law.bound, float((law.variance / (1 + np.abs(mean))).min()))
+
+
+def step_window(law: Law) -> tuple[float, float]:
+    """Theorem 2's window for the step size, with its literal constants: ``(24/M2, 1/(64 M1))``.
+
+    It is empty unless M2 > 1536 M1; for a two-point law of mean 1 that needs a spread above 3073.
+    """
+    M1, M2 = heterogeneity(law)
+    return 24 / M2 if M2 > 0 else math.inf, 1 / (64 * M1) if M1 > 0 else math.inf
+
+
+def step_conditions(law: Law, step_size: float) -> list[Condition]:
+    """Theorem 2's step window and the supermartingale condition that Lemma 7 derives from it."""
+    M1, M2 = heterogeneity(law)
+    low, high = step_window(law)
+    growth = moment_growth(law, step_size, 2 / 3, shift=2.0)
+    return [
+        Condition("step window is not empty", "Theorem 2", M2, ">", 1536 * M1, "M2 > 1536 M1"),
+        Condition("step size in its window", "Theorem 2", step_size, "in", (low, high), "(24/M2, 1/(64 M1))"),
+        Condition("supermartingale", "Lemma 7", growth, "<=", 1.0, "E (1 + eta xi + 2 eta)^(2/3)"),
+    ]
+
+
+def isometry_bound(law: Law, *, dimension: int, rank: int) -> float:
+    """Assumption 3's bound on delta with its constant taken as 1."""
+    _, M2 = heterogeneity(law)
+    r2 = law.rank
+    return 1 / ((M2 * math.log(dimension)) ** 1.5 * r2**2.5 * math.sqrt(rank + r2))
+
+
+def assumptions(
+    law: Law, *, dimension: int, rank: int, overlap: float, delta: float, init_scale: float
+) -> list[Condition]:
+    """Assumptions 1-3 and Theorem 2's conditions on overlap and start, for an isometry constant ``delta``."""
+    M1, M2 = heterogeneity(law)
+    r2, log = law.rank, math.log(dimension)
+    dominance = r2**2 * law.off_diagonal
+    return [
+        Condition("ranks large enough", "Assumption 1(a)", float(min(rank, r2)), ">=", log**4, CONSTANT),
+        Condition("ranks small enough", "Assumption 1(a)", float(dimension), ">=", float(rank + r2), CONSTANT),
+        Condition("overlap of the subspaces", "Assumption 1(d)", overlap, "<", delta / 2, "epsilon_1 < delta/2"),
+        Condition("heterogeneity against bound", "Assumption 2", M1, "<", M2, f"M1 < C0 M2; {CONSTANT}"),
+        Condition("diagonal dominance", "Assumption 2, (7)", dominance, "<=", M2**-1.5 if M2 > 0 else math.inf, CONSTANT),
+        Condition("isometry", "Assumption 3", delta, "<=", isometry_bound(law, dimension=dimension, rank=rank), CONSTANT),
+        Condition("start", "Theorem 2", init_scale, "in", (dimension**-4.0, dimension**-2.0), "(d^-4, d^-2)"),
+    ]
+
+
+def theorem2_bound(law: Law, *, dimension: int, rank: int, delta: float) -> float:
+    """The right side of (9) with its constants taken as 1.
+
+    ``delta_star = (M2 log d)^1.5 delta r2^2 sqrt(r1 + r2)``; bound ``max(delta_star^2 sqrt(r1) M1^2, delta_star M1) log^2 d``.
+    """
+    M1, M2 = heterogeneity(law)
+    log, r2 = math.log(dimension), law.rank
+    star = (M2 * log) ** 1.5 * delta * r2**2 * math.sqrt(rank + r2)
+    return max(star**2 * math.sqrt(rank) * M1**2, star * M1) * log**2
+
+
+def pooled_gap(rank: int, spurious_rank: int) -> float:
+    """The least distance of pooled training from A_star, ``sqrt(r1 r2/(r1 + r2))``: Theorems 3 and 6 with a sharp constant.
+
+    Both signals grow together as ``x``, so the squared distance is ``(1 - x)^2 r1 + x^2 r2``, least at x = r1/(r1 + r2).
+
+    >>> pooled_gap(1, 1) == 0.5**0.5
+    True
+    """
+    r1, r2 = errors.integer("rank", rank, least=1), errors.integer("spurious_rank", spurious_rank, least=1)
+    return math.sqrt(r1 * r2 / (r1 + r2))
+
+
+def overlap_constant(overlaps: np.ndarray, *, dimension: int, rank: int, spurious_rank: int) -> float:
+    """The smallest C1 for which Proposition 1 is true of sampled overlaps ``||U1^T U2||``, at every t.
+
+    Prop. 1 claims ``P(overlap > t sqrt((r1 + r2)/d)) <= 4 exp(-d/C1) + 2 exp(-(r1 + r2) t^2/C1)`` for a universal C1.
+    """
+    n, ranks = len(overlaps), rank + spurious_rank
+    t = np.sort(overlaps) * math.sqrt(dimension / ranks)
+    t, above = t[: max(1, int(0.98 * n))], 1 - np.arange(max(1, int(0.98 * n))) / n
+
+    def enough(C: float) -> bool:
+        return bool((above <= 4 * math.exp(-dimension / C) + 2 * np.exp(-ranks * t**2 / C)).all())
+
+    low, high = 1e-2, 1e6
+    while high / low > 1 + 1e-6:
+        middle = math.sqrt(low * high)
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return high
+
+
+def edge_overlap(dimension: int, rank: int, spurious_rank: int) -> float:
+    """The overlap of two random subspaces of large dimension: the edge of the Jacobi ensemble."""
+    p, q = rank / dimension, spurious_rank / dimension
+    return math.sqrt(p * (1 - q)) + math.sqrt(q * (1 - p))

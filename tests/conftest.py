@@ -1,0 +1,134 @@
+"""Shared pieces: fixed problems, a diagnostic that shows the parameters, and a spy that writes measurements down."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import gyrostat as gs
+from gyrostat.measurements import Measurements, dense
+from gyrostat.precision import double
+
+
+@pytest.fixture
+def x64():
+    """Double precision for code that is called outside ``run``."""
+    with double():
+        yield
+
+
+def orthonormal(seed: int, d: int, r: int) -> np.ndarray:
+    return np.linalg.qr(np.random.default_rng(seed).standard_normal((d, r)))[0]
+
+
+def given_places(d: int = 5, law: Any = None, rank: int = 1) -> gs.Environments:
+    """Environments that are the same for every seed."""
+    law = gs.TwoPoint(mean=1.0, spread=3.0) if law is None else law
+    basis = orthonormal(1, d, rank + law.rank)
+    return gs.Environments(basis[:, :rank], basis[:, rank:], law)
+
+
+class Watch:
+    """A diagnostic that shows all parameters as one vector, counts its tracings and notes shapes and dtypes."""
+
+    def __init__(self) -> None:
+        self.traced = 0
+        self.seen: set = set()
+        self.diagnostic = gs.Diagnostic("params", self._show, ("entry",))
+
+    def _show(self, view: Any) -> Any:
+        self.traced += 1
+        self.seen.add(tuple((p.shape, str(p.dtype)) for p in view.params))
+        return jnp.concatenate([p.ravel() for p in view.params])
+
+
+_stash: dict[str, Any] = {}
+
+
+class Spy(Measurements):
+    """Passes every question on and writes question and answer down, in order."""
+
+    inner: Measurements
+    write: Callable = eqx.field(static=True)
+
+    @property
+    def vectorises(self) -> bool:
+        return self.inner.vectorises
+
+    @property
+    def gives_response_mean(self) -> bool:
+        return self.inner.gives_response_mean
+
+    def check(self, environments, space, mixes):
+        self.inner.check(environments, space, mixes)
+
+    def init(self, key, environments, space, queries):
+        # The run's key is its name: under vmap the answers of several runs arrive mixed.
+        name = jax.random.key_data(key)
+        return self.inner.init(key, environments, space, queries), name, jnp.zeros((), dtype=jnp.int32)
+
+    def sense(self, state, key, scene, environment):
+        extra = {"index": environment.index, "target": scene.environments.target(environment.sigma)}
+        return self._ask(state, lambda s: self.inner.sense(s, key, scene, environment), scene, extra)
+
+    def mix(self, state, key, scene):
+        extra = {"target": scene.environments.mean_target}
+        return self._ask(state, lambda s: self.inner.mix(s, key, scene), scene, extra)
+
+    def _ask(self, state, question, scene, extra):
+        inner, name, number = state
+        _stash.clear()
+        reading, inner = question(inner)
+        note = {"gradient": reading.gradient, "mean": jnp.asarray(reading.response_mean), "product": scene.product}
+        # Callbacks run in a thread of single precision: doubles travel as pairs of words.
+        words = {
+            k: jax.lax.bitcast_convert_type(jnp.asarray(v, dtype=float), jnp.uint32)
+            for k, v in {**note, **extra, **_stash}.items()
+        }
+        jax.debug.callback(self.write, name, number, words)
+        return reading, (inner, name, number + 1)
+
+
+class Notes:
+    """What a spy wrote, by the name of the run and the number of the question."""
+
+    def __init__(self) -> None:
+        self.pages: dict[bytes, dict[int, dict[str, np.ndarray]]] = {}
+
+    def spy(self, measurements: Measurements) -> Spy:
+        def write(name, number, note):
+            run = self.pages.setdefault(np.asarray(name).tobytes(), {})
+            run[int(number)] = {k: np.asarray(v).view(np.float64)[..., 0] for k, v in note.items()}
+
+        return Spy(measurements, write)
+
+    def read(self) -> list[list[dict[str, np.ndarray]]]:
+        """The questions of every run, in order."""
+        jax.effects_barrier()
+        return [[pages[i] for i in range(len(pages))] for pages in self.pages.values()]
+
+
+@pytest.fixture
+def notes(monkeypatch):
+    """Notes in which ``rows``, ``responses`` and ``weights`` appear for measurements that have explicit rows."""
+    plain, quadratic = dense._reading, gs.RankOne._reading
+
+    def reading(scene, X, y, weights=None):
+        _stash.update(rows=X, responses=jnp.asarray(y))
+        if weights is not None:
+            _stash["weights"] = weights
+        return plain(scene, X, y, weights)
+
+    def rank_one(self, scene, x, y):
+        _stash.update(rows=x, responses=y)
+        return quadratic(self, scene, x, y)
+
+    monkeypatch.setattr(dense, "_reading", reading)
+    monkeypatch.setattr(gs.RankOne, "_reading", rank_one)
+    return Notes()

@@ -1,0 +1,136 @@
+"""Plain-NumPy twins, written straight from the equations of Xu 2024: no JAX, nothing of gyrostat, no cleverness."""
+
+from __future__ import annotations
+
+import numpy as np
+
+Params = tuple[np.ndarray, ...]
+
+
+# --- spaces -------------------------------------------------------------------------------------------------------
+
+
+def svec(A: np.ndarray) -> np.ndarray:
+    """The upper triangle row by row, off-diagonal entries times sqrt 2, so that svec(A) . svec(B) = <A, B>."""
+    d = len(A)
+    return np.array([A[i, j] * (1.0 if i == j else np.sqrt(2.0)) for i in range(d) for j in range(i, d)])
+
+
+def smat(x: np.ndarray) -> np.ndarray:
+    """The symmetric matrix with these coordinates."""
+    d = round((np.sqrt(8 * len(x) + 1) - 1) / 2)
+    A, at = np.zeros((d, d)), 0
+    for i in range(d):
+        for j in range(i, d):
+            A[i, j] = A[j, i] = x[at] / (1.0 if i == j else np.sqrt(2.0))
+            at += 1
+    return A
+
+
+def gaussian(rng: np.random.Generator, shape: tuple[int, ...], *lead: int) -> np.ndarray:
+    """Standard Gaussian elements: vectors of iid N(0, 1), or symmetrised matrices of iid N(0, 1)."""
+    Z = rng.standard_normal((*lead, *shape))
+    return Z if len(shape) == 1 else (Z + np.swapaxes(Z, -1, -2)) / 2
+
+
+# --- models -------------------------------------------------------------------------------------------------------
+
+
+def product(model: str, params: Params) -> np.ndarray:
+    """A(theta)."""
+    if model == "Symmetric":
+        return params[0] @ params[0].T
+    if model == "SymmetricDifference":
+        return params[0] @ params[0].T - params[1] @ params[1].T
+    return params[0] ** 2 - params[1] ** 2
+
+
+def pullback(model: str, params: Params, G: np.ndarray) -> Params:
+    """Eq. (3) and the end of section 3.1, factor 1: G U, (G U, -G V), and on the diagonal (g u, -g v)."""
+    if model == "Symmetric":
+        return (G @ params[0],)
+    if model == "SymmetricDifference":
+        return G @ params[0], -G @ params[1]
+    return G * params[0], -G * params[1]
+
+
+def start(model: str, d: int, scale: float) -> Params:
+    """U_0 = alpha I, or alpha 1 on the diagonal."""
+    one = scale * (np.ones(d) if model == "Diagonal" else np.eye(d))
+    return (one,) if model == "Symmetric" else (one, one)
+
+
+# --- gradients ----------------------------------------------------------------------------------------------------
+
+
+def gradient(A: np.ndarray, X: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """G = (1/m) sum_i (<X_i, A> - y_i) X_i."""
+    G = np.zeros_like(A)
+    for X_i, y_i in zip(X, y, strict=True):
+        G += (np.sum(X_i * A) - y_i) * X_i
+    return G / len(y)
+
+
+def rank_one_gradient(A: np.ndarray, x: np.ndarray, y: np.ndarray, R: float) -> np.ndarray:
+    """G = (1/m) sum_i (yhat_i - y_i) 1[yhat_i <= R] x_i x_i^T with yhat_i = x_i^T A x_i (Algorithm 4: ||U^T x_i||^2)."""
+    G = np.zeros_like(A)
+    for x_i, y_i in zip(x, y, strict=True):
+        y_hat = x_i @ A @ x_i
+        if y_hat <= R:
+            G += (y_hat - y_i) * np.outer(x_i, x_i)
+    return G / len(y)
+
+
+# --- one step of each algorithm -----------------------------------------------------------------------------------
+
+
+def move(model: str, params: Params, G: np.ndarray, eta: float, ridge: float = 0.0) -> Params:
+    """theta <- (1 - 2 eta lambda) theta - eta pullback(theta, G)."""
+    return tuple((1 - 2 * eta * ridge) * p - eta * g for p, g in zip(params, pullback(model, params, G), strict=True))
+
+
+def batch_step(model: str, params: Params, X: np.ndarray, y: np.ndarray, eta: float) -> Params:
+    """One step of HeteroSGD (rows of one environment) or of PooledSGD (rows of many): the formula is the same."""
+    return move(model, params, gradient(product(model, params), X, y), eta)
+
+
+def full_step(model: str, params: Params, batches: list, weights: np.ndarray, eta: float) -> Params:
+    """One step of PooledGD: the weighted mean of the gradients of all environments' (X, y)."""
+    A = product(model, params)
+    return move(model, params, sum(w * gradient(A, X, y) for w, (X, y) in zip(weights, batches, strict=True)), eta)
+
+
+def algorithm4_step(U: np.ndarray, x: np.ndarray, y: np.ndarray, eta: float, R: float) -> np.ndarray:
+    """The gradient step, then the shrinkage by 1 / (1 - eta (||U_t||_F^2 - mean(y)))."""
+    after = U - eta * rank_one_gradient(U @ U.T, x, y, R) @ U
+    return after / (1 - eta * (np.sum(U**2) - np.mean(y)))
+
+
+def population_run(model: str, params: Params, targets: list, order: list[int], eta: float) -> list[Params]:
+    """HeteroSGD with infinitely many samples, environments in the given order: the parameters after every step."""
+    path = [params]
+    for e in order:
+        params = move(model, params, product(model, params) - targets[e], eta)
+        path.append(params)
+    return path
+
+
+# --- brute-force sensing ------------------------------------------------------------------------------------------
+
+
+def sense(rng: np.random.Generator, M: np.ndarray, m: int, noise: float, count: int) -> np.ndarray:
+    """``count`` independent values of (1/m) sum_i (<X_i, M> - noise eps_i) X_i."""
+    return mixture(rng, np.broadcast_to(M, (count, m, *M.shape)), noise)
+
+
+def mixture(rng: np.random.Generator, residuals: np.ndarray, noise: float) -> np.ndarray:
+    """The same with a residual of its own for every sample: residuals (count, m, *shape)."""
+    count, m, *shape = residuals.shape
+    axes = tuple(range(2, residuals.ndim))
+    out = np.empty((count, *shape))
+    for at in range(0, count, 500):
+        part = residuals[at : at + 500]
+        X = gaussian(rng, tuple(shape), len(part), m)
+        w = np.sum(X * part, axis=axes) - noise * rng.standard_normal((len(part), m))
+        out[at : at + 500] = np.einsum("nm,nm...->n...", w, X) / m
+    return out
