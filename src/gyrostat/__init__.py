@@ -15,7 +15,7 @@ _HOMES = {
     "gyrostat.batches": ("Full", "OneEnvironment", "Pooled"),
     "gyrostat.diagnostics": ("DIAGNOSTICS", "Diagnostic", "diagnostic", "isometry_constant"),
     "gyrostat.environments": (
-        "Absent", "Environments", "FeatureEnvironments", "Finite", "Gaussian", "RandomEnvironments", "Sampler",
+        "Absent", "Environments", "FeatureEnvironments", "Finite", "Gaussian", "Observed", "RandomEnvironments", "Sampler",
         "TwoPoint", "Uniform", "VectorEnvironments",
     ),
     "gyrostat.errors": ("GyrostatError",),

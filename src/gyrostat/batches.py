@@ -73,7 +73,7 @@ class OneEnvironment(Batches):
         self, measurements: Measurements, state: Any, step: Int[Array, ""], run_key: PRNGKeyArray,
         key: PRNGKeyArray, scene: Scene,
     ) -> tuple[Reading, Any]:  # fmt: skip
-        choosing, sensing = jax.random.split(key)
+        choosing, sensing = jax.random.split(key) if self.order == "iid" else (key, key)
         environment = self._choose(scene.environments.law, step, run_key, choosing)
         return measurements.sense(state, sensing, scene, environment)
 

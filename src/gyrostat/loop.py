@@ -76,7 +76,8 @@ def simulate(
     horizons = _horizons(num_steps, len(cells))
     lanes = _lanes(seeds)
     chosen = resolve(record)
-    grids = np.stack([_grid(record_at, T) for T in horizons])
+    seed = errors.integer("seed", seed)
+    grids = _grids(record_at, horizons)
     for algorithm, problem in cells:
         check(algorithm, problem)
     total, done = len(cells) * len(lanes), 0
@@ -132,16 +133,16 @@ def lane(
 
     def step(t: Int[Array, ""], state: State) -> State:
         eta, ridge = algorithm.schedule(t)
-        reading_key, event_key = jax.random.split(jax.random.fold_in(stepping, t))
+        key = jax.random.fold_in(stepping, t)
         scene = Scene(environments, space, model.product(state.params))
         reading, measured = algorithm.batches.read(
-            problem.measurements, state.measured, t, stepping, reading_key, scene
+            problem.measurements, state.measured, t, stepping, key, scene
         )
         after = algorithm.rule(model, state.params, reading.gradient, eta, ridge)
         memories = []
         for i, event in enumerate(algorithm.events):
-            key = jax.random.fold_in(event_key, i)
-            moment = Moment(t, key, eta, state.params, after, reading)
+            # Far from the small numbers that batches fold into the same key.
+            moment = Moment(t, jax.random.fold_in(key, 2**30 + i), eta, state.params, after, reading)
             after, memory = event(state.events[i], model, moment)
             memories.append(memory)
         fine = jnp.stack([jnp.max(jnp.abs(p)) for p in after]).max() < LIMIT
@@ -252,12 +253,21 @@ def _lanes(seeds: int | Sequence[int]) -> list[int]:
     return list(range(errors.integer("seeds", seeds, least=1)))
 
 
-def _grid(record_at: int | Sequence[int], num_steps: int) -> np.ndarray:
+def _grids(record_at: int | Sequence[int], horizons: list[int]) -> np.ndarray:
+    """The recorded steps of every cell, as many for each."""
     if isinstance(record_at, Sequence | np.ndarray):
-        steps = np.array([errors.integer("record_at", s, most=num_steps, most_because=", num_steps") for s in record_at])
-        if steps.size == 0 or (np.diff(steps) <= 0).any():
-            raise GyrostatError("record_at must list at least one step, in increasing order.")
-        # The run goes on to num_steps even when the last recording is earlier, so that divergence is seen.
-        return steps if steps[-1] == num_steps else np.append(steps, num_steps)
-    points = errors.integer("record_at", record_at, least=1)
-    return np.round(np.linspace(0 if points > 1 else num_steps, num_steps, points)).astype(int)
+        if len(set(horizons)) > 1:
+            raise GyrostatError("record_at must be a number of points, not a list, when num_steps differs by setting.")
+        return np.stack([_listed(record_at, horizons[0])] * len(horizons))
+    # No more points than the shortest run has steps, so that no step is recorded twice.
+    points = min(errors.integer("record_at", record_at, least=1), min(horizons) + 1)
+    first = 0 if points > 1 else 1
+    return np.stack([np.round(np.linspace(first * T, T, points)).astype(int) for T in horizons])
+
+
+def _listed(record_at: Sequence[int] | np.ndarray, num_steps: int) -> np.ndarray:
+    steps = np.array([errors.integer("record_at", s, most=num_steps, most_because=", num_steps") for s in record_at])
+    if steps.size == 0 or (np.diff(steps) <= 0).any():
+        raise GyrostatError("record_at must list at least one step, in increasing order.")
+    # The run goes on to num_steps even when the last recording is earlier, so that divergence is seen.
+    return steps if steps[-1] == num_steps else np.append(steps, num_steps)

@@ -73,8 +73,11 @@ def run_grid(
     >>> result.spurious.isel(step=-1).median("seed").round().values.tolist()
     [1.0, 0.0]
     """
-    if not settings or any(len(v) == 0 for v in settings.values()):
-        raise GyrostatError("settings must name at least one axis, each with at least one value.")
+    sequences = all(isinstance(v, Sequence | np.ndarray) and not isinstance(v, str) for v in settings.values())
+    if not settings or not sequences or any(len(v) == 0 for v in settings.values()):
+        raise GyrostatError("settings must name at least one axis, each with a list of at least one value.")
+    if taken := sorted({"seed", "step", "record"} & set(settings)):
+        raise GyrostatError(f"settings cannot name an axis {taken[0]!r}: that is a dimension of every result.")
     points = [dict(zip(settings, values, strict=True)) for values in itertools.product(*settings.values())]
     cells = [build(**point) for point in points]
     horizons = [num_steps(**point) for point in points] if callable(num_steps) else num_steps

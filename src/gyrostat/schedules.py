@@ -27,7 +27,7 @@ class Schedule(eqx.Module):
 class Constant(Schedule):
     """The same step size and ridge at every step.
 
-    >>> [float(x) for x in Constant(0.05)(0)]
+    >>> [round(float(x), 6) for x in Constant(0.05)(0)]
     [0.05, 0.0]
     """
 

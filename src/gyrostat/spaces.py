@@ -100,7 +100,7 @@ class SymmetricMatrices(Space):
 
     >>> import numpy as np
     >>> space = SymmetricMatrices(2)
-    >>> np.round(space.coordinates(np.array([[1.0, 2.0], [2.0, 3.0]])), 3).tolist()
+    >>> [round(float(x), 3) for x in space.coordinates(np.array([[1.0, 2.0], [2.0, 3.0]]))]
     [1.0, 2.828, 3.0]
     """
 

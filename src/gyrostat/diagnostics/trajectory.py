@@ -52,6 +52,8 @@ def diagnostic(*dims: str) -> Callable[[Callable[[View], Array]], Callable[[View
 
 def resolve(names: Sequence[str | Diagnostic]) -> tuple[Diagnostic, ...]:
     """The diagnostics of these names; a :class:`Diagnostic` stands for itself."""
+    if isinstance(names, str | Diagnostic):
+        raise GyrostatError(f"record must be a list of names or Diagnostic objects; got {names!r}: put it in brackets.")
     chosen = []
     for name in names:
         if isinstance(name, Diagnostic):

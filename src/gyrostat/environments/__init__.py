@@ -3,6 +3,7 @@
 from gyrostat.environments.environments import (
     Environments,
     FeatureEnvironments,
+    Observed,
     RandomEnvironments,
     VectorEnvironments,
 )
@@ -17,6 +18,7 @@ __all__ = [
     "Finite",
     "Gaussian",
     "Law",
+    "Observed",
     "RandomEnvironments",
     "Sampler",
     "TwoPoint",

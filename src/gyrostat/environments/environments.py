@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from gyrostat import errors
-from gyrostat.environments.laws import Absent, Congruent, Law
+from gyrostat.environments.laws import Absent, Congruent, Finite, Law
 from gyrostat.errors import GyrostatError
 
 
@@ -23,6 +23,7 @@ class Environments(eqx.Module):
 
     >>> import numpy as np
     >>> basis = np.eye(4)
+    >>> from gyrostat import TwoPoint
     >>> places = Environments(basis[:, :1], basis[:, 1:2], TwoPoint(mean=1.0, spread=6.0))
     >>> np.diag(places.mean_target).tolist()
     [1.0, 1.0, 0.0, 0.0]
@@ -85,13 +86,15 @@ class Environments(eqx.Module):
 class VectorEnvironments(Environments):
     """The diagonal case: coefficients ``beta_e = beta_star + sum_j s_j e_j`` over chosen spurious coordinates.
 
+    >>> from gyrostat import TwoPoint
     >>> VectorEnvironments([1.0, -1.0, 0.0], [2], TwoPoint(mean=1.0, spread=6.0)).mean_target.tolist()
     [1.0, -1.0, 1.0]
     """
 
     def __init__(self, coefficients: Any, spurious_coordinates: Any = (), law: Law | None = None):
         beta = errors.array("coefficients", coefficients, ndim=1)
-        where = np.asarray(spurious_coordinates, dtype=int).reshape(-1)
+        listed = np.asarray(spurious_coordinates).reshape(-1).tolist()
+        where = np.array([errors.integer("spurious_coordinates", i) for i in listed], dtype=int)
         if where.size and (where.min() < 0 or where.max() >= beta.size or len(set(where.tolist())) < where.size):
             raise GyrostatError(
                 f"spurious_coordinates must be distinct and between 0 and {beta.size - 1}; got {where.tolist()}."
@@ -120,6 +123,34 @@ class VectorEnvironments(Environments):
         return basis.T @ (product[:, None] * basis)
 
 
+class Observed(Environments):
+    """Places whose truth is not known, for data that come with their own responses (:class:`DenseData`).
+
+    >>> Observed((20,), 2).mean_target.shape
+    (20,)
+    """
+
+    size: tuple[int, ...] = eqx.field(static=True)
+
+    def __init__(self, shape: tuple[int, ...], count: int, weights: Any = None):
+        if len(shape) not in (1, 2) or (len(shape) == 2 and shape[0] != shape[1]):
+            raise GyrostatError(f"shape must be (p,) for vectors or (d, d) for matrices; got {shape}.")
+        n = errors.integer("count", count, least=1)
+        super().__init__(np.zeros((shape[0], 0)), law=Finite(np.zeros((n, 0, 0)), weights))
+        self.size = tuple(shape)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.size
+
+    def target(self, sigma: Float[Array, "r2 r2"]) -> Array:
+        return jnp.zeros(self.size, dtype=float)
+
+    @property
+    def invariant(self) -> Array:
+        return jnp.zeros(self.size, dtype=float)
+
+
 class RandomEnvironments(eqx.Module):
     """Environments with subspaces drawn anew for every seed.
 
@@ -127,6 +158,7 @@ class RandomEnvironments(eqx.Module):
     (epsilon_1 of Assumption 1; zero by default); ``"random"`` draws two independent uniform subspaces (Prop. 1).
 
     >>> import jax
+    >>> from gyrostat import TwoPoint
     >>> recipe = RandomEnvironments(10, rank=2, law=TwoPoint(spread=4.0), overlap=0.1)
     >>> places = recipe.draw(jax.random.key(0))
     >>> cosines = jnp.linalg.norm(places.invariant_basis.T @ places.spurious_basis, 2)
@@ -221,8 +253,10 @@ class FeatureEnvironments(eqx.Module):
 
 
 def _haar(key: PRNGKeyArray, d: int, r: int) -> Float[Array, "d r"]:
-    # QR fixes signs by LAPACK's convention, not uniformly; only the spans matter to every quantity we measure.
-    return jnp.linalg.qr(jax.random.normal(key, (d, r), dtype=float))[0]
+    # LAPACK's signs depend on the entries; with R's diagonal positive Q is uniform. An overlap mixes columns, so the
+    # signs matter to the spans.
+    Q, R = jnp.linalg.qr(jax.random.normal(key, (d, r), dtype=float))
+    return Q * jnp.where(jnp.diagonal(R) < 0, -1.0, 1.0)
 
 
 def _unchecked(U: Array, V: Array, law: Law, values: Array) -> Environments:

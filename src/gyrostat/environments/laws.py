@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import abc
+import functools
 import itertools
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -225,17 +226,31 @@ class _Scalars(Law):
         diagonal = self.centre + self.spread * jnp.broadcast_to(z, (self.size,))
         return Environment(jnp.asarray(-1, dtype=jnp.int32), jnp.diag(diagonal))
 
+    @property
+    def off_diagonal(self) -> float:
+        return 0.0
+
+    def expectation(self, function: Moment) -> np.ndarray:
+        z, weights = self._quadrature()  # every entry has the same law
+        return np.full(self.size, weights @ function(self.centre + self.spread * z))
+
     def nodes(self) -> tuple[np.ndarray, np.ndarray]:
-        # Every entry has the same law, so one quadrature serves moments of single entries; moments that mix
-        # entries (none is used by the theory beyond second_moment, overridden above) would need a product rule.
-        z, weights = self._quadrature()
-        return (self.centre + self.spread * z)[:, None, None] * np.eye(self.size), weights
+        if not self.independent or self.size == 1:
+            z, weights = self._quadrature()
+            return (self.centre + self.spread * z)[:, None, None] * np.eye(self.size), weights
+        if self.size > 12:
+            raise GyrostatError(f"rank must be at most 12 for a quadrature of independent entries; got {self.size}.")
+        z, weights = self._quadrature(int(4096 ** (1 / self.size) + 1e-9))
+        points = np.stack(np.meshgrid(*[z] * self.size, indexing="ij"), axis=-1).reshape(-1, self.size)
+        masses = functools.reduce(np.multiply.outer, [weights] * self.size).ravel()
+        return (self.centre + self.spread * points)[:, :, None] * np.eye(self.size), masses
 
     @abc.abstractmethod
     def _standard(self, key: PRNGKeyArray, shape: tuple[int, ...]) -> Array: ...
 
     @abc.abstractmethod
-    def _quadrature(self) -> tuple[np.ndarray, np.ndarray]: ...
+    def _quadrature(self, count: int = 120) -> tuple[np.ndarray, np.ndarray]:
+        """Gauss nodes and weights of the standard entry."""
 
 
 class Uniform(_Scalars):
@@ -252,8 +267,8 @@ class Uniform(_Scalars):
     def _standard(self, key: PRNGKeyArray, shape: tuple[int, ...]) -> Array:
         return jax.random.uniform(key, shape, minval=-1.0, maxval=1.0, dtype=float)
 
-    def _quadrature(self) -> tuple[np.ndarray, np.ndarray]:
-        z, w = np.polynomial.legendre.leggauss(200)
+    def _quadrature(self, count: int = 200) -> tuple[np.ndarray, np.ndarray]:
+        z, w = np.polynomial.legendre.leggauss(count)
         return z, w / 2
 
 
@@ -271,8 +286,8 @@ class Gaussian(_Scalars):
     def _standard(self, key: PRNGKeyArray, shape: tuple[int, ...]) -> Array:
         return jax.random.normal(key, shape, dtype=float)
 
-    def _quadrature(self) -> tuple[np.ndarray, np.ndarray]:
-        z, w = np.polynomial.hermite_e.hermegauss(120)
+    def _quadrature(self, count: int = 120) -> tuple[np.ndarray, np.ndarray]:
+        z, w = np.polynomial.hermite_e.hermegauss(count)
         return z, w / w.sum()
 
 

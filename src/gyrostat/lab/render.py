@@ -64,19 +64,21 @@ def draw(figure: Figure) -> Canvas:
     letters = int(width / columns * 12)
     note = textwrap.wrap(figure.note, int(width * 14))
     legends = [_legend_height(figure.panels[r * columns : (r + 1) * columns], letters) for r in range(rows)]
-    heights = [h for legend in legends for h in (PANEL_HEIGHT, legend)] + [NOTE_LINE * len(note) + 0.02]
-    canvas = Canvas(figsize=(width, sum(heights) + 0.45), layout="constrained")
+    heights = [PANEL_HEIGHT + legend for legend in legends] + [NOTE_LINE * len(note) + 0.05]
+    canvas = Canvas(figsize=(width, sum(heights) + 0.4), layout="constrained")
+    canvas.get_layout_engine().set(w_pad=0.1, h_pad=0.06)
     canvas.suptitle("\n".join(textwrap.wrap(figure.title, int(width * 9))), fontsize=12.5, fontweight="bold")
-    grid = canvas.add_gridspec(2 * rows + 1, columns, height_ratios=heights)
+    grid = canvas.add_gridspec(rows + 1, columns, height_ratios=heights)
     for i, panel in enumerate(figure.panels):
         row, column = divmod(i, columns)
-        axes = canvas.add_subplot(grid[2 * row, column])
-        _draw_panel(axes, panel)
-        _draw_legend(canvas.add_subplot(grid[2 * row + 1, column]), axes, letters)
+        # A subfigure each, so that the colour bar of one panel does not narrow the others.
+        cell = canvas.add_subfigure(grid[row, column])
+        above, below = cell.subplots(2, 1, height_ratios=[PANEL_HEIGHT, legends[row]])
+        _draw_panel(above, panel)
+        _draw_legend(below, above, letters)
     if note:
-        below = canvas.add_subplot(grid[-1, :])
-        below.set_axis_off()
-        below.text(0.5, 0.5, "\n".join(note), ha="center", va="center", color="#333333", fontsize=9)
+        foot = canvas.add_subfigure(grid[-1, :])
+        foot.text(0.5, 0.5, "\n".join(note), ha="center", va="center", color="#333333", fontsize=9)
     return canvas
 
 

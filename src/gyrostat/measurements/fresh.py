@@ -49,31 +49,37 @@ class FreshGaussian(Measurements):
     noise: np.ndarray = eqx.field(converter=lambda x: errors.number("noise", x, least=0), default=0.0)
 
     def sense(self, state: Any, key: PRNGKeyArray, scene: Scene, environment: Environment) -> tuple[Reading, Any]:
-        in_span, across = jax.random.split(key)
         M = residual(scene, environment)
         norm = jnp.sqrt(inner(M, M))
         unit = M / jnp.where(norm > 0, norm, 1.0)
-        span = _group(in_span, norm[None], self.num_samples, self.noise)
-        return Reading(_lift(across, scene, unit[None], span, self.num_samples)), state
+        squares, normals = jax.random.split(key)
+        z, W = _normals(normals, 2, scene)
+        chi2 = jax.random.chisquare(squares, self.num_samples, dtype=float)
+        span = _group(z, norm[None], chi2, self.noise)
+        return Reading(_lift(W, unit[None], span, self.num_samples)), state
 
     def mix(self, state: Any, key: PRNGKeyArray, scene: Scene) -> tuple[Reading, Any]:
-        in_span, across = jax.random.split(key)
         units, base = _mixture_span(scene)
-        law = scene.environments.law
+        law: Any = scene.environments.law
+        in_span, normals = jax.random.split(key)
         if law.is_finite:
-            span = self._finite_mixture(in_span, law, base)
+            z, W = _normals(normals, law.count * (base.size + 1), scene)
+            span = self._finite_mixture(in_span, z.reshape(law.count, base.size + 1), law, base)
         else:
+            _, W = _normals(normals, 0, scene)
             span = self._continuous_mixture(in_span, law, base)
-        return Reading(_lift(across, scene, units, span, self.num_samples)), state
+        return Reading(_lift(W, units, span, self.num_samples)), state
 
-    def _finite_mixture(self, key: PRNGKeyArray, law: Any, base: Float[Array, " p"]) -> _Span:
-        counting, drawing = jax.random.split(key)
+    def _finite_mixture(self, key: PRNGKeyArray, z: Float[Array, "K q"], law: Any, base: Float[Array, " p"]) -> _Span:
+        counting, squares = jax.random.split(key)
         counts = jax.random.multinomial(counting, self.num_samples, jnp.asarray(law.weights), dtype=float)
+        drawn = jax.random.chisquare(squares, jnp.maximum(counts, 1.0), dtype=float)
+        chi2 = jnp.where(counts > 0, drawn, 0.0)
 
-        def group(key: PRNGKeyArray, index: Array, count: Array) -> _Span:
-            return _group(key, _coefficients(base, law.at(index).sigma), count, self.noise)
+        def group(index: Array, z: Array, chi2: Array) -> _Span:
+            return _group(z, _coefficients(base, law.at(index).sigma), chi2, self.noise)
 
-        spans = jax.vmap(group)(jax.random.split(drawing, law.count), jnp.arange(law.count), counts)
+        spans = jax.vmap(group)(jnp.arange(law.count), z, chi2)
         return _Span(spans.along.sum(axis=0), spans.energy.sum())
 
     def _continuous_mixture(self, key: PRNGKeyArray, law: Any, base: Float[Array, " p"]) -> _Span:
@@ -92,24 +98,25 @@ class FreshGaussian(Measurements):
         return jax.lax.fori_loop(0, blocks, block, _Span(jnp.zeros_like(base), jnp.zeros((), dtype=float)))
 
 
-def _group(key: PRNGKeyArray, c: Float[Array, " p"], count: Array, noise: Array) -> _Span:
-    """The span of ``count`` samples that share the residual with coordinates ``c``."""
-    squares, normals = jax.random.split(key)
+def _normals(key: PRNGKeyArray, extra: int, scene: Scene) -> tuple[Float[Array, " extra"], Array]:
+    """``extra`` normals and a Gaussian element from one call: compiling a second generator costs half a second."""
+    draws = jax.random.normal(key, (extra + scene.space.size,), dtype=float)
+    return draws[:extra], scene.space.element(draws[extra:])
+
+
+def _group(z: Float[Array, " q"], c: Float[Array, " p"], chi2: Float[Array, ""], noise: Array) -> _Span:
+    """The span of samples that share the residual with coordinates ``c``; chi2 has their number of degrees of freedom."""
     c = jnp.append(c, -noise)
-    chi2 = jnp.where(count > 0, jax.random.chisquare(squares, jnp.maximum(count, 1.0), dtype=float), 0.0)
     length2 = c @ c
-    z = jax.random.normal(normals, c.shape, dtype=float)
     z = z - c * (c @ z) / jnp.where(length2 > 0, length2, 1.0)
     along = chi2 * c + jnp.sqrt(length2 * chi2) * z
     return _Span(along[:-1], length2 * chi2)
 
 
-def _lift(key: PRNGKeyArray, scene: Scene, units: Array, span: _Span, m: Array) -> Array:
+def _lift(W: Array, units: Array, span: _Span, m: Array) -> Array:
     """The element whose part in the span (orthonormal ``units``, zeros allowed) and across it have the given law."""
-    W = scene.space.gaussian(key)
-    axes = tuple(range(1, units.ndim))
     across = jnp.sqrt(span.energy)
-    weights = (span.along - across * jnp.sum(units * W, axis=axes)) / m
+    weights = (span.along - across * _project(units, W)) / m
     return jnp.tensordot(weights, units, axes=1) + across / m * W
 
 

@@ -20,13 +20,13 @@ def leading_error(law: Law, *, dimension: int, rank: int, step_size: float, num_
     return math.sqrt(step_size * dimension * rank * law.second_moment / (2 * num_samples))
 
 
-def error_law(law: Law, *, dimension: int, rank: int, step_size: float, num_samples: float, seed: int = 0) -> float:
+def error_law(law: Law, *, dimension: int, rank: int, step_size: float, num_samples: float, runs: int = 2000) -> float:
     """The median of ||U U^T - A_star||_F once the invariant part is learnt and the spurious one forgotten.
 
     Then the residual is ``-V Sigma_e V^T`` up to the error itself, of mean squared size ``S = E ||Sigma||_F^2``. Each step
     kicks U by ``eta sqrt(S/m) W U`` with W a Gaussian matrix. Across the signal, kicks decay by 1 - eta a step and leave
     variance ``eta/(2 - eta)`` per entry; within the signal block they decay by 1 - 2 eta; between the two signals they
-    are multiplied by ``1 + eta (xi - 1)``, a random recursion with heavy tails (X, sampled):
+    are multiplied by ``1 + eta (xi - 1)``, a random recursion with heavy tails (X, sampled in ``runs`` runs of 10/eta steps; ``runs=0`` leaves it out):
 
         error^2 = (S + error^2)/m * [ eta/(2 - eta) (d - r1 - r2) r1  +  eta/(1 - eta) r1 (r1 + 1)/2  +  X ]
 
@@ -40,7 +40,8 @@ def error_law(law: Law, *, dimension: int, rank: int, step_size: float, num_samp
         return math.inf
     across = eta / (2 - eta) * max(dimension - r1 - r2, 0) * r1
     within = eta / (1 - eta) * r1 * (r1 + 1) / 2
-    share = float(np.median(across + within + between_signals(law, eta, rank=r1, seed=seed))) / num_samples
+    between = between_signals(law, eta, rank=r1, runs=runs) if runs else 0.0
+    share = float(np.median(across + within + between)) / num_samples
     return math.sqrt(S * share / (1 - share)) if share < 1 else math.inf
 
 

@@ -100,7 +100,7 @@ FIG3 = Experiment(
     "Xu 2024, Figure 3",
     "Left: M = 1 learns both signals, M = 6 only the invariant one. Right: the transition over M = 1 ... 10.",
     {
-        "smoke": {"seeds": 16, "dimension": 40, "num_samples": 3200},
+        "smoke": {"seeds": 48, "dimension": 24, "num_samples": 2000},
         "standard": {"seeds": 100, "dimension": 100, "num_samples": 8000},
         "full": {"seeds": 400, "dimension": 100, "num_samples": 8000},
     },
@@ -234,7 +234,7 @@ FIG4 = Experiment(
     "Xu 2024, Figure 4",
     "M = 5 and step sizes .01 ... .09, each for the same time T = 10/eta.",
     {
-        "smoke": {"seeds": 12, "dimension": 30, "num_samples": 2400},
+        "smoke": {"seeds": 64, "dimension": 20, "num_samples": 1600},
         "standard": {"seeds": 100, "dimension": 100, "num_samples": 8000},
         "full": {"seeds": 300, "dimension": 100, "num_samples": 8000},
     },
@@ -275,10 +275,10 @@ ORDERS = ["iid", "cyclic", "shuffled"]
 ORDER_SPREADS = [1.0, 2.0, 3.0, 3.5, 4.0, 4.25, 4.5, 4.75, 5.0, 6.0, 7.0, 8.0]
 
 
-def order_data(*, seed: int, progress: Any = None, seeds: int) -> xr.Dataset:
-    """The transition over M for three orders of environments, d = 40."""
+def order_data(*, seed: int, progress: Any = None, seeds: int, dimension: int) -> xr.Dataset:
+    """The transition over M for three orders of environments."""
     return gs.run_grid(
-        lambda order, spread: spread_cell(spread, dimension=40, num_samples=3200, order=order),
+        lambda order, spread: spread_cell(spread, dimension=dimension, num_samples=80 * dimension, order=order),
         {"order": ORDERS, "spread": ORDER_SPREADS},
         num_steps=200, seeds=seeds, seed=seed, record=("signal", "spurious"), record_at=21, progress=progress,
     )  # fmt: skip
@@ -315,7 +315,11 @@ ORDER = Experiment(
     "Independent against cyclic environments",
     "Xu 2024, Algorithm 3 (the order is left open); ours",
     "The paper draws environments independently in theory; going through them in turn removes the luck of the draw.",
-    {"smoke": {"seeds": 16}, "standard": {"seeds": 60}, "full": {"seeds": 400}},
+    {
+        "smoke": {"seeds": 32, "dimension": 16},
+        "standard": {"seeds": 60, "dimension": 40},
+        "full": {"seeds": 400, "dimension": 100},
+    },
     order_data,
     draw_order,
     [
@@ -350,10 +354,12 @@ GRID_SPREADS = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 10.0, 12.0, 15.0]
 RULES = ["lyapunov rule", "lambda < 0", "informal window", "supermartingale"]
 
 
-def predictor_data(*, seed: int, progress: Any = None, seeds: int, horizons: tuple[int, ...]) -> xr.Dataset:
-    """P(spurious < .1) measured at d = 30 over (eta, M) and two horizons, and what each predictor says."""
+def predictor_data(*, seed: int, progress: Any = None, seeds: int, dimension: int, horizons: tuple[int, ...]) -> xr.Dataset:
+    """P(spurious < .1) measured over (eta, M) and two horizons, and what each predictor says."""
     measured = gs.run_grid(
-        lambda horizon, step_size, spread: spread_cell(spread, dimension=30, num_samples=2400, step_size=step_size),
+        lambda horizon, step_size, spread: spread_cell(
+            spread, dimension=dimension, num_samples=80 * dimension, step_size=step_size
+        ),
         {"horizon": list(horizons), "step_size": GRID_STEPS, "spread": GRID_SPREADS},
         num_steps=lambda horizon, step_size, spread: round(horizon / step_size), seeds=seeds, seed=seed,
         record=("spurious",), record_at=2, progress=progress,
@@ -369,7 +375,7 @@ def predictor_data(*, seed: int, progress: Any = None, seeds: int, horizons: tup
             low < eta < high,
             moment_growth(law, eta, 2 / 3, shift=2.0) <= 1,
         )
-        share[i, j, k] = (surrogate(law, eta, init_scale=ALPHA, num_steps=T, num_samples=2400, runs=1000) < 0.1).mean()
+        share[i, j, k] = (surrogate(law, eta, init_scale=ALPHA, num_steps=T, num_samples=80 * dimension, runs=1000) < 0.1).mean()
     dims = ("horizon", "step_size", "spread")
     return measured.assign_coords(rule=RULES).assign(predicted=(("rule", *dims), rules), surrogate=(dims, share))
 
@@ -414,9 +420,9 @@ PREDICTOR = Experiment(
     "ours; Xu 2024, section 4 and Lemma 7 for comparison",
     "Over (eta, M) and two horizons: which rule tells whether most runs eliminate the spurious signal?",
     {
-        "smoke": {"seeds": 8, "horizons": (10,)},
-        "standard": {"seeds": 50, "horizons": (10, 40)},
-        "full": {"seeds": 200, "horizons": (10, 40)},
+        "smoke": {"seeds": 16, "dimension": 12, "horizons": (10,)},
+        "standard": {"seeds": 50, "dimension": 30, "horizons": (10, 40)},
+        "full": {"seeds": 200, "dimension": 30, "horizons": (10, 40)},
     },
     predictor_data,
     draw_predictor,

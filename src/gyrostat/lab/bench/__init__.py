@@ -1,0 +1,76 @@
+"""Benchmarks: each suite times the library beside its peers in a process of its own, on one core.
+
+A suite is a module with ``run(say) -> Report`` and ``panels(records) -> list[Panel]``; adding one means writing the
+module and naming it in ``SUITES``. ``say(text)`` reports progress.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from gyrostat import errors
+from gyrostat.lab.bench.records import Record, Report, table
+from gyrostat.lab.bench.timing import single_threaded
+
+SUITES: dict[str, str] = {"core": "gyrostat.lab.bench.core"}
+"""Name of a suite -> its module."""
+
+
+def run_suites(names: list[str], out: Path, console: Console) -> int:
+    """Run suites (all of them when none is named), print a table, write ``bench.json`` and ``bench.png`` to ``out``.
+
+    Returns 0 whatever the timings, 1 when a suite crashed; the records of the others are kept.
+    """
+    chosen = list(dict.fromkeys(errors.choice("suite", name, SUITES) for name in names)) or list(SUITES)
+    out.mkdir(parents=True, exist_ok=True)
+    reports: dict[str, Report] = {}
+    for name in chosen:
+        with console.status(f"{name}: starting") as status:
+            reports[name], trouble = in_child(name, lambda text, name=name: status.update(f"{name}: {text}"))  # type: ignore[misc]
+        if trouble:
+            console.print(f"The suite {name} stopped: {trouble}", style="red", markup=False)
+    records = [record for report in reports.values() for record in report.records]
+    (out / "bench.json").write_text(json.dumps([record.as_dict() for record in records], indent=1) + "\n")
+    draw(reports, out / "bench")
+    console.print(table(records, [note for report in reports.values() for note in report.notes]))
+    console.print(f"Written to {out / 'bench.json'}.", highlight=False)
+    return int(any(report.crashed for report in reports.values()))
+
+
+def in_child(name: str, say: Callable[[str], Any]) -> tuple[Report, str]:
+    """Run one suite in a fresh process on one core; its report, and the last words of a crash."""
+    with tempfile.TemporaryDirectory() as folder:
+        result, errors_file = Path(folder) / "report.json", Path(folder) / "stderr"
+        command = [sys.executable, "-m", "gyrostat.lab.bench.child", name, str(result)]
+        with errors_file.open("w") as stderr, subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=stderr, text=True, env=single_threaded()
+        ) as child:
+            for line in child.stdout or ():
+                say(line.strip())
+        report = Report.read(result) if result.exists() else Report([], [])
+        if child.returncode == 0:
+            return report, ""
+        last = errors_file.read_text().strip().splitlines()[-1:] or [f"exit status {child.returncode}"]
+        return Report(report.records, report.notes, crashed=True), last[0]
+
+
+def draw(reports: dict[str, Report], base: Path) -> None:
+    """The curves of all suites in one figure, if there are any."""
+    from gyrostat.lab.figures import Figure
+    from gyrostat.lab.render import render
+
+    panels = [p for name, report in reports.items() for p in importlib.import_module(SUITES[name]).panels(report.records)]
+    if panels:
+        render(Figure("What a step costs", panels, "Best of several runs on one core, compiled beforehand."), base)
+
+
+__all__ = ["SUITES", "Record", "Report", "run_suites"]

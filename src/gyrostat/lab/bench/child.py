@@ -1,0 +1,21 @@
+"""The process in which one suite runs: ``python -m gyrostat.lab.bench.child SUITE FILE`` (started by ``run_suites``)."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from pathlib import Path
+
+from gyrostat.lab.bench import SUITES
+from gyrostat.lab.bench.timing import pin
+
+
+def main(name: str, path: str) -> None:
+    """Run the suite on one core and keep its report; each line printed is a word on the progress."""
+    pin()
+    report = importlib.import_module(SUITES[name]).run(lambda text: print(text, flush=True))
+    report.write(Path(path))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,180 @@
+"""The results folder: ``results.zarr`` (one group per experiment), ``claims.json``, ``figures/`` and ``index.html``.
+
+An experiment is finished when its group carries the mark ``done``, which is written after all of its data; whatever is
+killed before that leaves a group without the mark, which counts as absent.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gyrostat.errors import GyrostatError
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+Record = dict[str, Any]
+DONE, RUN = "done", "run"
+
+
+class Store:
+    """The results of many experiments in one folder.
+
+    >>> import xarray as xr
+    >>> store = Store(tempfile.mkdtemp())
+    >>> store.save("paper/fig1", xr.Dataset({"loss": ("step", [1.0, 0.5])}), "a1b2", {"seconds": 0.1})
+    >>> store.load("paper/fig1", "a1b2").loss.values.tolist(), store.load("paper/fig1", "other")
+    ([1.0, 0.5], None)
+    """
+
+    def __init__(self, folder: str | Path):
+        self.folder = Path(folder)
+        self.data = self.folder / "results.zarr"
+        self.claims_file = self.folder / "claims.json"
+
+    def prepare(self) -> None:
+        """Create the folder and try to write into it, so that a bad one is refused before any computation."""
+        try:
+            for needed in (self.folder, self.data, self.folder / "figures"):
+                needed.mkdir(parents=True, exist_ok=True)
+                with tempfile.TemporaryFile(dir=needed):
+                    pass
+        except OSError as error:
+            raise GyrostatError(
+                f"cannot write results to {str(self.folder)!r} ({error.strerror}): choose another folder with --out."
+            ) from None
+        self.claims()
+
+    def figure(self, name: str) -> Path:
+        """Where the figure of an experiment goes, without the suffix."""
+        return self.folder / "figures" / name
+
+    def error(self, name: str) -> Path:
+        """Where the traceback of an experiment goes."""
+        return self.folder / "errors" / f"{name.replace('/', '-')}.txt"
+
+    def save(self, name: str, dataset: xr.Dataset, fingerprint: str, run: Mapping[str, Any]) -> None:
+        """Write the data of an experiment, then the mark; what was there before loses its mark first."""
+        import zarr
+
+        group = self.data / name
+        (group / "zarr.json").unlink(missing_ok=True)
+        shutil.rmtree(group, ignore_errors=True)
+        # Words of any length: zarr has no specification for arrays of words of one length, and says so each time.
+        _with_words(dataset, object).to_zarr(self.data, group=name, mode="w", consolidated=False, zarr_format=3)
+        marks = {RUN: json.dumps(plain(run)), DONE: fingerprint}
+        zarr.open_group(self.data, path=name, mode="r+", zarr_format=3, use_consolidated=False).attrs.update(marks)
+
+    def load(self, name: str, fingerprint: str | None = None) -> xr.Dataset | None:
+        """The data of a finished experiment, None when it is not finished (or has another fingerprint)."""
+        import xarray as xr
+
+        mark = self._attributes(name).get(DONE)
+        if mark is None or fingerprint not in (None, mark):
+            return None
+        # No decoding of times: an attribute `units = "seconds"` must not turn numbers into dates.
+        found = xr.open_dataset(self.data, engine="zarr", group=name, consolidated=False, decode_times=False).load()
+        found.close()
+        found.attrs = {key: value for key, value in found.attrs.items() if key not in (DONE, RUN)}
+        return _with_words(found, str)
+
+    def run(self, name: str) -> dict[str, Any]:
+        """How a finished experiment was run: seconds, seed, size, settings, and its title and summary."""
+        return json.loads(self._attributes(name)[RUN])
+
+    def finished(self) -> list[str]:
+        """The names ``paper/experiment`` of all finished experiments, in natural order."""
+        names = (f"{path.parent.parent.name}/{path.parent.name}" for path in self.data.glob("*/*/zarr.json"))
+        return sorted((name for name in names if DONE in self._attributes(name)), key=natural)
+
+    def _attributes(self, name: str) -> dict[str, Any]:
+        try:
+            return json.loads((self.data / name / "zarr.json").read_text())["attributes"]
+        except FileNotFoundError:
+            return {}
+
+    def claims(self) -> list[Record]:
+        """The records of ``claims.json``; an empty list when there is none yet."""
+        try:
+            records = json.loads(self.claims_file.read_text())
+        except FileNotFoundError:
+            return []
+        except ValueError:
+            records = None
+        if not isinstance(records, list) or not all(isinstance(r, dict) and "id" in r for r in records):
+            raise GyrostatError(f"{str(self.claims_file)!r} is not a list of claims: delete it or choose another --out.")
+        return records
+
+    def put_claims(self, name: str, records: Sequence[Record]) -> None:
+        """Replace the records of one experiment, keeping those of the others; the file is replaced whole."""
+        kept = [r for r in self.claims() if experiment_of(r) != name]
+        ordered = sorted([*kept, *records], key=lambda r: natural(experiment_of(r)))
+        write_whole(self.claims_file, json.dumps(plain(ordered), indent=1, allow_nan=False) + "\n")
+
+
+def _with_words(dataset: xr.Dataset, dtype: type) -> xr.Dataset:
+    words = {
+        name: (x.dims, np.array(x.values.tolist(), dtype=dtype), x.attrs)
+        for name, x in dataset.variables.items()
+        if x.dtype.kind in "UTO"
+    }
+    return dataset.assign({name: x for name, x in words.items() if name in dataset.data_vars}).assign_coords(
+        {name: x for name, x in words.items() if name in dataset.coords}
+    )
+
+
+def experiment_of(record: Record) -> str:
+    """``paper/experiment`` of a record whose id is ``paper/experiment/slug``."""
+    return record["id"].rsplit("/", 1)[0]
+
+
+def fingerprint(version: str, seed: int, size: str, settings: Mapping[str, Any]) -> str:
+    """What decides whether stored data can stand for a new computation.
+
+    >>> fingerprint("1.0", 0, "smoke", {"seeds": 4}) == fingerprint("1.0", 1, "smoke", {"seeds": 4})
+    False
+    """
+    text = json.dumps([version, seed, size, plain(settings)], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def plain(x: Any) -> Any:
+    """Numbers, strings, lists and dicts for JSON; what is not a finite number becomes None.
+
+    >>> plain({"rate": float("nan"), "steps": (1, 2)})
+    {'rate': None, 'steps': [1, 2]}
+    """
+    if isinstance(x, Mapping):
+        return {str(key): plain(value) for key, value in x.items()}
+    if isinstance(x, list | tuple):
+        return [plain(value) for value in x]
+    if hasattr(x, "tolist"):
+        return plain(x.tolist())
+    if isinstance(x, float):
+        return x if math.isfinite(x) else None
+    return x if isinstance(x, str | int | bool | type(None)) else repr(x)
+
+
+def natural(name: str) -> list[tuple[int, int, str]]:
+    """A key that sorts ``fig2`` before ``fig10``."""
+    parts = re.findall(r"\d+|\D+", name)
+    return [(0, int(part), "") if part.isdigit() else (1, 0, part) for part in parts]
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write a file so that a reader, or a kill, finds the old one or the new one and nothing between."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    hidden = path.with_name(f".{path.name}.part")
+    hidden.write_text(text, encoding="utf-8")
+    os.replace(hidden, path)

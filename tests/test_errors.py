@@ -1,0 +1,253 @@
+"""Bad input: refused before any compilation, in one sentence that names the argument."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+from conftest import Watch, given_places, orthonormal
+
+import gyrostat as gs
+
+EYE = np.eye(4)
+NAN, INF = float("nan"), float("inf")
+X3 = np.stack([np.eye(3)] * 4)
+
+
+def refuses(make, *words: str) -> str:
+    """The message: one sentence, with these words in it."""
+    with pytest.raises(gs.GyrostatError) as caught:
+        make()
+    message = str(caught.value)
+    for word in words:
+        assert word in message, message
+    assert message.endswith((".", "?")) and "\n" not in message
+    inside = re.sub(r"\d\.\d|\.\.\.|\w\.\w", "", message[:-1])  # decimals, names with dots, ellipses
+    assert not re.search(r"[.!?] ", inside), message
+    return message
+
+
+NUMBERS = [  # argument, constructor of one number, whether zero is refused too
+    ("step_size", gs.HeteroSGD, True),
+    ("step_size", gs.PooledSGD, True),
+    ("step_size", gs.PooledGD, True),
+    ("step_size", gs.QuadraticNetwork, True),
+    ("step_size", gs.Constant, True),
+    ("ridge", lambda x: gs.Constant(0.1, x), False),
+    ("decay", gs.GradientStep, False),
+    ("init_scale", gs.ScaledIdentity, True),
+    ("init_scale", gs.ScaledGaussian, True),
+    ("init_scale", lambda x: gs.HeteroSGD(0.1, init_scale=x), True),
+    ("gradient_factor", lambda x: gs.Symmetric(gradient_factor=x), True),
+    ("gradient_factor", lambda x: gs.SymmetricDifference(gradient_factor=x), True),
+    ("gradient_factor", lambda x: gs.Diagonal(gradient_factor=x), True),
+    ("num_samples", gs.FreshGaussian, True),
+    ("num_samples", gs.FixedGaussian, True),
+    ("num_samples", gs.Dense, True),
+    ("num_samples", gs.RankOne, True),
+    ("noise", lambda x: gs.FreshGaussian(5, noise=x), False),
+    ("noise", lambda x: gs.FixedGaussian(5, noise=x), False),
+    ("noise", lambda x: gs.Dense(5, noise=x), False),
+    ("noise", lambda x: gs.RankOne(5, noise=x), False),
+    ("truncation", lambda x: gs.RankOne(5, truncation=x), True),
+    ("spread", lambda x: gs.TwoPoint(spread=x), False),
+    ("spread", lambda x: gs.Uniform(spread=x), False),
+    ("spread", lambda x: gs.Gaussian(spread=x), False),
+    ("overlap", lambda x: gs.RandomEnvironments(4, law=gs.TwoPoint(), overlap=x), False),
+    ("dimension", gs.RandomEnvironments, True),
+    ("rank", lambda x: gs.RandomEnvironments(4, x), True),
+    ("rank", lambda x: gs.TwoPoint(rank=x), True),
+    ("rank", lambda x: gs.Uniform(rank=x), True),
+    ("rank", lambda x: gs.FeatureEnvironments(4, x, gs.TwoPoint()), True),
+    ("batch_size", lambda x: gs.DenseData(X3, np.ones(4), [0, 0, 1, 1], batch_size=x), True),
+    ("dimension", lambda x: gs.isometry_constant(x, 10, 1), True),
+    ("num_samples", lambda x: gs.isometry_constant(3, x, 1), True),
+    ("rank", lambda x: gs.isometry_constant(3, 10, x), True),
+    ("draws", lambda x: gs.isometry_constant(3, 10, 1, draws=x), True),
+    ("steps", lambda x: gs.isometry_constant(3, 10, 1, steps=x), True),
+]
+
+
+@pytest.mark.parametrize("i", range(len(NUMBERS)), ids=lambda i: f"{NUMBERS[i][0]}-{i}")
+def test_numbers_out_of_range(i):
+    name, make, zero = NUMBERS[i]
+    for bad in (-1, NAN, "many", [1.0, 2.0], *((0,) if zero else ())):
+        refuses(lambda bad=bad: make(bad), name)
+
+
+def test_numbers_say_what_they_got_and_need():
+    assert refuses(lambda: gs.HeteroSGD(-0.5), "above 0", "-0.5")
+    assert refuses(lambda: gs.RandomEnvironments(4, 7), "rank", "at most 4", "dimension", "7")
+    assert refuses(lambda: gs.RandomEnvironments(4, overlap=1.5), "overlap", "at most 1")
+    assert refuses(lambda: gs.Dense(2.5), "num_samples", "whole number", "2.5")
+    assert refuses(lambda: gs.TwoPoint(rank=13, independent=True), "rank", "12")
+    assert refuses(lambda: gs.TwoPoint(mean=NAN), "mean")
+    assert refuses(lambda: gs.HeteroSGD(np.ones(3)), "step_size", "shape (3,)")
+
+
+# --- environments and laws ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("make", "words"), [
+    (lambda: gs.Environments(np.ones(4)), ["invariant_basis", "2 dimensions"]),
+    (lambda: gs.Environments(np.ones((4, 2))), ["invariant_basis", "orthonormal", "qr"]),
+    (lambda: gs.Environments(np.ones((2, 3))), ["invariant_basis", "3 columns", "dimension 2"]),
+    (lambda: gs.Environments(np.where(EYE == 1, NAN, 0)), ["invariant_basis", "finite", "4 of its 16"]),
+    (lambda: gs.Environments("basis"), ["invariant_basis"]),
+    (lambda: gs.Environments(EYE[:, :1], 2 * EYE[:, 1:2], gs.TwoPoint()), ["spurious_basis", "orthonormal"]),
+    (lambda: gs.Environments(EYE[:, :1], np.eye(3)[:, :1], gs.TwoPoint()), ["spurious_basis", "3 rows", "4"]),
+    (lambda: gs.Environments(EYE[:, :1], EYE[:, 1:3], gs.TwoPoint()), ["law", "rank 1", "2 columns", "rank=2"]),
+    (lambda: gs.Environments(EYE[:, :1], EYE[:, 1:2]), ["law", "spurious_basis"]),
+    (lambda: gs.Environments(EYE[:, :1], None, "two-point"), ["law", "TwoPoint"]),
+    (lambda: gs.Environments(EYE[:, :2], values=[1.0]), ["values", "2"]),
+    (lambda: gs.Environments(EYE[:, :1], values=[NAN]), ["values", "finite"]),
+    (lambda: gs.RandomEnvironments(4, 3, gs.TwoPoint(rank=2)), ["rank 3", "spurious rank 2", "dimension 4", "5"]),
+    (lambda: gs.RandomEnvironments(4, 2, values=[1.0]), ["values", "rank=2"]),
+    (lambda: gs.RandomEnvironments(4, law=3.0), ["law", "3.0"]),
+    (lambda: gs.RandomEnvironments(4, placement="orthoganal"), ["placement", "'orthogonal'"]),
+    (lambda: gs.FeatureEnvironments(2, 1, gs.TwoPoint(rank=3)), ["law's rank", "at most 2"]),
+    (lambda: gs.FeatureEnvironments(2, 1, gs.Absent()), ["law's rank", "at least 1"]),
+    (lambda: gs.VectorEnvironments([1.0, 0.0], [2], gs.TwoPoint()), ["spurious_coordinates", "[2]"]),
+    (lambda: gs.VectorEnvironments([1.0, 0.0, 0.0], [1, 1], gs.TwoPoint(rank=2)), ["spurious_coordinates", "distinct"]),
+    (lambda: gs.VectorEnvironments([1.0, 0.0], [1.7], gs.TwoPoint()), ["spurious_coordinates", "1.7"]),
+    (lambda: gs.VectorEnvironments([1.0, 2.0], [1], gs.TwoPoint()), ["coefficients", "zero on spurious_coordinates"]),
+    (lambda: gs.VectorEnvironments([0.0, 0.0], [1], gs.TwoPoint()), ["coefficients", "all zero"]),
+    (lambda: gs.VectorEnvironments([1.0, INF]), ["coefficients", "finite"]),
+    (lambda: gs.VectorEnvironments([1.0, 0, 0], [1, 2], gs.Finite([np.ones((2, 2))])), ["law", "diagonal"]),
+    (lambda: gs.Finite([]), ["values", "zero environments"]),
+    (lambda: gs.Finite(np.ones((2, 2, 3))), ["values", "square"]),
+    (lambda: gs.Finite([[[1.0, 2.0], [0.0, 1.0]]]), ["values", "symmetric"]),
+    (lambda: gs.Finite([1.0, NAN]), ["values", "finite"]),
+    (lambda: gs.Finite([1.0, 2.0], [0.5, 0.4]), ["weights", "sum to one", "0.9"]),
+    (lambda: gs.Finite([1.0, 2.0], [1.5, -0.5]), ["weights", "non-negative"]),
+    (lambda: gs.Finite([1.0, 2.0], [1.0]), ["weights", "one entry per environment"]),
+    (lambda: gs.Sampler("noise"), ["function", "key"]),
+    (lambda: gs.Sampler(lambda key: np.ones(3), rank=2), ["function", "2 x 2"]),
+])  # fmt: skip
+def test_environments_and_laws(make, words):
+    refuses(make, *words)
+
+
+# --- measurements and algorithms ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("make", "words"), [
+    (lambda: gs.DenseData(np.ones(3), np.ones(3), [0, 0, 0]), ["matrices", "dimensions"]),
+    (lambda: gs.DenseData(X3, np.ones((4, 1)), [0] * 4), ["responses", "1 dimensions"]),
+    (lambda: gs.DenseData(X3, np.ones(3), [0] * 4), ["matrices, responses and environment", "4, 3, 4"]),
+    (lambda: gs.DenseData(X3, [1.0, NAN, 1.0, 1.0], [0] * 4), ["responses", "finite", "1 of its 4"]),
+    (lambda: gs.DenseData(X3, np.ones(4), [0.5] * 4), ["environment", "whole numbers"]),
+    (lambda: gs.DenseData(X3, np.ones(4), ["a"] * 4), ["environment", "whole numbers"]),
+    (lambda: gs.DenseData(X3, np.ones(4), [0, 0, 2, 2]), ["environment", "renumber"]),
+    (lambda: gs.DenseData(X3, np.ones(4), [0, 0, -1, 1]), ["environment", "renumber"]),
+    (lambda: gs.DenseData(np.ones((0, 3, 3)), [], np.zeros(0, dtype=int)), ["matrices", "no rows"]),
+    (lambda: gs.HeteroSGD(0.1, order="cylic"), ["order", "'cylic'", "did you mean 'cyclic'"]),
+    (lambda: gs.OneEnvironment("zzz"), ["order", "iid, cyclic, shuffled"]),
+    (lambda: gs.HeteroSGD(0.1, model="Symmetric"), ["model", "'Symmetric'"]),
+    (lambda: gs.Algorithm(gs.Symmetric(), 0.1, gs.Full(), gs.Constant(0.1)), ["start", "0.1"]),
+    (lambda: gs.Algorithm(gs.Symmetric(), gs.ScaledIdentity(1.0), "full", gs.Constant(0.1)), ["batches", "'full'"]),
+    (lambda: gs.Algorithm(gs.Symmetric(), gs.ScaledIdentity(1.0), gs.Full(), 0.1), ["schedule", "0.1"]),
+    (lambda: gs.Problem(EYE, gs.Identity()), ["environments", "RandomEnvironments"]),
+    (lambda: gs.Problem(given_places(), "Identity"), ["measurements", "'Identity'"]),
+])  # fmt: skip
+def test_measurements_algorithms_and_problems(make, words):
+    refuses(make, *words)
+
+
+# --- parts that do not fit, and the arguments of run --------------------------------------------------------------
+
+PLACES = given_places(3)
+VECTORS = gs.VectorEnvironments([1.0, 0.0, 0.0], [1], gs.TwoPoint())
+UNIFORM = given_places(3, gs.Uniform())
+UNEQUAL = given_places(3, gs.Finite([1.0, 2.0], [0.3, 0.7]))
+DATA = gs.DenseData(X3, np.ones(4), [0, 0, 1, 1])
+HETERO = gs.HeteroSGD(0.1)
+
+MISMATCHES = [
+    (gs.PooledSGD(0.1), PLACES, gs.FixedGaussian(5), ["FixedGaussian", "Pooled", "Full"]),
+    (gs.HeteroSGD(0.1, order="cyclic"), UNIFORM, gs.Identity(), ["order='cyclic'", "Uniform", "continuous"]),
+    (gs.HeteroSGD(0.1, order="shuffled"), UNIFORM, gs.Identity(), ["order='shuffled'", "continuous"]),
+    (gs.HeteroSGD(0.1, order="cyclic"), UNEQUAL, gs.Identity(), ["order='cyclic'", "weights"]),
+    (gs.PooledGD(0.1), UNIFORM, gs.FreshGaussian(5), ["Full", "Uniform", "continuous"]),
+    (HETERO, UNIFORM, gs.FixedGaussian(5), ["FixedGaussian", "finite law", "Uniform"]),
+    (HETERO, UNIFORM, gs.Dense(5), ["Dense", "finite law", "Uniform"]),
+    (HETERO, UNIFORM, DATA, ["DenseData", "finite law"]),
+    (gs.HeteroSGD(0.1, model=gs.Diagonal()), PLACES, gs.Identity(), ["Diagonal", "shape (3, 3)"]),
+    (HETERO, VECTORS, gs.Identity(), ["Symmetric", "shape (3,)", "Diagonal"]),
+    (gs.HeteroSGD(0.1, model=gs.SymmetricDifference()), VECTORS, gs.Identity(), ["SymmetricDifference", "(3,)"]),
+    (gs.HeteroSGD(0.1, model=gs.Symmetric(width=0)), PLACES, gs.Identity(), ["width", "at least 1"]),
+    (gs.QuadraticNetwork(0.1), PLACES, gs.FreshGaussian(5), ["Shrinkage", "FreshGaussian", "RankOne"]),
+    (gs.QuadraticNetwork(0.1), PLACES, gs.Identity(), ["Shrinkage", "Identity"]),
+    (gs.HeteroSGD(0.1, model=gs.Diagonal()), VECTORS, gs.RankOne(5), ["RankOne", "symmetric"]),
+    (HETERO, given_places(4), DATA, ["matrices", "(3, 3)", "(4, 4)"]),
+    (HETERO, given_places(3, gs.Finite([1.0, 2.0, 3.0])), DATA, ["3 environments", "2"]),
+]
+
+
+@pytest.mark.parametrize("i", range(len(MISMATCHES)))
+def test_parts_that_do_not_fit_are_refused_before_compilation(i):
+    algorithm, places, measurements, words = MISMATCHES[i]
+    watch = Watch()
+    record = [watch.diagnostic]
+    refuses(lambda: gs.run(algorithm, gs.Problem(places, measurements), num_steps=2, record=record), *words)
+    # In a grid too, and even when only the last of its cells is wrong.
+    good = (HETERO, gs.Problem(PLACES, gs.Identity()))
+    bad = (algorithm, gs.Problem(places, measurements))
+    refuses(lambda: gs.run_grid(lambda i: [good, bad][i], {"i": [0, 1]}, num_steps=2, record=record), *words)
+    assert watch.traced == 0
+
+
+GOOD = gs.Problem(PLACES, gs.Identity())
+
+
+@pytest.mark.parametrize(("options", "words"), [
+    ({"num_steps": 0}, ["num_steps", "at least 1"]),
+    ({"num_steps": 2.5}, ["num_steps", "whole number"]),
+    ({"num_steps": [1, 2]}, ["num_steps", "2 numbers for 1"]),
+    ({"seeds": 0}, ["seeds", "at least 1"]),
+    ({"seeds": []}, ["seeds", "empty"]),
+    ({"seeds": [1, -1]}, ["seeds", "-1"]),
+    ({"seeds": "abc"}, ["seeds"]),
+    ({"seed": 0.5}, ["seed", "0.5"]),
+    ({"record": ["sginal"]}, ["diagnostic", "'sginal'", "did you mean 'signal'"]),
+    ({"record": [3]}, ["diagnostics", "3"]),
+    ({"record": "signal"}, ["record", "list", "'signal'"]),
+    ({"record_at": 0}, ["record_at", "at least 1"]),
+    ({"record_at": []}, ["record_at", "at least one step"]),
+    ({"record_at": [0, 50]}, ["record_at", "at most 5", "num_steps"]),
+    ({"record_at": [3, 1]}, ["record_at", "increasing"]),
+    ({"record_at": [-1, 1]}, ["record_at", "-1"]),
+])  # fmt: skip
+def test_arguments_of_run(options, words):
+    refuses(lambda: gs.run(HETERO, GOOD, **({"num_steps": 5} | options)), *words)
+
+
+def test_arguments_of_run_that_are_not_parts():
+    refuses(lambda: gs.run("HeteroSGD", GOOD, num_steps=2), "algorithm", "'HeteroSGD'")
+    refuses(lambda: gs.run(HETERO, PLACES, num_steps=2), "problem", "Problem(environments, measurements)")
+
+
+@pytest.mark.parametrize(("settings", "words"), [
+    ({}, ["settings", "at least one axis"]),
+    ({"eta": []}, ["settings", "at least one value"]),
+    ({"eta": 0.1}, ["settings", "list"]),
+    ({"eta": "0.1"}, ["settings", "list"]),
+    ({"seed": [0.1]}, ["settings", "'seed'"]),
+    ({"eta": [-1.0]}, ["step_size", "-1.0"]),
+])  # fmt: skip
+def test_settings_of_a_grid(settings, words):
+    refuses(lambda: gs.run_grid(lambda eta: (gs.HeteroSGD(eta), GOOD), settings, num_steps=2), *words)
+
+
+def test_listed_steps_need_one_horizon():
+    def grid():
+        gs.run_grid(lambda n: (HETERO, GOOD), {"n": [5, 9]}, num_steps=lambda n: n, record_at=[0, 3])
+
+    refuses(grid, "record_at", "num_steps")
+
+
+def test_the_error_is_a_value_error():
+    assert issubclass(gs.GyrostatError, ValueError)
+    assert orthonormal(0, 3, 2).shape == (3, 2)
+    gs.Environments(orthonormal(0, 3, 2))  # and the checks let good input through
