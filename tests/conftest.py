@@ -1,4 +1,4 @@
-"""Shared pieces: fixed problems, a diagnostic that shows the parameters, and a spy that writes measurements down."""
+"""Shared pieces: fixed problems, a diagnostic that shows parameters, and a spy on measurements."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def given_places(d: int = 5, law: Any = None, rank: int = 1) -> gs.Environments:
 
 
 class Watch:
-    """A diagnostic that shows all parameters as one vector, counts its tracings and notes shapes and dtypes."""
+    """A diagnostic that shows all parameters as one vector, counts its tracings and notes dtypes."""
 
     def __init__(self) -> None:
         self.traced = 0
@@ -85,7 +85,11 @@ class Spy(Measurements):
         inner, name, number = state
         _stash.clear()
         reading, inner = question(inner)
-        note = {"gradient": reading.gradient, "mean": jnp.asarray(reading.response_mean), "product": scene.product}
+        note = {
+            "gradient": reading.gradient,
+            "mean": jnp.asarray(reading.response_mean),
+            "product": scene.product,
+        }
         # Callbacks run in a thread of single precision: doubles travel as pairs of words.
         words = {
             k: jax.lax.bitcast_convert_type(jnp.asarray(v, dtype=float), jnp.uint32)
@@ -116,7 +120,7 @@ class Notes:
 
 @pytest.fixture
 def notes(monkeypatch):
-    """Notes in which ``rows``, ``responses`` and ``weights`` appear for measurements that have explicit rows."""
+    """Notes in which ``rows``, ``responses`` and ``weights`` appear if measurements have rows."""
     plain, quadratic = dense._reading, gs.RankOne._reading
 
     def reading(scene, X, y, weights=None):

@@ -1,4 +1,4 @@
-"""Plain-NumPy twins, written straight from the equations of Xu 2024: no JAX, nothing of gyrostat, no cleverness."""
+"""Plain-NumPy twins, written straight from the equations of Xu 2024: no JAX, nothing of gyrostat."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import numpy as np
 Params = tuple[np.ndarray, ...]
 
 
-# --- spaces -------------------------------------------------------------------------------------------------------
+# --- spaces ---------------------------------------------------------------------------------------
 
 
 def svec(A: np.ndarray) -> np.ndarray:
-    """The upper triangle row by row, off-diagonal entries times sqrt 2, so that svec(A) . svec(B) = <A, B>."""
+    """The upper triangle row by row, off-diagonal entries times sqrt 2: svec(A) . svec(B) = <A, B>."""
     d = len(A)
     return np.array([A[i, j] * (1.0 if i == j else np.sqrt(2.0)) for i in range(d) for j in range(i, d)])
 
@@ -33,7 +33,7 @@ def gaussian(rng: np.random.Generator, shape: tuple[int, ...], *lead: int) -> np
     return Z if len(shape) == 1 else (Z + np.swapaxes(Z, -1, -2)) / 2
 
 
-# --- models -------------------------------------------------------------------------------------------------------
+# --- models ---------------------------------------------------------------------------------------
 
 
 def product(model: str, params: Params) -> np.ndarray:
@@ -60,7 +60,7 @@ def start(model: str, d: int, scale: float) -> Params:
     return (one,) if model == "Symmetric" else (one, one)
 
 
-# --- gradients ----------------------------------------------------------------------------------------------------
+# --- gradients ------------------------------------------------------------------------------------
 
 
 def gradient(A: np.ndarray, X: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -72,7 +72,7 @@ def gradient(A: np.ndarray, X: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def rank_one_gradient(A: np.ndarray, x: np.ndarray, y: np.ndarray, R: float) -> np.ndarray:
-    """G = (1/m) sum_i (yhat_i - y_i) 1[yhat_i <= R] x_i x_i^T with yhat_i = x_i^T A x_i (Algorithm 4: ||U^T x_i||^2)."""
+    """G = (1/m) sum_i (yhat_i - y_i) 1[yhat_i <= R] x_i x_i^T with yhat_i = x_i^T A x_i (Algorithm 4)."""
     G = np.zeros_like(A)
     for x_i, y_i in zip(x, y, strict=True):
         y_hat = x_i @ A @ x_i
@@ -81,23 +81,27 @@ def rank_one_gradient(A: np.ndarray, x: np.ndarray, y: np.ndarray, R: float) -> 
     return G / len(y)
 
 
-# --- one step of each algorithm -----------------------------------------------------------------------------------
+# --- one step of each algorithm -------------------------------------------------------------------
 
 
 def move(model: str, params: Params, G: np.ndarray, eta: float, ridge: float = 0.0) -> Params:
     """theta <- (1 - 2 eta lambda) theta - eta pullback(theta, G)."""
-    return tuple((1 - 2 * eta * ridge) * p - eta * g for p, g in zip(params, pullback(model, params, G), strict=True))
+    return tuple(
+        (1 - 2 * eta * ridge) * p - eta * g for p, g in zip(params, pullback(model, params, G), strict=True)
+    )
 
 
 def batch_step(model: str, params: Params, X: np.ndarray, y: np.ndarray, eta: float) -> Params:
-    """One step of HeteroSGD (rows of one environment) or of PooledSGD (rows of many): the formula is the same."""
+    """One step of HeteroSGD (rows of one environment) or PooledSGD (rows of many): the same formula."""
     return move(model, params, gradient(product(model, params), X, y), eta)
 
 
 def full_step(model: str, params: Params, batches: list, weights: np.ndarray, eta: float) -> Params:
     """One step of PooledGD: the weighted mean of the gradients of all environments' (X, y)."""
     A = product(model, params)
-    return move(model, params, sum(w * gradient(A, X, y) for w, (X, y) in zip(weights, batches, strict=True)), eta)
+    return move(
+        model, params, sum(w * gradient(A, X, y) for w, (X, y) in zip(weights, batches, strict=True)), eta
+    )
 
 
 def algorithm4_step(U: np.ndarray, x: np.ndarray, y: np.ndarray, eta: float, R: float) -> np.ndarray:
@@ -107,7 +111,7 @@ def algorithm4_step(U: np.ndarray, x: np.ndarray, y: np.ndarray, eta: float, R: 
 
 
 def population_run(model: str, params: Params, targets: list, order: list[int], eta: float) -> list[Params]:
-    """HeteroSGD with infinitely many samples, environments in the given order: the parameters after every step."""
+    """HeteroSGD with infinitely many samples, environments in the given order: the whole path."""
     path = [params]
     for e in order:
         params = move(model, params, product(model, params) - targets[e], eta)
@@ -115,7 +119,7 @@ def population_run(model: str, params: Params, targets: list, order: list[int], 
     return path
 
 
-# --- brute-force sensing ------------------------------------------------------------------------------------------
+# --- brute-force sensing --------------------------------------------------------------------------
 
 
 def sense(rng: np.random.Generator, M: np.ndarray, m: int, noise: float, count: int) -> np.ndarray:

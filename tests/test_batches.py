@@ -7,10 +7,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from conftest import given_places
 from scipy import stats
 
 import gyrostat as gs
+from conftest import given_places
 from gyrostat.measurements import Measurements, Reading
 from gyrostat.measurements.base import Scene
 from gyrostat.spaces import SymmetricMatrices
@@ -48,7 +48,8 @@ def test_cyclic_goes_round(x64):
 def test_shuffled_visits_each_environment_once_per_pass(x64):
     seen = visited(gs.OneEnvironment("shuffled"), LAW, 5 * 400).reshape(400, 5)
     assert (np.sort(seen, axis=1) == np.arange(5)).all()
-    # Passes are uniform permutations, independent of each other: every place holds every environment equally often.
+    # Passes are uniform permutations, independent of each other: every place holds every environment equally
+    # often.
     counts = np.stack([np.bincount(seen[:, j].astype(int), minlength=5) for j in range(5)])
     assert min(stats.chisquare(row).pvalue for row in counts) > 1e-3 / 5
     repeats = (seen[1:] == seen[:-1]).mean()
@@ -60,7 +61,9 @@ def test_iid_follows_the_weights(x64):
     weights = np.array([0.5, 0.1, 0.4])
     seen = visited(gs.OneEnvironment("iid"), gs.Finite([1.0, 2.0, 3.0], weights), 6000).astype(int)
     assert stats.chisquare(np.bincount(seen, minlength=3), 6000 * weights).pvalue > 1e-3
-    pairs = np.bincount(3 * seen[1:] + seen[:-1], minlength=9).reshape(3, 3)  # successive draws are independent
+    pairs = np.bincount(3 * seen[1:] + seen[:-1], minlength=9).reshape(
+        3, 3
+    )  # successive draws are independent
     assert stats.chi2_contingency(pairs).pvalue > 1e-3
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import reference
-from conftest import given_places, orthonormal
 from scipy import stats
 
 import gyrostat as gs
+import reference
+from conftest import given_places, orthonormal
 from gyrostat.diagnostics import View
 
 RNG = np.random.default_rng(0)
@@ -38,13 +38,18 @@ EXPECTED = {
     "singular_values": np.sort(np.abs(np.linalg.eigvalsh(A)))[::-1],
     "distance": FROBENIUS(A - A_STAR),
     "distance_to_mean": FROBENIUS(A - A_STAR - V_STAR @ MEAN @ V_STAR.T),
-    "loss": sum(w * FROBENIUS(A - A_STAR - V_STAR @ S @ V_STAR.T) ** 2 / 2 for w, S in zip(LAW.weights, LAW.values, strict=True)),
+    "loss": sum(
+        w * FROBENIUS(A - A_STAR - V_STAR @ S @ V_STAR.T) ** 2 / 2
+        for w, S in zip(LAW.weights, LAW.values, strict=True)
+    ),
 }
 
 
 def test_every_diagnostic_has_an_expected_value():
     assert set(EXPECTED) <= set(gs.DIAGNOSTICS)
-    ours = {n for n, d in gs.DIAGNOSTICS.items() if d.function.__module__ == "gyrostat.diagnostics.trajectory"}
+    ours = {
+        n for n, d in gs.DIAGNOSTICS.items() if d.function.__module__ == "gyrostat.diagnostics.trajectory"
+    }
     assert ours == set(EXPECTED)
 
 
@@ -72,7 +77,15 @@ def test_diagonal_diagnostics_are_those_of_the_diagonal_matrix(x64):
     matrices = gs.Environments(identity[:, :2], identity[:, 2:3], law, values=[1.0, -2.0])
     narrow = View(vectors, gs.Diagonal(), (u, v))
     wide = View(matrices, gs.SymmetricDifference(), (np.diag(u), np.diag(v)))
-    for name in ("signal", "spurious", "signal_values", "spurious_values", "singular_values", "distance", "loss"):
+    for name in (
+        "signal",
+        "spurious",
+        "signal_values",
+        "spurious_values",
+        "singular_values",
+        "distance",
+        "loss",
+    ):
         found, wanted = (gs.DIAGNOSTICS[name].function(x) for x in (narrow, wide))
         np.testing.assert_allclose(found, wanted, rtol=1e-12, err_msg=name)
 
@@ -87,7 +100,7 @@ def test_spurious_share_without_a_mean_or_without_a_spurious_part(x64):
 
 @pytest.mark.parametrize("independent", [False, True])
 def test_loss_in_another_basis_is_the_mean_over_draws(independent, x64):
-    """Features are not orthonormal, so entries of Sigma mix: independent ones must not be taken for shared ones."""
+    """Features are not orthonormal, so entries of Sigma mix: independent ones are not shared ones."""
     import jax
 
     recipe = gs.FeatureEnvironments(4, 1, gs.Uniform(mean=0.5, spread=3.0, rank=2, independent=independent))
@@ -116,7 +129,7 @@ def test_a_diagnostic_of_ones_own_is_found_by_name():
         del gs.DIAGNOSTICS["largest_entry_for_this_test"]
 
 
-# --- the isometry constant ----------------------------------------------------------------------------------------
+# --- the isometry constant ------------------------------------------------------------------------
 
 
 def brute_constants(d: int, m: int, n: int) -> np.ndarray:
@@ -130,24 +143,29 @@ def brute_constants(d: int, m: int, n: int) -> np.ndarray:
 def test_full_rank_isometry_constant_has_the_law_of_the_spectrum():
     d, m, n = 2, 40, 150
     brute = brute_constants(d, m, n)
-    # Sixty power iterations in three dimensions: the eigenvalue is found to far below the spread over designs.
+    # Sixty power iterations in three dimensions: the eigenvalue is found to far below the spread over
+    # designs.
     found = gs.isometry_constant(d, m, d, draws=n, steps=60)
     assert stats.ks_2samp(found.draws, brute).pvalue > 1e-3
-    assert found.low < brute.mean() + 4 * brute.std() / np.sqrt(n) and found.high > brute.mean() - 4 * brute.std() / np.sqrt(n)
+    assert found.low < brute.mean() + 4 * brute.std() / np.sqrt(
+        n
+    ) and found.high > brute.mean() - 4 * brute.std() / np.sqrt(n)
     # The test can fail: the constant of other sample sizes is refuted.
     assert stats.ks_2samp(found.draws, brute_constants(d, m // 2, n)).pvalue < 1e-6
 
 
 def test_isometry_constant_grows_with_rank_and_falls_with_samples():
-    by_rank = [gs.isometry_constant(6, 600, r, draws=8).value for r in (1, 3, 6)]
-    assert by_rank[0] < by_rank[1] < by_rank[2]
     sizes = np.array([250, 1000, 4000, 16000])
-    values = [gs.isometry_constant(6, int(m), 2, draws=8).value for m in sizes]
-    slope = np.polyfit(np.log(sizes), np.log(values), 1)[0]
-    assert -0.6 < slope < -0.4  # m^-1/2, eight designs each with a spread of about 10 %
+    low, high = ([gs.isometry_constant(5, int(m), r, draws=8).value for m in sizes] for r in (1, 5))
+    assert (np.array(low) < high).all()
+    # Search included: a climb that is slower for more samples would show as a steeper slope (it was -0.66
+    # once).
+    for values in (low, high):
+        slope = np.polyfit(np.log(sizes), np.log(values), 1)[0]
+        assert -0.57 < slope < -0.43  # m^-1/2; eight designs with a spread of about 10 % each
 
 
 def test_isometry_interval_contains_its_mean():
-    found = gs.isometry_constant(4, 100, 1, draws=4, steps=3)
+    found = gs.isometry_constant(5, 100, 1, draws=4)
     assert found.low < found.value < found.high and found.draws.shape == (4,)
     assert found.value == pytest.approx(found.draws.mean())

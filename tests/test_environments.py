@@ -6,10 +6,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from conftest import orthonormal
 from scipy import stats
 
 import gyrostat as gs
+from conftest import orthonormal
 from gyrostat.environments import Congruent
 
 N = 4000
@@ -52,7 +52,9 @@ def test_vector_environments_are_the_diagonal_case(x64):
     np.testing.assert_array_equal(vectors.compress(vectors.invariant_basis, beta), wide)
 
 
-@pytest.mark.parametrize(("r1", "r2", "overlap"), [(1, 1, 0.3), (2, 3, 0.1), (3, 2, 0.7), (2, 2, 0.0), (1, 1, 1.0)])
+@pytest.mark.parametrize(
+    ("r1", "r2", "overlap"), [(1, 1, 0.3), (2, 3, 0.1), (3, 2, 0.7), (2, 2, 0.0), (1, 1, 1.0)]
+)
 def test_overlap_is_every_principal_cosine(r1, r2, overlap, x64):
     recipe = gs.RandomEnvironments(7, r1, gs.TwoPoint(rank=r2), overlap=overlap)
     U, V = drawn(recipe, 20)
@@ -92,7 +94,9 @@ def test_feature_environments_reproduce_the_sum_of_features(x64):
     key = jax.random.key(3)
     places = gs.FeatureEnvironments(d, 3, law).draw(key)
     one, two = jax.random.split(key)
-    a, b = (np.asarray(jax.random.normal(k, (d, r), dtype=float)) / np.sqrt(d) for k, r in ((one, 3), (two, 2)))
+    a, b = (
+        np.asarray(jax.random.normal(k, (d, r), dtype=float)) / np.sqrt(d) for k, r in ((one, 3), (two, 2))
+    )
     np.testing.assert_allclose(places.invariant, sum(np.outer(x, x) for x in a.T), atol=1e-12)
     for e in range(2):
         wanted = sum(s * np.outer(x, x) for s, x in zip(np.diag(law.values[e]), b.T, strict=True))
@@ -107,7 +111,7 @@ def test_law_of_features(x64):
     assert stats.kstest(trace * d, stats.chi2(d * r).cdf).pvalue > FAMILY
 
 
-# --- laws ---------------------------------------------------------------------------------------------------------
+# --- laws -----------------------------------------------------------------------------------------
 
 S = np.array([[1.0, 0.5], [0.5, 2.0]])
 R = np.array([[1.0, 0.4], [0.0, 0.8]])
@@ -128,7 +132,9 @@ LAWS = {
     "sampler": gs.Sampler(_sampler, rank=2),
     "congruent": Congruent(gs.Finite([S, -2 * S, np.eye(2)], [0.5, 0.2, 0.3]), R),
     "congruent uniform": Congruent(gs.Uniform(mean=0.5, spread=3.0, rank=2), R),
-    "congruent uniform, independent": Congruent(gs.Uniform(mean=0.5, spread=3.0, rank=2, independent=True), R),
+    "congruent uniform, independent": Congruent(
+        gs.Uniform(mean=0.5, spread=3.0, rank=2, independent=True), R
+    ),
 }
 
 
@@ -147,7 +153,8 @@ def test_moments_are_those_of_the_draws(name, x64):
         (np.cos(diagonal), law.expectation(np.cos)),
     ]
     for samples, moment in pairs:
-        # Five standard errors, over some dozen moments per law; the sampler's own moments are of 2^16 other draws.
+        # Five standard errors, over some dozen moments per law; the sampler's own moments are of 2^16 other
+        # draws.
         error = samples.std(axis=0) * np.sqrt(1 / n + (2**-16 if name == "sampler" else 0))
         assert (np.abs(samples.mean(axis=0) - moment) <= 5 * error + 1e-12).all()
 
@@ -168,7 +175,9 @@ def test_closed_forms_of_the_laws(x64):
 
 
 @pytest.mark.parametrize(("name", "distribution"), [
-    ("uniform", stats.uniform(-2.5, 6.0)), ("gaussian", stats.norm(0.5, 3.0)), ("sampler", stats.norm(1.0, 2.0)),
+    ("uniform", stats.uniform(-2.5, 6.0)),
+    ("gaussian", stats.norm(0.5, 3.0)),
+    ("sampler", stats.norm(1.0, 2.0)),
 ])  # fmt: skip
 def test_continuous_laws_have_their_distribution(name, distribution, x64):
     law = LAWS[name]
@@ -184,7 +193,9 @@ def test_frequencies_of_a_finite_law_are_its_weights(x64):
     counts = np.bincount(index, minlength=4)
     assert counts[1] == 0
     assert stats.chisquare(counts[weights > 0], 20_000 * weights[weights > 0]).pvalue > FAMILY
-    assert stats.chisquare(counts[weights > 0], np.full(3, 20_000 / 3)).pvalue < 1e-6  # equal weights are refuted
+    assert (
+        stats.chisquare(counts[weights > 0], np.full(3, 20_000 / 3)).pvalue < 1e-6
+    )  # equal weights are refuted
 
 
 def test_shapes_that_a_finite_law_takes():

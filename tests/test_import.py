@@ -11,28 +11,31 @@ import gyrostat as gs
 
 
 def child(code: str) -> str:
-    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
+    return subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    ).stdout.strip()
 
 
 def test_import_alone_does_not_import_jax():
-    code = "import gyrostat, sys; print(sorted(set(sys.modules) & {'jax', 'numpy', 'equinox', 'xarray', 'matplotlib'}))"
+    heavy = {"jax", "numpy", "equinox", "xarray", "matplotlib"}
+    code = f"import gyrostat, sys; print(sorted(set(sys.modules) & {heavy}))"
     assert child(code) == "[]"
 
 
 def test_running_leaves_the_precision_of_the_process_alone():
     code = """
-import gyrostat as gs, jax, jax.numpy as jnp
+import sys, gyrostat as gs, jax, jax.numpy as jnp
 assert not jax.config.jax_enable_x64
 found = gs.run(gs.HeteroSGD(0.05), gs.Problem(gs.RandomEnvironments(3), gs.Identity()), num_steps=3)
 gs.isometry_constant(3, 10, 1, draws=2, steps=1)
 gs.Sampler(lambda key: jnp.ones(())).bound
-print(found.signal.dtype, jax.config.jax_enable_x64, jnp.ones(1).dtype, "matplotlib" in __import__("sys").modules)
+print(found.signal.dtype, jax.config.jax_enable_x64, jnp.ones(1).dtype, "matplotlib" in sys.modules)
 """
     assert child(code) == "float64 False float32 False"
 
 
 def test_every_public_name_resolves_and_is_explained():
-    assert sorted(gs.__all__) == sorted(set(gs.__all__)) and dir(gs) == gs.__all__
+    assert sorted(gs.__all__) == sorted(set(gs.__all__)) and dir(gs) == sorted(gs.__all__)
     for name in set(gs.__all__) - {"__version__", "DIAGNOSTICS"}:
         text = getattr(gs, name).__doc__ or ""
         # Dataclasses without a docstring get their signature as one.

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
-import reference
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gyrostat as gs
+import reference
+from gyrostat.measurements.base import Scene
 from gyrostat.precision import double
 from gyrostat.spaces import Matrices, SymmetricMatrices, Vectors
 
 MODELS = {"Symmetric": 1, "SymmetricDifference": 2, "Diagonal": 2}
-SPACES = {"Vectors": Vectors, "SymmetricMatrices": SymmetricMatrices, "Matrices": lambda d: Matrices(d, d + 1)}
+SPACES = {
+    "Vectors": Vectors,
+    "SymmetricMatrices": SymmetricMatrices,
+    "Matrices": lambda d: Matrices(d, d + 1),
+}
 
 
 def random_params(model: str, rng: np.random.Generator, d: int = 4) -> tuple[np.ndarray, ...]:
@@ -41,6 +47,20 @@ def test_symmetric_coordinates_equal_the_twin(x64):
     np.testing.assert_allclose(reference.smat(reference.svec(A)), A, rtol=1e-14)
 
 
+def test_coordinates_work_in_single_precision_after_a_program_in_double():
+    """JAX remembers constants by identity; arrays shared by both precisions failed after a mixture of rank two."""
+    space, A = SymmetricMatrices(2), np.array([[1.0, 2.0], [2.0, 3.0]])
+    basis = np.eye(4)
+    places = gs.Environments(basis[:, :1], basis[:, 1:3], gs.Finite([A, -A]))
+    with double():
+        scene = Scene(places, SymmetricMatrices(4), jnp.eye(4))
+        measurements = gs.FreshGaussian(5)
+        keys = jax.random.split(jax.random.key(0), 3)
+        jax.jit(jax.vmap(lambda k: measurements.mix((), k, scene)[0].gradient))(keys)
+    np.testing.assert_allclose(space.coordinates(A), reference.svec(A), rtol=1e-6)  # single precision
+    np.testing.assert_allclose(space.element(space.coordinates(A)), A, rtol=1e-6)
+
+
 def test_projection_is_the_nearest_symmetric_matrix():
     space, rng = SymmetricMatrices(3), np.random.default_rng(1)
     B = rng.standard_normal((3, 3))
@@ -53,7 +73,7 @@ def test_projection_is_the_nearest_symmetric_matrix():
 def test_standard_gaussian_of_symmetric_matrices(x64):
     n, space = 20_000, SymmetricMatrices(3)
     X = np.asarray(jax.vmap(space.gaussian)(jax.random.split(jax.random.key(0), n)))
-    assert (X == np.swapaxes(X, 1, 2)).all()
+    assert (np.swapaxes(X, 1, 2) == X).all()
     wanted = np.where(np.eye(3) == 1, 1.0, 0.5)
     # The variance of a sample variance is 2 v^2 / n; five standard deviations over six entries.
     assert (np.abs(X.var(axis=0) - wanted) < 5 * wanted * np.sqrt(2 / n)).all()
@@ -87,7 +107,8 @@ def test_gradient_factor_two_is_the_gradient_of_torch(model, x64):
     for factor in (1.0, 2.0):
         ours = getattr(gs, model)(gradient_factor=factor).pullback(params, G)
         for mine, theirs in zip(ours, theta, strict=True):
-            # The documented factor: eq. (3) prints half of the true gradient. Both are doubles: rounding only.
+            # The documented factor: eq. (3) prints half of the true gradient. Both are doubles: rounding
+            # only.
             np.testing.assert_allclose(2 / factor * mine, theirs.grad.numpy(), rtol=1e-12, atol=1e-12)
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import equinox as eqx
 
+from gyrostat import errors
 from gyrostat.batches import Batches, Full, OneEnvironment, Pooled
 from gyrostat.errors import GyrostatError
 from gyrostat.models import Model, Symmetric
@@ -31,7 +32,7 @@ class Algorithm(eqx.Module):
         kinds = (("model", Model), ("start", Start), ("batches", Batches), ("schedule", Schedule), ("rule", Rule))
         for name, kind in kinds:
             if not isinstance(getattr(self, name), kind):
-                raise GyrostatError(f"{name} must be a {kind.__name__}; got {getattr(self, name)!r}.")
+                raise GyrostatError(f"{name} must be a {kind.__name__}; got {errors.shown(getattr(self, name))}.")
 
 
 def _parts(step_size: Any, init_scale: float, model: Model | None, batches: Batches) -> dict[str, Any]:
@@ -77,8 +78,6 @@ class QuadraticNetwork(Algorithm):
     The truncation is an option of the measurements; ``pooled=True`` mixes environments within each batch.
     """
 
-    def __init__(
-        self, step_size: Any, *, init_scale: float = 1e-2, order: str = "iid", pooled: bool = False
-    ):
+    def __init__(self, step_size: Any, *, init_scale: float = 1e-2, order: str = "iid", pooled: bool = False):
         batches = Pooled() if pooled else OneEnvironment(order)
         super().__init__(**_parts(step_size, init_scale, None, batches), events=(Shrinkage(),))

@@ -33,7 +33,7 @@ def number(
     except (TypeError, ValueError):
         raise GyrostatError(f"{name} must be {wanted}; got {value!r}.") from None
     good = x.ndim == 0 and bool(np.isfinite(x))
-    good = good and (above is None or x > above) and (least is None or x >= least) and (most is None or x <= most)
+    good = good and bool((above is None or x > above) and (least is None or x >= least) and (most is None or x <= most))
     if not good:
         shown = f"an array of shape {x.shape}" if x.ndim else f"{value!r}"
         raise GyrostatError(f"{name} must be {wanted}; got {shown}.")
@@ -82,6 +82,16 @@ def orthonormal(name: str, value: Any, *, tolerance: float = 1e-8) -> np.ndarray
             "pass numpy.linalg.qr(basis)[0], or build it with Environments.from_features."
         )
     return x
+
+
+def shown(value: Any) -> str:
+    """A value on one short line, for a message.
+
+    >>> shown(np.eye(2))
+    'array([[1., 0.], [0., 1.]])'
+    """
+    text = " ".join(repr(value).split())
+    return text if len(text) <= 80 else text[:77] + "..."
 
 
 def choice(name: str, value: Any, options: Iterable[str]) -> str:

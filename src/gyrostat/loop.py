@@ -104,9 +104,10 @@ def simulate(
 def check(algorithm: Algorithm, problem: Problem) -> None:
     """Refuse, before any compilation, parts that do not fit together."""
     if not isinstance(algorithm, Algorithm):
-        raise GyrostatError(f"algorithm must be HeteroSGD, PooledSGD, ... or an Algorithm; got {algorithm!r}.")
+        got = errors.shown(algorithm)
+        raise GyrostatError(f"algorithm must be HeteroSGD, PooledSGD, ... or an Algorithm; got {got}.")
     if not isinstance(problem, Problem):
-        raise GyrostatError(f"problem must be a Problem(environments, measurements); got {problem!r}.")
+        raise GyrostatError(f"problem must be a Problem(environments, measurements); got {errors.shown(problem)}.")
     space = algorithm.model.space(problem.shape)
     algorithm.model.shapes(problem.shape)
     algorithm.batches.check(problem.environments.law)
@@ -135,9 +136,7 @@ def lane(
         eta, ridge = algorithm.schedule(t)
         key = jax.random.fold_in(stepping, t)
         scene = Scene(environments, space, model.product(state.params))
-        reading, measured = algorithm.batches.read(
-            problem.measurements, state.measured, t, stepping, key, scene
-        )
+        reading, measured = algorithm.batches.read(problem.measurements, state.measured, t, stepping, key, scene)
         after = algorithm.rule(model, state.params, reading.gradient, eta, ridge)
         memories = []
         for i, event in enumerate(algorithm.events):
@@ -233,7 +232,7 @@ def _stack(arrays: list[np.ndarray]) -> np.ndarray:
     shape = np.max([a.shape for a in arrays], axis=0)
     out = np.full((len(arrays), *shape), np.nan)
     for i, a in enumerate(arrays):
-        out[(i, *(slice(n) for n in a.shape))] = a
+        out[i][tuple(slice(n) for n in a.shape)] = a
     return out
 
 

@@ -17,6 +17,6 @@ def double() -> AbstractContextManager:
     """
     if hasattr(jax, "enable_x64"):
         return jax.enable_x64(True)
-    from jax.experimental import enable_x64  # before jax 0.8
+    from jax.experimental import enable_x64  # type: ignore[attr-defined]  # before jax 0.8
 
     return enable_x64(True)

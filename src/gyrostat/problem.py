@@ -7,6 +7,7 @@ from typing import Any
 import equinox as eqx
 from jaxtyping import PRNGKeyArray
 
+from gyrostat import errors
 from gyrostat.environments import Environments
 from gyrostat.errors import GyrostatError
 from gyrostat.measurements import Measurements
@@ -26,10 +27,12 @@ class Problem(eqx.Module):
     def __check_init__(self) -> None:
         if not (hasattr(self.environments, "draw") and hasattr(self.environments, "law")):
             raise GyrostatError(
-                f"environments must be Environments or a recipe such as RandomEnvironments; got {self.environments!r}."
+                "environments must be Environments or a recipe such as RandomEnvironments; "
+                f"got {errors.shown(self.environments)}."
             )
         if not isinstance(self.measurements, Measurements):
-            raise GyrostatError(f"measurements must be Identity, FreshGaussian, ...; got {self.measurements!r}.")
+            got = errors.shown(self.measurements)
+            raise GyrostatError(f"measurements must be Identity, FreshGaussian, ...; got {got}.")
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -7,13 +7,13 @@ from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from gyrostat import errors
 from gyrostat.errors import GyrostatError
 from gyrostat.measurements import Measurements, Reading
 from gyrostat.models import Model, Params
+from gyrostat.spaces import Leaf
 
 
 class Schedule(eqx.Module):
@@ -31,8 +31,8 @@ class Constant(Schedule):
     [0.05, 0.0]
     """
 
-    step_size: np.ndarray = eqx.field(converter=lambda x: errors.number("step_size", x, above=0))
-    ridge: np.ndarray = eqx.field(converter=lambda x: errors.number("ridge", x, least=0), default=0.0)
+    step_size: Leaf = eqx.field(converter=lambda x: errors.number("step_size", x, above=0))
+    ridge: Leaf = eqx.field(converter=lambda x: errors.number("ridge", x, least=0), default=0.0)
 
     def __call__(self, step: Int[Array, ""]) -> tuple[Float[Array, ""], Float[Array, ""]]:
         return jnp.asarray(self.step_size), jnp.asarray(self.ridge)
@@ -51,7 +51,7 @@ class Rule(eqx.Module):
 class GradientStep(Rule):
     """``theta <- (1 - decay * step_size * ridge) theta - step_size * pullback(theta, G)``, with decay 2 by default."""
 
-    decay: np.ndarray = eqx.field(converter=lambda x: errors.number("decay", x, least=0), default=2.0)
+    decay: Leaf = eqx.field(converter=lambda x: errors.number("decay", x, least=0), default=2.0)
 
     def __call__(
         self, model: Model, params: Params, gradient: Array, step_size: Float[Array, ""], ridge: Float[Array, ""]

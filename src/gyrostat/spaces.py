@@ -10,12 +10,16 @@ from __future__ import annotations
 import abc
 import functools
 import math
+from typing import Any, TypeAlias
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
+
+Leaf: TypeAlias = Any
+"""A number or an array in a module's field: NumPy where the module is made, traced by JAX inside a run."""
 
 
 class Space(eqx.Module):
@@ -118,19 +122,23 @@ class SymmetricMatrices(Space):
         return (array + array.T) / 2
 
     def coordinates(self, element: Array) -> Array:
-        rows, columns, scale, _ = _triangle(self.dimension)
+        rows, columns, scale, _ = _triangle(self.dimension, jnp.result_type(float))
         return jnp.asarray(element)[rows, columns] * scale
 
     def element(self, coordinates: Array) -> Array:
-        _, _, scale, where = _triangle(self.dimension)
+        _, _, scale, where = _triangle(self.dimension, jnp.result_type(float))
         return (coordinates / scale)[where]
 
 
 @functools.lru_cache(maxsize=64)
-def _triangle(d: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Indices of the upper triangle, the isometric scale of each entry, and where each entry is found again."""
-    rows, columns = np.triu_indices(d)
-    scale = np.where(rows == columns, 1.0, math.sqrt(2.0))
+def _triangle(d: int, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Indices of the upper triangle, the isometric scale of each entry, and where each entry is found again.
+
+    JAX remembers converted constants by the identity of the array, so an array that was a constant of a program in
+    double precision cannot be used in single precision: each precision has its own.
+    """
+    rows, columns = (i.astype(np.int32) for i in np.triu_indices(d))
+    scale = np.where(rows == columns, 1.0, math.sqrt(2.0)).astype(dtype)
     where = np.zeros((d, d), dtype=np.int32)
     where[rows, columns] = where[columns, rows] = np.arange(rows.size)
     return rows, columns, scale, where

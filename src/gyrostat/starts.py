@@ -7,11 +7,11 @@ import abc
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import PRNGKeyArray
 
 from gyrostat import errors
 from gyrostat.models.base import Model, Params
+from gyrostat.spaces import Leaf
 
 
 class Start(eqx.Module):
@@ -30,7 +30,7 @@ class ScaledIdentity(Start):
     [[0.5, 0.0], [0.0, 0.5]]
     """
 
-    scale: np.ndarray = eqx.field(converter=lambda x: errors.number("init_scale", x, above=0))
+    scale: Leaf = eqx.field(converter=lambda x: errors.number("init_scale", x, above=0))
 
     def __call__(self, model: Model, shape: tuple[int, ...], key: PRNGKeyArray) -> Params:
         return tuple(
@@ -42,7 +42,7 @@ class ScaledIdentity(Start):
 class ScaledGaussian(Start):
     """Independent N(0, scale^2) entries in every parameter."""
 
-    scale: np.ndarray = eqx.field(converter=lambda x: errors.number("init_scale", x, above=0))
+    scale: Leaf = eqx.field(converter=lambda x: errors.number("init_scale", x, above=0))
 
     def __call__(self, model: Model, shape: tuple[int, ...], key: PRNGKeyArray) -> Params:
         shapes = model.shapes(shape)

@@ -44,7 +44,9 @@ def isometry_constant(
     n = errors.integer("draws", draws, least=2)
     with double():
         keys = jax.vmap(lambda i: jax.random.fold_in(jax.random.key(seed), i))(jnp.arange(n))
-        found = np.array([_search(key, d, float(m), min(s, d), errors.integer("steps", steps, least=1)) for key in keys])
+        found = np.array(
+            [_search(key, d, float(m), min(s, d), errors.integer("steps", steps, least=1)) for key in keys]
+        )
     from scipy import stats
 
     half = stats.t.ppf(0.975, n - 1) * found.std(ddof=1) / np.sqrt(n)
@@ -74,8 +76,9 @@ def _run(key: PRNGKeyArray, m: Float[Array, ""], d: int, rank: int, steps: int) 
             answer, design = gram_product(design, query, zero, space.coordinates(M), m)
             GM = space.element(answer / m)
             best = jnp.maximum(best, sign * (jnp.sum(M * GM) - 1))
-            # Downwards, climb on (shift I - X^T X / m): the shift bounds the restricted spectrum well enough.
-            ahead = GM if sign > 0 else 2 * M - GM
+            # Without the 1 that all eigenvalues share, the speed of the climb does not depend on m; the shift, the
+            # size of the restricted spectrum, keeps it from jumping between the two ends.
+            ahead = sign * (GM - M) + jnp.sqrt(d * rank / m) * M
             return _unit(_truncate(ahead, rank)), design, best
 
         M, design, best = jax.lax.fori_loop(0, steps + 1, climb, (M, design, best))

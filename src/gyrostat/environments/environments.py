@@ -13,6 +13,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from gyrostat import errors
 from gyrostat.environments.laws import Absent, Congruent, Finite, Law
 from gyrostat.errors import GyrostatError
+from gyrostat.spaces import Leaf
 
 
 class Environments(eqx.Module):
@@ -29,16 +30,22 @@ class Environments(eqx.Module):
     [1.0, 1.0, 0.0, 0.0]
     """
 
-    invariant_basis: Float[Array, "d r1"]
-    spurious_basis: Float[Array, "d r2"]
+    invariant_basis: Leaf
+    spurious_basis: Leaf
     law: Law
-    invariant_values: Float[Array, " r1"]
+    invariant_values: Leaf
 
     def __init__(self, invariant_basis: Any, spurious_basis: Any = None, law: Law | None = None, *, values: Any = None):
         U = errors.orthonormal("invariant_basis", invariant_basis)
-        V = np.zeros((U.shape[0], 0)) if spurious_basis is None else errors.orthonormal("spurious_basis", spurious_basis)
+        V = (
+            np.zeros((U.shape[0], 0))
+            if spurious_basis is None
+            else errors.orthonormal("spurious_basis", spurious_basis)
+        )
         if V.shape[0] != U.shape[0]:
-            raise GyrostatError(f"spurious_basis has {V.shape[0]} rows, invariant_basis has {U.shape[0]}: make them equal.")
+            raise GyrostatError(
+                f"spurious_basis has {V.shape[0]} rows, invariant_basis has {U.shape[0]}: make them equal."
+            )
         law = Absent() if law is None else _is_law(law)
         if law.rank != V.shape[1]:
             raise GyrostatError(
@@ -46,7 +53,9 @@ class Environments(eqx.Module):
             )
         x = np.ones(U.shape[1]) if values is None else errors.array("values", values, ndim=1)
         if x.shape != (U.shape[1],):
-            raise GyrostatError(f"values must have one entry per column of invariant_basis ({U.shape[1]}); got {x.size}.")
+            raise GyrostatError(
+                f"values must have one entry per column of invariant_basis ({U.shape[1]}); got {x.size}."
+            )
         self.invariant_basis, self.spurious_basis, self.law, self.invariant_values = U, V, law, x
 
     @property
@@ -100,7 +109,9 @@ class VectorEnvironments(Environments):
                 f"spurious_coordinates must be distinct and between 0 and {beta.size - 1}; got {where.tolist()}."
             )
         if (beta[where] != 0).any():
-            raise GyrostatError("coefficients must be zero on spurious_coordinates: put their mean into the law instead.")
+            raise GyrostatError(
+                "coefficients must be zero on spurious_coordinates: put their mean into the law instead."
+            )
         support, identity = np.flatnonzero(beta), np.eye(beta.size)
         if support.size == 0:
             raise GyrostatError("coefficients are all zero: there is no invariant signal to recover.")
@@ -169,8 +180,8 @@ class RandomEnvironments(eqx.Module):
     dimension: int = eqx.field(static=True)
     rank: int = eqx.field(static=True)
     law: Law
-    values: np.ndarray
-    overlap: np.ndarray
+    values: Leaf
+    overlap: Leaf
     placement: str = eqx.field(static=True)
 
     def __init__(
@@ -269,5 +280,6 @@ def _unchecked(U: Array, V: Array, law: Law, values: Array) -> Environments:
 
 def _is_law(law: Any) -> Law:
     if not isinstance(law, Law):
-        raise GyrostatError(f"law must be TwoPoint, Uniform, Gaussian, Finite, Sampler or another Law; got {law!r}.")
+        got = errors.shown(law)
+        raise GyrostatError(f"law must be TwoPoint, Uniform, Gaussian, Finite, Sampler or another Law; got {got}.")
     return law

@@ -20,6 +20,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 from gyrostat import errors
 from gyrostat.errors import GyrostatError
 from gyrostat.precision import double
+from gyrostat.spaces import Leaf
 
 Moment = Callable[[np.ndarray], np.ndarray]
 
@@ -27,7 +28,7 @@ Moment = Callable[[np.ndarray], np.ndarray]
 class Environment(NamedTuple):
     """One environment: its index in a finite law (-1 when the law is continuous) and its Sigma."""
 
-    index: Int[Array, ""]
+    index: Int[Array, ""]  # type: ignore[assignment]  # hides tuple.index, which nobody asks of an environment
     sigma: Float[Array, "r2 r2"]
 
 
@@ -115,8 +116,8 @@ class Finite(Law):
     7.0
     """
 
-    values: np.ndarray
-    weights: np.ndarray
+    values: Leaf
+    weights: Leaf
 
     def __init__(self, values: Any, weights: Any = None, *, rank: int = 1):
         x = errors.array("values", values, ndim=(1, 2, 3))
@@ -193,8 +194,8 @@ class Absent(Finite):
 class _Scalars(Law):
     """A continuous law of diagonal matrices: entries mean + spread * z, shared or independent."""
 
-    centre: np.ndarray
-    spread: np.ndarray
+    centre: Leaf
+    spread: Leaf
     size: int = eqx.field(static=True)
     independent: bool = eqx.field(static=True)
 
@@ -310,7 +311,9 @@ class Sampler(Law):
         self.size = errors.integer("rank", rank, least=1)
         shape = jax.eval_shape(self._matrix, jax.random.key(0)).shape
         if shape != (self.size, self.size):
-            raise GyrostatError(f"function must return a number, {rank} numbers or a {rank} x {rank} matrix; got {shape}.")
+            raise GyrostatError(
+                f"function must return a number, {rank} numbers or a {rank} x {rank} matrix; got {shape}."
+            )
 
     def _matrix(self, key: PRNGKeyArray) -> Array:
         x = jnp.asarray(self.function(key))
@@ -347,7 +350,7 @@ class Congruent(Law):
     """``R Sigma R^T`` for Sigma of another law: the same spurious part written in another basis."""
 
     law: Law
-    matrix: Float[Array, "r2 r2"]
+    matrix: Leaf
 
     @property
     def rank(self) -> int:

@@ -1,4 +1,4 @@
-"""``gyrostat doctor``: what is installed, what it runs on, and whether the compiled programs compute what they say."""
+"""``gyrostat doctor``: what is installed, what it runs on, and whether compiled programs can be trusted."""
 
 from __future__ import annotations
 
@@ -16,9 +16,13 @@ from gyrostat.lab.selftest import Check, battery
 
 PACKAGES = ("gyrostat", "jax", "jaxlib", "equinox", "numpy", "scipy", "xarray", "zarr", "matplotlib", "torch")
 WRONG = {
-    "0.9.1": "float32", "0.9.2": "float32", "0.10.0": "float32", "0.10.1": "float32", "0.10.2": "float64 and float32",
-}  # fmt: skip
-"""Versions of jaxlib that we have seen give wrong sums on the CPU, and in which precision (selftest.py says when)."""
+    "0.9.1": "float32",
+    "0.9.2": "float32",
+    "0.10.0": "float32",
+    "0.10.1": "float32",
+    "0.10.2": "float64 and float32",
+}
+"""Versions of jaxlib seen to give wrong sums on the CPU, and in which precision (selftest.py says when)."""
 
 REPAIR = "XLA_FLAGS=--xla_cpu_experimental_ynn_fusion_type="
 
@@ -34,7 +38,8 @@ def doctor(console: Console) -> int:
         worst = max((c for c in checks if c.dtype == dtype), key=lambda c: c.error)
         count = sum(c.dtype == dtype for c in checks)
         console.print(
-            f"Compiled JAX against NumPy, {dtype}: {count} cases, largest relative error {worst.error:.1e} ({_name(worst)})."
+            f"Compiled JAX against NumPy, {dtype}: {count} cases, "
+            f"largest relative error {worst.error:.1e} ({_name(worst)})."
         )
     status, sentences = judge(checks)
     for sentence in sentences:
@@ -72,22 +77,22 @@ def judge(checks: list[Check], jaxlib: str | None = None) -> tuple[int, list[str
     sentences = []
     if jaxlib in WRONG:
         sentences.append(
-            f"jaxlib {jaxlib} is known to give wrong {WRONG[jaxlib]} results on the CPU for a vmapped matrix-vector "
-            "product followed by a reduction over many rows (jax issue 39103)."
+            f"jaxlib {jaxlib} is known to give wrong {WRONG[jaxlib]} results on the CPU for a vmapped "
+            "matrix-vector product followed by a reduction over many rows (jax issue 39103)."
         )
     off = {dtype: [c for c in checks if c.dtype == dtype and not c.good] for dtype in ("float64", "float32")}
     if off["float32"]:
         sentences.append(
-            f"WARNING: compiled float32 programs are wrong here ({_name(off['float32'][0])}). Gyrostat computes in "
-            f"float64; for float32 programs of your own, set {REPAIR}"
+            f"WARNING: compiled float32 programs are wrong here ({_name(off['float32'][0])}). "
+            f"Gyrostat computes in float64; for float32 programs of your own, set {REPAIR}"
         )
     if off["float64"]:
         sentences.append(
-            f"FAILED: {len(off['float64'])} float64 cases differ from NumPy ({_name(off['float64'][0])}): results cannot "
-            "be trusted; install another version of jax (0.10.1 is right in float64)."
+            f"FAILED: {len(off['float64'])} float64 cases differ from NumPy ({_name(off['float64'][0])}): "
+            "results cannot be trusted; install another version of jax (0.10.1 is right in float64)."
         )
     if not default_kept():
-        sentences.append("FAILED: importing gyrostat changed the default precision of jax; please report this.")
+        sentences.append("FAILED: importing gyrostat changed the default precision of jax: report this.")
     failed = bool(off["float64"]) or not default_kept()
     if not failed:
         sentences.append("All is well: compiled float64 programs agree with NumPy.")
@@ -95,7 +100,7 @@ def judge(checks: list[Check], jaxlib: str | None = None) -> tuple[int, list[str
 
 
 def default_kept() -> bool:
-    """Whether jax's own default precision is what the environment asked for, with all of gyrostat's core imported."""
+    """Whether jax's default precision is what the environment asked for, with gyrostat's core imported."""
     importlib.import_module("gyrostat.results")
     asked = os.environ.get("JAX_ENABLE_X64", "0").lower() in ("1", "true", "t", "yes", "y", "on")
     return bool(jax.config.read("jax_enable_x64")) == asked

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, SupportsFloat
 
 from gyrostat.errors import GyrostatError
 from gyrostat.lab.figures import Figure
@@ -77,7 +77,7 @@ class Experiment:
             raise GyrostatError(f"experiment {self.name!r} has two claims with one slug.")
 
 
-def within(low: float = -math.inf, high: float = math.inf, **measured: float) -> Outcome:
+def within(low: float = -math.inf, high: float = math.inf, **measured: SupportsFloat) -> Outcome:
     """An outcome that holds when every measured number lies in [low, high].
 
     >>> within(0, 1, share=0.5).verdict

@@ -18,8 +18,14 @@ Role = Literal["measured", "theory", "bound", "paper"]
 Scale = Literal["linear", "log"]
 
 
+class Series:
+    """Anything that a panel shows, with a label for its legend."""
+
+    label: str
+
+
 @dataclass(frozen=True)
-class Line:
+class Line(Series):
     """A curve. ``role`` decides its look: measured (solid), theory (dashed), bound (dotted), paper (dash-dotted)."""
 
     x: Any
@@ -30,7 +36,7 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Band:
+class Band(Series):
     """A median curve with a band around it (quartiles over seeds unless the label says otherwise)."""
 
     x: Any
@@ -42,7 +48,7 @@ class Band:
 
 
 @dataclass(frozen=True)
-class Points:
+class Points(Series):
     """Separate measurements, with whiskers when ``low`` and ``high`` are given."""
 
     x: Any
@@ -54,7 +60,7 @@ class Points:
 
 
 @dataclass(frozen=True)
-class Bars:
+class Bars(Series):
     """A bar per category, with whiskers when ``low`` and ``high`` are given; series of bars stand side by side."""
 
     categories: Sequence[str]
@@ -66,7 +72,7 @@ class Bars:
 
 
 @dataclass(frozen=True)
-class Marker:
+class Marker(Series):
     """A straight line across the panel at one value of an axis: a threshold, a predicted transition."""
 
     at: float
@@ -76,7 +82,7 @@ class Marker:
 
 
 @dataclass(frozen=True)
-class Heat:
+class Heat(Series):
     """Values on a grid (rows follow y, columns follow x), with a colour bar."""
 
     x: Any
@@ -85,9 +91,6 @@ class Heat:
     label: str
     low: float | None = None
     high: float | None = None
-
-
-Series = Line | Band | Points | Bars | Marker | Heat
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""How series look: colours that colour-blind readers can tell apart, and a second cue (marker, dash) for each."""
+"""How series look: colours that colour-blind readers can tell apart, and a second cue (marker, dash)."""
 
 from __future__ import annotations
 

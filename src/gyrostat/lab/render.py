@@ -14,6 +14,7 @@ import numpy as np
 from matplotlib import patheffects
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
+from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 from gyrostat.lab.figures import Band, Bars, Figure, Heat, Line, Marker, Panel, Points, Series
 from gyrostat.lab.palette import Looks
@@ -45,7 +46,7 @@ def render(figure: Figure, base: Path) -> list[Path]:
     """
     base.parent.mkdir(parents=True, exist_ok=True)
     paths = []
-    with mpl.rc_context(STYLE):
+    with mpl.rc_context(STYLE):  # type: ignore[arg-type]
         canvas = draw(figure)
         for kind, options in (("png", {"dpi": 150}), ("svg", {"metadata": {"Date": None}})):
             path = base.with_name(f"{base.name}.{kind}")
@@ -57,7 +58,7 @@ def render(figure: Figure, base: Path) -> list[Path]:
 
 
 def draw(figure: Figure) -> Canvas:
-    """The figure on a matplotlib canvas: rows of panels, the legend of each panel below it, the note at the bottom."""
+    """The figure on a matplotlib canvas: rows of panels, each with its legend below, the note last."""
     columns = min(COLUMNS, len(figure.panels))
     rows = -(-len(figure.panels) // columns)
     width = {1: 6.6, 2: 9.6, 3: 13.2}[columns]
@@ -65,8 +66,7 @@ def draw(figure: Figure) -> Canvas:
     note = textwrap.wrap(figure.note, int(width * 14))
     legends = [_legend_height(figure.panels[r * columns : (r + 1) * columns], letters) for r in range(rows)]
     heights = [PANEL_HEIGHT + legend for legend in legends] + [NOTE_LINE * len(note) + 0.05]
-    canvas = Canvas(figsize=(width, sum(heights) + 0.4), layout="constrained")
-    canvas.get_layout_engine().set(w_pad=0.1, h_pad=0.06)
+    canvas = Canvas(figsize=(width, sum(heights) + 0.4), layout=ConstrainedLayoutEngine(w_pad=0.1, h_pad=0.06))
     canvas.suptitle("\n".join(textwrap.wrap(figure.title, int(width * 9))), fontsize=12.5, fontweight="bold")
     grid = canvas.add_gridspec(rows + 1, columns, height_ratios=heights)
     for i, panel in enumerate(figure.panels):
@@ -79,7 +79,16 @@ def draw(figure: Figure) -> Canvas:
     if note:
         foot = canvas.add_subfigure(grid[-1, :])
         foot.text(0.5, 0.5, "\n".join(note), ha="center", va="center", color="#333333", fontsize=9)
+    _settle(canvas)
     return canvas
+
+
+def _settle(canvas: Canvas) -> None:
+    """Lay out once and round: the solver's last digits differ from run to run, and files should not."""
+    canvas.draw_without_rendering()
+    canvas.set_layout_engine("none")
+    for axes in canvas.axes:
+        axes.set_position(np.round(axes.get_position().bounds, 5))
 
 
 def _entries(panel: Panel) -> list[str]:
@@ -90,16 +99,12 @@ def _legend_columns(labels: list[str], letters: int) -> int:
     return 2 if len(labels) > 2 and max(map(len, labels)) <= letters // 2 - 7 else 1
 
 
-def _wrapped(label: str, letters: int) -> str:
-    return "\n".join(textwrap.wrap(label, letters - 4)) or label
-
-
 def _legend_height(panels: Any, letters: int) -> float:
     def lines(panel: Panel) -> int:
         labels = _entries(panel)
         if not labels:
             return 0
-        count = sum(_wrapped(label, letters).count("\n") + 1 for label in labels)
+        count = sum(_folded(label, letters - 4).count("\n") + 1 for label in labels)
         return -(-count // _legend_columns(labels, letters))
 
     return LEGEND_LINE * max(map(lines, panels)) + 0.05
@@ -110,16 +115,27 @@ def _draw_legend(home: Axes, axes: Axes, letters: int) -> None:
     handles = dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))
     if handles:
         columns = _legend_columns(list(handles), letters)
-        labels = [_wrapped(label, letters) for label in handles]
+        labels = [_folded(label, letters - 4) for label in handles]
         home.legend(
-            handles.values(), labels, loc="upper center", ncols=columns, frameon=False, borderaxespad=0, handlelength=3
+            handles.values(),
+            labels,
+            loc="upper center",
+            ncols=columns,
+            frameon=False,
+            borderaxespad=0,
+            handlelength=3,
         )
 
 
+def _folded(text: str, letters: int = 38) -> str:
+    """Text in lines that fit along the side of a panel."""
+    return "\n".join(textwrap.wrap(text, letters))
+
+
 def _draw_panel(axes: Axes, panel: Panel) -> None:
-    axes.set_title("\n".join(textwrap.wrap(panel.title, 46)))
-    axes.set_xlabel(panel.xlabel)
-    axes.set_ylabel(panel.ylabel)
+    axes.set_title(_folded(panel.title, 46))
+    axes.set_xlabel(_folded(panel.xlabel, 56))
+    axes.set_ylabel(_folded(panel.ylabel))
     axes.set_xscale(panel.xscale)
     axes.set_yscale(panel.yscale)
     context = _Context(axes, panel)
@@ -172,7 +188,7 @@ def _shown(values: Any, scale: str) -> np.ndarray:
 
 
 def _floored(low: Any, beside: np.ndarray, scale: str) -> np.ndarray:
-    """A lower edge; on a log axis, what is not positive is put at a tenth of the smallest value that can be shown."""
+    """A lower edge; on a log axis, what is not positive goes to a tenth of the smallest value shown."""
     x = np.array(low, dtype=float)
     if scale == "log" and (x <= 0).any():
         positive = np.concatenate([x[x > 0], beside[beside > 0]])
@@ -220,7 +236,12 @@ def _band(band: Band, at: _Context) -> None:
     x, middle = at.x(band.x), at.y(band.middle)
     look = at.looks.series(band.colour)
     at.axes.fill_between(
-        x, _floored(band.low, middle, at.panel.yscale), at.y(band.high), color=look["color"], alpha=0.2, linewidth=0
+        x,
+        _floored(band.low, middle, at.panel.yscale),
+        at.y(band.high),
+        color=look["color"],
+        alpha=0.2,
+        linewidth=0,
     )
     every = 1 if x.size <= 15 else (0.05 * (len(at.axes.lines) % 4), 0.2)
     at.axes.plot(x, middle, label=band.label, linewidth=1.6, markersize=4, markevery=every, **look, **at.over)
@@ -237,14 +258,16 @@ def _points(points: Points, at: _Context) -> None:
 
 @_draws(Bars)
 def _bars(bars: Bars, at: _Context) -> None:
+    place = next(i for i, other in enumerate(at.bars) if other is bars)
     width = 0.8 / len(at.bars)
-    shift = (at.bars.index(bars) - (len(at.bars) - 1) / 2) * width
+    shift = (place - (len(at.bars) - 1) / 2) * width
     x = np.array([at.categories.index(c) for c in bars.categories]) + shift
     y = at.y(bars.values)
     colour = at.looks.series(bars.colour)["color"]
     at.axes.bar(
-        x, y, width * 0.92, label=bars.label, color=colour, yerr=at.whiskers(y, bars.low, bars.high), capsize=2.5,
-        hatch=("", "//", "..", "xx")[at.bars.index(bars) % 4], edgecolor="white", linewidth=0,
+        x, y, width * 0.92, label=bars.label, color=colour,
+        yerr=at.whiskers(y, bars.low, bars.high), capsize=2.5,
+        hatch=("", "//", "..", "xx")[place % 4], edgecolor="white", linewidth=0,
         error_kw={"elinewidth": 1.1, "ecolor": "#333333"},
     )  # fmt: skip
 
@@ -264,4 +287,4 @@ def _heat(heat: Heat, at: _Context) -> None:
     at.axes.set_facecolor("#D9D9D9")
     at.axes.grid(False)
     bar = at.axes.figure.colorbar(mesh, ax=at.axes, pad=0.02)
-    bar.set_label(heat.label)
+    bar.set_label(_folded(heat.label))

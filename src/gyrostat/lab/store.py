@@ -1,7 +1,7 @@
-"""The results folder: ``results.zarr`` (one group per experiment), ``claims.json``, ``figures/`` and ``index.html``.
+"""The results folder: ``results.zarr`` (a group per experiment), ``claims.json``, figures, ``index.html``.
 
-An experiment is finished when its group carries the mark ``done``, which is written after all of its data; whatever is
-killed before that leaves a group without the mark, which counts as absent.
+An experiment is finished when its group carries the mark ``done``, which is written after all of its data;
+whatever is killed before that leaves a group without the mark, which counts as absent.
 """
 
 from __future__ import annotations
@@ -50,9 +50,10 @@ class Store:
                 needed.mkdir(parents=True, exist_ok=True)
                 with tempfile.TemporaryFile(dir=needed):
                     pass
-        except OSError as error:
+        except (OSError, ValueError) as error:  # ValueError: a name that no file can have
+            why = getattr(error, "strerror", None) or error
             raise GyrostatError(
-                f"cannot write results to {str(self.folder)!r} ({error.strerror}): choose another folder with --out."
+                f"cannot write results to {str(self.folder)!r} ({why}): choose another folder with --out."
             ) from None
         self.claims()
 
@@ -71,7 +72,7 @@ class Store:
         group = self.data / name
         (group / "zarr.json").unlink(missing_ok=True)
         shutil.rmtree(group, ignore_errors=True)
-        # Words of any length: zarr has no specification for arrays of words of one length, and says so each time.
+        # As objects: zarr has no specification for words of a fixed length, and warns of it each time.
         _with_words(dataset, object).to_zarr(self.data, group=name, mode="w", consolidated=False, zarr_format=3)
         marks = {RUN: json.dumps(plain(run)), DONE: fingerprint}
         zarr.open_group(self.data, path=name, mode="r+", zarr_format=3, use_consolidated=False).attrs.update(marks)
@@ -113,7 +114,8 @@ class Store:
         except ValueError:
             records = None
         if not isinstance(records, list) or not all(isinstance(r, dict) and "id" in r for r in records):
-            raise GyrostatError(f"{str(self.claims_file)!r} is not a list of claims: delete it or choose another --out.")
+            where = str(self.claims_file)
+            raise GyrostatError(f"{where!r} is not a list of claims: delete it or choose another --out.")
         return records
 
     def put_claims(self, name: str, records: Sequence[Record]) -> None:
@@ -124,7 +126,7 @@ class Store:
 
 
 def _with_words(dataset: xr.Dataset, dtype: type) -> xr.Dataset:
-    words = {
+    words: dict[Any, Any] = {
         name: (x.dims, np.array(x.values.tolist(), dtype=dtype), x.attrs)
         for name, x in dataset.variables.items()
         if x.dtype.kind in "UTO"

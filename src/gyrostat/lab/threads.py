@@ -1,7 +1,7 @@
 """The one place that decides threads: one per run, parallelism over runs.
 
-On the small matrices of the papers this was up to ten times faster than letting BLAS and XLA share the cores, and the
-order of every sum is then the same whatever the number of workers.
+On the small matrices of the papers this was up to ten times faster than letting BLAS and XLA share the cores,
+and the order of every sum is then the same whatever the number of workers.
 """
 
 from __future__ import annotations

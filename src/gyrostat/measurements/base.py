@@ -50,9 +50,7 @@ class Measurements(eqx.Module):
         return ()
 
     @abc.abstractmethod
-    def sense(
-        self, state: Any, key: PRNGKeyArray, scene: Scene, environment: Environment
-    ) -> tuple[Reading, Any]:
+    def sense(self, state: Any, key: PRNGKeyArray, scene: Scene, environment: Environment) -> tuple[Reading, Any]:
         """A batch in which every sample comes from one environment."""
 
     @abc.abstractmethod

@@ -8,13 +8,13 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Float, PRNGKeyArray
 
 from gyrostat import errors
 from gyrostat.environments import Environment, Environments
 from gyrostat.errors import GyrostatError
 from gyrostat.measurements.base import Measurements, Reading, Scene, need_finite
-from gyrostat.spaces import Space
+from gyrostat.spaces import Leaf, Space
 
 
 class Dense(Measurements):
@@ -26,7 +26,7 @@ class Dense(Measurements):
 
     num_samples: int = eqx.field(static=True, converter=lambda x: errors.integer("num_samples", x, least=1))
     redraw: bool = eqx.field(static=True, default=False)
-    noise: np.ndarray = eqx.field(converter=lambda x: errors.number("noise", x, least=0), default=0.0)
+    noise: Leaf = eqx.field(converter=lambda x: errors.number("noise", x, least=0), default=0.0)
 
     def check(self, environments: Any, space: Space, mixes: bool) -> None:
         if not self.redraw:
@@ -78,10 +78,10 @@ class DenseData(Measurements):
     [2, 1]
     """
 
-    matrices: Float[Array, "N *shape"]
-    responses: Float[Array, " N"]
-    starts: Int[Array, " K"]
-    counts: Int[Array, " K"]
+    matrices: Leaf
+    responses: Leaf
+    starts: Leaf
+    counts: Leaf
     batch_size: int | None = eqx.field(static=True)
     shape: tuple[int, ...] = eqx.field(static=True)
 
@@ -100,7 +100,9 @@ class DenseData(Measurements):
         self.shape = X.shape[1:]
         counts = np.bincount(labels) if labels.min() >= 0 else np.zeros(1, dtype=int)
         if (counts == 0).any():
-            raise GyrostatError("environment must use every number from 0 to its largest; some have no rows: renumber them.")
+            raise GyrostatError(
+                "environment must use every number from 0 to its largest; some have no rows: renumber them."
+            )
         order = np.argsort(labels, kind="stable")
         self.matrices = X[order]
         self.responses, self.counts = y[order], counts
@@ -114,7 +116,9 @@ class DenseData(Measurements):
     def check(self, environments: Any, space: Space, mixes: bool) -> None:
         need_finite(self, environments)
         if space.shape != self.shape:
-            raise GyrostatError(f"matrices have shape {self.shape} each, the target has {space.shape}: make them equal.")
+            raise GyrostatError(
+                f"matrices have shape {self.shape} each, the target has {space.shape}: make them equal."
+            )
         if environments.law.count != len(self.counts):
             raise GyrostatError(
                 f"the law lists {environments.law.count} environments, the data hold {len(self.counts)}: make them equal."

@@ -27,7 +27,7 @@ from gyrostat import errors
 from gyrostat.environments import Environment, Environments
 from gyrostat.errors import GyrostatError
 from gyrostat.measurements.base import Measurements, Reading, Scene, need_finite, residual
-from gyrostat.spaces import Space
+from gyrostat.spaces import Leaf, Space
 
 RELATIVE = 1e-11
 """A query is taken to lie in the span when less than this part of it is new (rounding leaves about 1e-16)."""
@@ -50,8 +50,8 @@ class FixedGaussian(Measurements):
     0.1
     """
 
-    num_samples: np.ndarray = eqx.field(converter=lambda x: errors.number("num_samples", x, least=1))
-    noise: np.ndarray = eqx.field(converter=lambda x: errors.number("noise", x, least=0), default=0.0)
+    num_samples: Leaf = eqx.field(converter=lambda x: errors.number("num_samples", x, least=1))
+    noise: Leaf = eqx.field(converter=lambda x: errors.number("noise", x, least=0), default=0.0)
 
     @property
     def vectorises(self) -> bool:

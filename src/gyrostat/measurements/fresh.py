@@ -19,13 +19,12 @@ from typing import Any, NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from gyrostat import errors
 from gyrostat.environments import Environment
 from gyrostat.measurements.base import Measurements, Reading, Scene, inner, residual
-from gyrostat.spaces import SymmetricMatrices
+from gyrostat.spaces import Leaf, SymmetricMatrices
 
 BLOCK = 1024
 """Samples simulated together when a mixture is over a continuous law."""
@@ -45,8 +44,8 @@ class FreshGaussian(Measurements):
     8000.0
     """
 
-    num_samples: np.ndarray = eqx.field(converter=lambda x: errors.number("num_samples", x, least=1))
-    noise: np.ndarray = eqx.field(converter=lambda x: errors.number("noise", x, least=0), default=0.0)
+    num_samples: Leaf = eqx.field(converter=lambda x: errors.number("num_samples", x, least=1))
+    noise: Leaf = eqx.field(converter=lambda x: errors.number("noise", x, least=0), default=0.0)
 
     def sense(self, state: Any, key: PRNGKeyArray, scene: Scene, environment: Environment) -> tuple[Reading, Any]:
         M = residual(scene, environment)

@@ -14,7 +14,7 @@ from gyrostat import errors
 from gyrostat.environments import Environment
 from gyrostat.errors import GyrostatError
 from gyrostat.measurements.base import Measurements, Reading, Scene
-from gyrostat.spaces import Space, SymmetricMatrices
+from gyrostat.spaces import Leaf, Space, SymmetricMatrices
 
 
 class RankOne(Measurements):
@@ -29,8 +29,8 @@ class RankOne(Measurements):
     """
 
     num_samples: int = eqx.field(static=True, converter=lambda x: errors.integer("num_samples", x, least=1))
-    truncation: np.ndarray = eqx.field(converter=lambda x: _truncation(x), default=np.inf)
-    noise: np.ndarray = eqx.field(converter=lambda x: errors.number("noise", x, least=0), default=0.0)
+    truncation: Leaf = eqx.field(converter=lambda x: _truncation(x), default=np.inf)
+    noise: Leaf = eqx.field(converter=lambda x: errors.number("noise", x, least=0), default=0.0)
 
     @property
     def gives_response_mean(self) -> bool:
@@ -69,7 +69,10 @@ def _quadratic(x: Float[Array, "m d"], A: Float[Array, "d d"]) -> Float[Array, "
 
 
 def _truncation(value: Any) -> np.ndarray:
-    x = np.asarray(value, dtype=np.float64)
+    try:
+        x = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        x = np.asarray(np.nan)
     if x.ndim != 0 or np.isnan(x) or x <= 0:
-        raise GyrostatError(f"truncation must be a positive number or infinity; got {value!r}.")
+        raise GyrostatError(f"truncation must be a positive number or infinity; got {errors.shown(value)}.")
     return x

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import equinox as eqx
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Float
 
 from gyrostat import errors
 from gyrostat.errors import GyrostatError
 from gyrostat.models.base import Model, Params
-from gyrostat.spaces import Vectors
+from gyrostat.spaces import Leaf, Vectors
 
 
 class Diagonal(Model):
@@ -23,7 +22,7 @@ class Diagonal(Model):
     [3.0, 0.0]
     """
 
-    gradient_factor: np.ndarray = eqx.field(converter=lambda x: errors.number("gradient_factor", x, above=0), default=1.0)
+    gradient_factor: Leaf = eqx.field(converter=lambda x: errors.number("gradient_factor", x, above=0), default=1.0)
 
     def space(self, shape: tuple[int, ...]) -> Vectors:
         if len(shape) != 1:

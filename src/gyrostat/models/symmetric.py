@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import equinox as eqx
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Float
 
 from gyrostat import errors
 from gyrostat.errors import GyrostatError
 from gyrostat.models.base import Model, Params
-from gyrostat.spaces import SymmetricMatrices
+from gyrostat.spaces import Leaf, SymmetricMatrices
 
 
 def _square(model: str, shape: tuple[int, ...]) -> SymmetricMatrices:
@@ -38,7 +37,7 @@ class Symmetric(Model):
     """
 
     width: int | None = eqx.field(static=True, default=None)
-    gradient_factor: np.ndarray = eqx.field(converter=lambda x: errors.number("gradient_factor", x, above=0), default=1.0)
+    gradient_factor: Leaf = eqx.field(converter=lambda x: errors.number("gradient_factor", x, above=0), default=1.0)
 
     def space(self, shape: tuple[int, ...]) -> SymmetricMatrices:
         return _square("Symmetric", shape)
@@ -69,7 +68,7 @@ class SymmetricDifference(Model):
     """
 
     width: int | None = eqx.field(static=True, default=None)
-    gradient_factor: np.ndarray = eqx.field(converter=lambda x: errors.number("gradient_factor", x, above=0), default=1.0)
+    gradient_factor: Leaf = eqx.field(converter=lambda x: errors.number("gradient_factor", x, above=0), default=1.0)
 
     def space(self, shape: tuple[int, ...]) -> SymmetricMatrices:
         return _square("SymmetricDifference", shape)

@@ -12,7 +12,7 @@ from gyrostat.environments import Law
 from gyrostat.theory.conditions import Condition
 from gyrostat.theory.transition import moment_growth
 
-CONSTANT = "the paper leaves the absolute constant open; it is taken as 1 here"
+CONSTANT = "absolute constant left open, taken as 1"
 
 
 class Heterogeneity(NamedTuple):
@@ -73,8 +73,12 @@ def assumptions(
         Condition("ranks small enough", "Assumption 1(a)", float(dimension), ">=", float(rank + r2), CONSTANT),
         Condition("overlap of the subspaces", "Assumption 1(d)", overlap, "<", delta / 2, "epsilon_1 < delta/2"),
         Condition("heterogeneity against bound", "Assumption 2", M1, "<", M2, f"M1 < C0 M2; {CONSTANT}"),
-        Condition("diagonal dominance", "Assumption 2, (7)", dominance, "<=", M2**-1.5 if M2 > 0 else math.inf, CONSTANT),
-        Condition("isometry", "Assumption 3", delta, "<=", isometry_bound(law, dimension=dimension, rank=rank), CONSTANT),
+        Condition(
+            "diagonal dominance", "Assumption 2, (7)", dominance, "<=", M2**-1.5 if M2 > 0 else math.inf, CONSTANT
+        ),
+        Condition(
+            "isometry", "Assumption 3", delta, "<=", isometry_bound(law, dimension=dimension, rank=rank), CONSTANT
+        ),
         Condition("start", "Theorem 2", init_scale, "in", (dimension**-4.0, dimension**-2.0), "(d^-4, d^-2)"),
     ]
 

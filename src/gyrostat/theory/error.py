@@ -26,7 +26,8 @@ def error_law(law: Law, *, dimension: int, rank: int, step_size: float, num_samp
     Then the residual is ``-V Sigma_e V^T`` up to the error itself, of mean squared size ``S = E ||Sigma||_F^2``. Each step
     kicks U by ``eta sqrt(S/m) W U`` with W a Gaussian matrix. Across the signal, kicks decay by 1 - eta a step and leave
     variance ``eta/(2 - eta)`` per entry; within the signal block they decay by 1 - 2 eta; between the two signals they
-    are multiplied by ``1 + eta (xi - 1)``, a random recursion with heavy tails (X, sampled in ``runs`` runs of 10/eta steps; ``runs=0`` leaves it out):
+    are multiplied by ``1 + eta (xi - 1)``, a random recursion with heavy tails (X, sampled in ``runs`` runs of 10/eta
+    steps; ``runs=0`` leaves it out):
 
         error^2 = (S + error^2)/m * [ eta/(2 - eta) (d - r1 - r2) r1  +  eta/(1 - eta) r1 (r1 + 1)/2  +  X ]
 

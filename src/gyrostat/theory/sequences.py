@@ -45,7 +45,13 @@ def envelope(step_size: float, init_scale: float) -> Envelope:
     rows = [(alpha, alpha, alpha)]
     while rows[-1][0] <= 1 / 3 - eta:
         R, up, low = rows[-1]
-        rows.append(((1 - eta * R**2 + eta) * R, (1 - eta * up**2 + eta) * up + drift * up, (1 - eta * low**2 + eta) * low - drift * up))
+        rows.append(
+            (
+                (1 - eta * R**2 + eta) * R,
+                (1 - eta * up**2 + eta) * up + drift * up,
+                (1 - eta * low**2 + eta) * low - drift * up,
+            )
+        )
     return Envelope(*(np.array(column) for column in zip(*rows, strict=True)))
 
 

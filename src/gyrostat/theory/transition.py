@@ -112,7 +112,9 @@ def surrogate(
 
 
 @jax.jit
-def _surrogate(law: Law, eta: jax.Array, alpha: jax.Array, noise: jax.Array, T: jax.Array, keys: jax.Array) -> jax.Array:
+def _surrogate(
+    law: Law, eta: jax.Array, alpha: jax.Array, noise: jax.Array, T: jax.Array, keys: jax.Array
+) -> jax.Array:
     def one(key: jax.Array) -> jax.Array:
         def step(t: jax.Array, state: tuple) -> tuple:
             r, v, w = state
@@ -153,5 +155,3 @@ def exact_moments(law: TwoPoint, step_size: float, power: float, num_steps: int)
         return float(np.sum(binom.pmf(k, t, 0.5) * np.exp(power * (k * a + (t - k) * b))))
 
     return np.array([moment(t) for t in range(num_steps + 1)])
-
-

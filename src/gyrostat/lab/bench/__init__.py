@@ -1,7 +1,7 @@
 """Benchmarks: each suite times the library beside its peers in a process of its own, on one core.
 
-A suite is a module with ``run(say) -> Report`` and ``panels(records) -> list[Panel]``; adding one means writing the
-module and naming it in ``SUITES``. ``say(text)`` reports progress.
+A suite is a module with ``run(say) -> Report`` and ``panels(records) -> list[Panel]``; to add one, write the
+module and name it in ``SUITES``. ``say(text)`` reports progress.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ SUITES: dict[str, str] = {"core": "gyrostat.lab.bench.core"}
 
 
 def run_suites(names: list[str], out: Path, console: Console) -> int:
-    """Run suites (all of them when none is named), print a table, write ``bench.json`` and ``bench.png`` to ``out``.
+    """Run suites (all when none is named), print a table, write ``bench.json`` and ``bench.png`` to ``out``.
 
     Returns 0 whatever the timings, 1 when a suite crashed; the records of the others are kept.
     """
@@ -35,7 +35,7 @@ def run_suites(names: list[str], out: Path, console: Console) -> int:
     reports: dict[str, Report] = {}
     for name in chosen:
         with console.status(f"{name}: starting") as status:
-            reports[name], trouble = in_child(name, lambda text, name=name: status.update(f"{name}: {text}"))  # type: ignore[misc]
+            reports[name], trouble = in_child(name, lambda text, name=name: status.update(f"{name}: {text}"))
         if trouble:
             console.print(f"The suite {name} stopped: {trouble}", style="red", markup=False)
     records = [record for report in reports.values() for record in report.records]
@@ -65,12 +65,15 @@ def in_child(name: str, say: Callable[[str], Any]) -> tuple[Report, str]:
 
 def draw(reports: dict[str, Report], base: Path) -> None:
     """The curves of all suites in one figure, if there are any."""
-    from gyrostat.lab.figures import Figure
+    from gyrostat.lab.figures import Figure, Panel
     from gyrostat.lab.render import render
 
-    panels = [p for name, report in reports.items() for p in importlib.import_module(SUITES[name]).panels(report.records)]
+    panels: list[Panel] = []
+    for name, report in reports.items():
+        panels += importlib.import_module(SUITES[name]).panels(report.records)
     if panels:
-        render(Figure("What a step costs", panels, "Best of several runs on one core, compiled beforehand."), base)
+        note = "Best of several runs on one core, compiled beforehand."
+        render(Figure("What a step costs", panels, note), base)
 
 
 __all__ = ["SUITES", "Record", "Report", "run_suites"]

@@ -1,4 +1,4 @@
-"""The process in which one suite runs: ``python -m gyrostat.lab.bench.child SUITE FILE`` (started by ``run_suites``)."""
+"""The process of one suite: ``python -m gyrostat.lab.bench.child SUITE FILE``, started by ``run_suites``."""
 
 from __future__ import annotations
 

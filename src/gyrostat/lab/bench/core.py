@@ -1,4 +1,4 @@
-"""The core suite: the exact-in-law engines against straightforward loops and against the sum of their parts."""
+"""The core suite: the exact-in-law engines against straightforward loops and against their parts."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ class Sizes(NamedTuple):
     few_repeats: int = 3
     dimensions: tuple[int, ...] = (10, 20, 50, 100, 200, 300)
     counts: tuple[int, ...] = (1, 2, 4, 8, 16, 32, 64, 128, 256)
+    curve_steps: int = 50
     samples: tuple[float, ...] = (1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9)
 
 
@@ -59,15 +60,15 @@ def fresh(sizes: Sizes) -> Found:
         torch.set_num_threads(1)
         sides["torch"] = lambda: naive.torch_fresh(setting, sizes.naive_steps)
     else:
-        notes.append("core/fresh-vs-torch is left out: PyTorch is not installed (pip install gyrostat[bench]).")
+        notes.append("core/fresh-vs-torch left out: PyTorch is not installed; pip install gyrostat[bench].")
     best = best_of(sides, sizes.few_repeats)
     told = {**setting._asdict(), "steps": sizes.steps, "seeds": sizes.seeds, "naive_steps": sizes.naive_steps}
     mine = best["ours"] / (sizes.steps * sizes.seeds) * 1e6
     names = {"numpy": "NumPy loop, all measurements drawn", "torch": "PyTorch loop, all measurements drawn"}
     return [
         Record(
-            f"core/fresh-vs-{name}", mine, "microseconds per step and seed", best[name] / sizes.naive_steps * 1e6,
-            names[name], 1000.0, told,
+            f"core/fresh-vs-{name}", mine, curves.UNIT, best[name] / sizes.naive_steps * 1e6, names[name],
+            1000.0, told,
         )
         for name in sides if name != "ours"
     ], notes  # fmt: skip
@@ -88,20 +89,21 @@ def fixed(sizes: Sizes) -> Found:
     stepping = best["steps"] * T / sizes.brute_steps
     told = {**setting._asdict(), "steps": T, "peer_steps_timed": sizes.brute_steps, "environments": 2}
     told |= {"peer_draw_seconds": best["draw"], "peer_step_seconds": stepping}
-    name = "NumPy, both designs in memory"
+    both, name = best["draw"] + stepping, "NumPy, both designs in memory"
     return [
-        Record("core/fixed-vs-brute-time", best["ours"], "seconds", best["draw"] + stepping, name, 30.0, told),
-        Record("core/fixed-vs-brute-steps", best["ours"], "seconds", stepping, f"{name}, drawing not counted", None, told),
+        Record("core/fixed-vs-brute-time", best["ours"], "seconds", both, name, 30.0, told),
+        Record("core/fixed-vs-brute-steps", best["ours"], "seconds", stepping, f"{name}, given", None, told),
     ], []
 
 
 def fixed_memory(sizes: Sizes) -> Found:
     """A fixed design in extra memory."""
     mine, theirs = (memory.peak(side, sizes.setting, sizes.steps) for side in ("ours", "brute"))
-    told = {**sizes.setting._asdict(), "steps": sizes.steps, "method": memory.METHOD, "ours": mine, "brute": theirs}
-    told["ratio_with_compilation"] = theirs["extra"] / mine["first_run"]
-    name = "NumPy, both designs in memory"
-    return [Record("core/fixed-vs-brute-memory", mine["extra"], "MB of extra memory", theirs["extra"], name, 10.0, told)], []
+    told = {**sizes.setting._asdict(), "steps": sizes.steps, "ours_megabytes": mine, "peer_megabytes": theirs}
+    told |= {"method": memory.METHOD, "ratio_with_compilation": theirs["extra"] / mine["first_run"]}
+    name, unit = "NumPy, both designs in memory", "MB of extra memory"
+    record = Record("core/fixed-vs-brute-memory", mine["extra"], unit, theirs["extra"], name, 10.0, told)
+    return [record], []
 
 
 def fixed_large(sizes: Sizes) -> Found:
@@ -110,10 +112,11 @@ def fixed_large(sizes: Sizes) -> Found:
     found = memory.peak("ours_once", setting, sizes.steps)
     D = setting.dimension * (setting.dimension + 1) // 2
     told = {**setting._asdict(), "steps": sizes.steps, "measured": found}
-    told["peer"] = "computed, not measured: one m x d(d+1)/2 matrix of 8-byte numbers; two environments need twice that"
+    told["peer"] = "computed, not measured: one m x d(d+1)/2 matrix of doubles; two environments need two"
     theirs = setting.num_samples * D * 8 / 1e9
     name = "one design in memory (computed)"
-    return [Record("core/fixed-large", found["total"] * 2**20 / 1e9, "GB", theirs, name, theirs / 4, told)], []
+    mine = found["total"] * 2**20 / 1e9
+    return [Record("core/fixed-large", mine, "GB", theirs, name, theirs / 4, told)], []
 
 
 def fresh_parts(sizes: Sizes) -> Found:
@@ -121,16 +124,15 @@ def fresh_parts(sizes: Sizes) -> Found:
     setting = sizes.setting
     pieces = parts(setting.dimension)
     sides: dict[str, Callable[[], Any]] = {name: piece.work for name, piece in pieces.items()}
-    best = best_of({"ours": lambda: ours.run(setting, sizes.steps, seeds=sizes.seeds), **sides}, sizes.repeats)
+    sides["ours"] = lambda: ours.run(setting, sizes.steps, seeds=sizes.seeds)
+    best = best_of(sides, sizes.repeats)
     mine = best["ours"] / (sizes.steps * sizes.seeds) * 1e6
     costs = {name: best[name] / piece.calls * 1e6 for name, piece in pieces.items()}
     product = min(costs["product by NumPy"], costs["product by JAX"])
     normals = min(costs["normals by NumPy"], costs["normals by JAX"])
     told = {**setting._asdict(), "steps": sizes.steps, "seeds": sizes.seeds, "microseconds": costs}
     name = "two d x d products and d(d+1)/2 normals, each by the faster of NumPy and JAX"
-    return [
-        Record("core/fresh-parts", mine, "microseconds per step and seed", 2 * product + normals, name, 0.5, told)
-    ], []
+    return [Record("core/fresh-parts", mine, curves.UNIT, 2 * product + normals, name, 0.5, told)], []
 
 
 def fresh_curves(sizes: Sizes) -> Found:
@@ -138,8 +140,8 @@ def fresh_curves(sizes: Sizes) -> Found:
     s = sizes
     return [
         curves.flat_in_m(s.setting, s.samples, s.steps, s.seeds, s.repeats),
-        curves.growth_in_d(s.setting, s.dimensions, s.steps, s.seeds, s.few_repeats),
-        curves.growth_in_seeds(s.setting, s.counts, s.steps, s.few_repeats),
+        curves.growth_in_d(s.setting, s.dimensions, s.curve_steps, s.seeds, s.few_repeats),
+        curves.growth_in_seeds(s.setting, s.counts, s.curve_steps, s.few_repeats),
     ], []
 
 

@@ -31,8 +31,8 @@ def growth_in_d(setting: Setting, dimensions: Sequence[int], steps: int, seeds: 
     best = _best({d: (setting._replace(dimension=d), seeds) for d in dimensions}, steps, repeats)
     upper = slice(len(dimensions) // 2, None)
     exponent = float(np.polyfit(np.log(dimensions[upper]), np.log(best[upper]), 1)[0])
-    told = _told(setting, steps, x=dimensions, y=best, seeds=seeds)
-    return Record("core/fresh-growth-in-d", exponent, "exponent of the cost in d", settings=told | {"exponent": exponent})
+    told = _told(setting, steps, x=dimensions, y=best, seeds=seeds) | {"exponent": exponent}
+    return Record("core/fresh-growth-in-d", exponent, "exponent of the cost in d", settings=told)
 
 
 def growth_in_seeds(setting: Setting, counts: Sequence[int], steps: int, repeats: int) -> Record:
@@ -50,7 +50,7 @@ def _best(points: dict[Any, tuple[Setting, int]], steps: int, repeats: int) -> l
     return [best[str(x)] / (steps * seeds) * 1e6 for x, (_, seeds) in points.items()]
 
 
-def _told(setting: Setting, steps: int, x: Sequence[float], y: Sequence[float], **more: Any) -> dict[str, Any]:
+def _told(setting: Setting, steps: int, *, x: Sequence, y: Sequence, **more: Any) -> dict[str, Any]:
     return {**setting._asdict(), "steps": steps, **more, "curve": {"x": list(x), "y": list(y), "unit": UNIT}}
 
 
@@ -73,6 +73,7 @@ def _panel(record: Record) -> Panel:
     if "exponent" in record.settings:
         slope = record.settings["exponent"]
         upper = x[len(x) // 2 :]
-        series.append(Line(upper, y[-1] * (upper / x[-1]) ** slope, f"fitted power {slope:.2f}", "theory", colour=1))
+        fitted = y[-1] * (upper / x[-1]) ** slope
+        series.append(Line(upper, fitted, f"fitted power {slope:.2f}", "theory", colour=1))
     limits = None if "exponent" in record.settings else (float(y.min() / 3), float(y.max() * 3))
     return Panel(title, xlabel, UNIT, series, xscale="log", yscale="log", ylim=limits)

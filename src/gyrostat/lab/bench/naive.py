@@ -1,7 +1,7 @@
 """The straightforward loops, as one would write them from the paper: the peers of the exact-in-law engines.
 
-A symmetric Gaussian matrix is drawn through its d (d + 1)/2 isometric coordinates, half the numbers of a full matrix,
-so the peers are already twice as fast as a loop over full matrices.
+A symmetric Gaussian matrix is drawn through its d (d + 1)/2 isometric coordinates, half the numbers of a full
+matrix, so the peers are already twice as fast as a loop over full matrices.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ CHUNK = 4000
 
 
 class Setting(NamedTuple):
-    """Two environments ``u u^T + (1 +- spread) v v^T`` with orthonormal u and v, measured m times at every step."""
+    """Two environments ``u u^T + (1 +- spread) v v^T``, u and v orthonormal, measured m times a step."""
 
     dimension: int = 100
     num_samples: int = 8000

@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+NAMES = ("product by NumPy", "normals by NumPy", "product by JAX", "normals by JAX")
+
 
 class Part(NamedTuple):
     """Work that repeats one operation ``calls`` times."""
@@ -29,12 +31,11 @@ def parts(d: int, calls: int = 500) -> dict[str, Part]:
         for _ in range(calls):
             rng.standard_normal(out=z)
 
-    by_jax = _jax(A, z.size, calls)
-    works = {"product by NumPy": products, "normals by NumPy": normals, **by_jax}
-    return {name: Part(work, calls) for name, work in works.items()}
+    works = (products, normals, *_jax(A, z.size, calls))
+    return {name: Part(work, calls) for name, work in zip(NAMES, works, strict=True)}
 
 
-def _jax(A: np.ndarray, count: int, calls: int) -> dict[str, Callable[[], Any]]:
+def _jax(A: np.ndarray, count: int, calls: int) -> tuple[Callable[[], Any], Callable[[], Any]]:
     import jax
     import jax.numpy as jnp
 
@@ -58,7 +59,4 @@ def _jax(A: np.ndarray, count: int, calls: int) -> dict[str, Callable[[], Any]]:
 
         return call
 
-    return {
-        "product by JAX": under_double(products, lambda: jnp.asarray(A)),
-        "normals by JAX": under_double(normals, lambda: jax.random.key(0)),
-    }
+    return under_double(products, lambda: jnp.asarray(A)), under_double(normals, lambda: jax.random.key(0))

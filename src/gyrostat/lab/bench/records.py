@@ -7,7 +7,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from rich.table import Table
 
@@ -69,9 +69,11 @@ class Report:
 
 def table(records: Sequence[Record], notes: Sequence[str] = ()) -> Table:
     """The records for the terminal; what was left out stands below them."""
-    shown = Table(title="Benchmarks (ratio: peer over ours, above 1 is better for us)", caption="\n".join(notes) or None)
+    title = "Benchmarks (ratio: peer over ours, above 1 is better for us)"
+    shown = Table(title=title, caption="\n".join(notes) or None)
     for name in ("id", "ours", "peer", "unit", "peer name", "ratio", "goal", ""):
-        shown.add_column(name, justify="right" if name in ("ours", "peer", "ratio", "goal") else "left", overflow="fold")
+        side: Literal["left", "right"] = "right" if name in ("ours", "peer", "ratio", "goal") else "left"
+        shown.add_column(name, justify=side, overflow="fold")
     for r in records:
         verdict = {True: "[green]meets[/]", False: "[red]misses[/]", None: "for information"}[r.meets]
         numbers = [_short(r.ours), _short(r.peer)]

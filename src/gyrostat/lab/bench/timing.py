@@ -12,38 +12,25 @@ XLA_SINGLE = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
 
 
 def best_of(
-    sides: Mapping[str, Callable[[], Any]],
-    repeats: int,
-    clock: Callable[[], float] = time.perf_counter,
-    *,
-    at_least: float = 0.0,
+    sides: Mapping[str, Callable[[], Any]], repeats: int, clock: Callable[[], float] = time.perf_counter
 ) -> dict[str, float]:
-    """The least time of each side over ``repeats`` rounds in which every side takes one turn; one round before warms up.
+    """The least time of each side over ``repeats`` rounds; every side is called once beforehand, to compile.
 
-    Turns are interleaved so that a slow spell of the machine falls on all sides alike. A side whose turn is shorter
-    than ``at_least`` seconds is called several times per turn and the mean counts.
+    In a round every side takes one turn, so that a slow spell of the machine falls on all sides alike.
 
     >>> ticks = iter(range(100))
     >>> best_of({"ours": lambda: None, "peer": lambda: None}, 2, lambda: next(ticks))
-    {'ours': 1.0, 'peer': 1.0}
+    {'ours': 1, 'peer': 1}
     """
-    calls = {name: 1 for name in sides}
-    for name, side in sides.items():
-        side()  # compiles
-        if at_least > 0:
-            calls[name] = max(1, round(at_least / max(_turn(side, 1, clock), 1e-9)))
+    for side in sides.values():
+        side()
     best = dict.fromkeys(sides, float("inf"))
     for _ in range(repeats):
         for name, side in sides.items():
-            best[name] = min(best[name], _turn(side, calls[name], clock))
+            start = clock()
+            side()
+            best[name] = min(best[name], clock() - start)
     return best
-
-
-def _turn(side: Callable[[], Any], calls: int, clock: Callable[[], float]) -> float:
-    start = clock()
-    for _ in range(calls):
-        side()
-    return (clock() - start) / calls
 
 
 def single_threaded() -> dict[str, str]:
@@ -53,10 +40,10 @@ def single_threaded() -> dict[str, str]:
 
 
 def pin() -> int | None:
-    """Keep this process, and what it starts, on one core; the core's number, or None where that is not possible.
+    """Keep this process, and what it starts, on one core; its number, or None where that is not possible.
 
-    XLA's own switches leave its pool for element-wise loops at one thread per core; the pool is only as wide as the
-    cores the process may use, so this makes it single-threaded too.
+    XLA's own switches leave its pool for element-wise loops at one thread per core; the pool is only as wide
+    as the cores the process may use, so this makes it single-threaded too.
     """
     if not hasattr(os, "sched_setaffinity"):
         return None

@@ -10,7 +10,7 @@ import xarray as xr
 
 import gyrostat as gs
 from gyrostat.lab.experiment import Claim, Experiment, Outcome, together, within
-from gyrostat.lab.figures import Figure, Line, Marker, Panel, Points
+from gyrostat.lab.figures import Figure, Line, Marker, Panel, Points, Series
 from gyrostat.papers.statistics import wilson
 from gyrostat.theory import (
     calibration_line,
@@ -48,7 +48,10 @@ def draw_lemma5(ds: xr.Dataset) -> Figure:
     middle, up, low = envelope(0.05, 1e-3)
     steps = np.arange(len(middle))
     grid = [
-        *(Line(ds.init_scale.values, ds.upper.isel(step_size=i).values, f"eta = {float(e):.3g}", colour=i) for i, e in enumerate(ds.step_size)),
+        *(
+            Line(ds.init_scale.values, ds.upper.isel(step_size=i).values, f"eta = {float(eta):.3g}", colour=i)
+            for i, eta in enumerate(ds.step_size)
+        ),
         *(Line(ds.init_scale.values, ds.lower.isel(step_size=i).values, "", colour=i) for i in range(ds.sizes["step_size"])),
         Marker(7 / 6, "1 + 1/6", role="bound"),
         Marker(5 / 6, "1 - 1/6", role="bound"),
@@ -117,12 +120,15 @@ def lemma6_data(*, seed: int, progress: Any = None, runs: int) -> xr.Dataset:
 
 def draw_lemma6(ds: xr.Dataset) -> Figure:
     n = ds.attrs["runs"]
-    shares, peaks = [], []
+    shares: list[Series] = []
+    peaks: list[Series] = []
     for i, r2 in enumerate(ds.spurious_rank.values):
         hit = ds.hits.sel(spurious_rank=r2).values
         low, high = wilson(hit * n, n)
         shares.append(Points(SPREADS6, hit, f"r2 = {r2} (95 % interval)", low, high, colour=i))
-        peaks.append(Points(SPREADS6, ds.peak.sel(spurious_rank=r2).values, f"r2 = {r2}: 99 % quantile of max q/L", colour=i))
+        peaks.append(
+            Points(SPREADS6, ds.peak.sel(spurious_rank=r2).values, f"r2 = {r2}: 99 % quantile of max q/L", colour=i)
+        )
         peaks.append(Line(SPREADS6, ds.barrier.sel(spurious_rank=r2).values, f"r2 = {r2}: barrier", "bound", colour=i))
     return Figure(
         "The controller stays below its barrier where its 2/3-moment does not grow",
@@ -181,7 +187,9 @@ def lemma7_data(*, seed: int, progress: Any = None, points: int) -> xr.Dataset:
     for M in wide:
         law = gs.TwoPoint(spread=M)
         low, high = step_window(law)
-        inside.append(max(moment_growth(law, eta, 2 / 3, shift=2.0) - 1 for eta in np.geomspace(low * 1.0001, high * 0.9999, 25)))
+        inside.append(
+            max(moment_growth(law, eta, 2 / 3, shift=2.0) - 1 for eta in np.geomspace(low * 1.0001, high * 0.9999, 25))
+        )
     return xr.Dataset(
         {
             "growth": ("spread", [moment_growth(law, 0.05, 2 / 3, shift=2.0) for law in laws]),
@@ -289,7 +297,8 @@ def draw_proposition1(ds: xr.Dataset) -> Figure:
                    Line(r, ds.constant.values[0] * r / r[0], "proportional to the rank", "theory")],
                   xscale="log", yscale="log"),
         ],
-        note="Prop. 1 claims a C1 that does not depend on r1, r2, d. The proof's own (105) keeps a 9^(r1 + r2) that the statement drops.",
+        note="Prop. 1 claims a C1 that does not depend on r1, r2, d. "
+        "The proof's own (105) keeps a 9^(r1 + r2) that the statement drops.",
     )  # fmt: skip
 
 
@@ -301,7 +310,7 @@ PROPOSITION1 = Experiment(
     {
         "smoke": {"cases": ((100, 1, 2000), (200, 5, 500), (400, 20, 100))},
         "standard": {"cases": ((100, 1, 10000), (100, 3, 5000), (400, 5, 2000), (400, 20, 600), (1000, 50, 120))},
-        "full": {"cases": ((100, 1, 20000), (100, 3, 10000), (400, 5, 4000), (400, 20, 1500), (1000, 50, 250), (2000, 100, 60))},
+        "full": {"cases": ((100, 1, 20000), (100, 3, 10000), (400, 5, 4000), (400, 20, 1500), (1000, 50, 250))},
     },
     proposition1_data,
     draw_proposition1,
@@ -328,8 +337,8 @@ PROPOSITION1 = Experiment(
             "largest C1 needed over smallest <= 3",
             lambda ds: within(1, 3, ratio=ds.constant.max() / ds.constant.min()),
             expected="fails",
-            reason="The smallest constant grows with the rank: at t near the typical overlap the probability is about 1 while the "
-            "bound is 2 exp(-(r1 + r2) t^2/C1). The statement needs t above a constant, or (1 + t) in place of t.",
+            reason="The smallest constant grows with the rank: at t near the typical overlap the probability is about 1 "
+            "while the bound is 2 exp(-(r1 + r2) t^2/C1). The statement needs t above a constant, or (1 + t) in place of t.",
         ),
     ],
     weight=8,

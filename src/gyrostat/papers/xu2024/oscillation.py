@@ -41,7 +41,9 @@ def draw_figure1(ds: xr.Dataset) -> Figure:
 def _keeps(ds: xr.Dataset) -> Outcome:
     signal, spurious = median(last(ds.signal)), median(last(ds.spurious))
     return together(
-        within(0.9, 1.1, hetero_invariant=signal.sel(algorithm="hetero"), pooled_invariant=signal.sel(algorithm="pooled")),
+        within(
+            0.9, 1.1, hetero_invariant=signal.sel(algorithm="hetero"), pooled_invariant=signal.sel(algorithm="pooled")
+        ),
         within(0, 0.1, hetero_spurious=spurious.sel(algorithm="hetero")),
         within(0.8, 1.2, pooled_spurious=spurious.sel(algorithm="pooled")),
     )

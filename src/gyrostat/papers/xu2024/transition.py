@@ -101,7 +101,7 @@ FIG3 = Experiment(
     "Left: M = 1 learns both signals, M = 6 only the invariant one. Right: the transition over M = 1 ... 10.",
     {
         "smoke": {"seeds": 48, "dimension": 24, "num_samples": 2000},
-        "standard": {"seeds": 100, "dimension": 100, "num_samples": 8000},
+        "standard": {"seeds": 80, "dimension": 100, "num_samples": 8000},
         "full": {"seeds": 400, "dimension": 100, "num_samples": 8000},
     },
     figure3_data,
@@ -156,7 +156,8 @@ FIG3 = Experiment(
         ),
         Claim(
             "stays-small",
-            "The spurious part stays at a low level throughout training (proof sketch, phases 1 and 2), at the paper's own M = 6.",
+            "The spurious part stays at a low level throughout training (proof sketch, phases 1 and 2), "
+            "at the paper's own M = 6.",
             "90 % quantile over runs of the largest spurious share along the path <= .1",
             _peaks,
             expected="fails",
@@ -235,7 +236,7 @@ FIG4 = Experiment(
     "M = 5 and step sizes .01 ... .09, each for the same time T = 10/eta.",
     {
         "smoke": {"seeds": 64, "dimension": 20, "num_samples": 1600},
-        "standard": {"seeds": 100, "dimension": 100, "num_samples": 8000},
+        "standard": {"seeds": 60, "dimension": 100, "num_samples": 8000},
         "full": {"seeds": 300, "dimension": 100, "num_samples": 8000},
     },
     figure4_data,
@@ -339,9 +340,7 @@ ORDER = Experiment(
             "shuffled-like-cyclic",
             "A new random order for every pass is as good as a fixed one.",
             "half-way points differ by at most .5",
-            lambda ds: within(
-                -0.5, 0.5, gap=halfway(ds.sel(order="shuffled")) - halfway(ds.sel(order="cyclic"))
-            ),
+            lambda ds: within(-0.5, 0.5, gap=halfway(ds.sel(order="shuffled")) - halfway(ds.sel(order="cyclic"))),
         ),
     ],
     weight=10,
@@ -354,7 +353,9 @@ GRID_SPREADS = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 10.0, 12.0, 15.0]
 RULES = ["lyapunov rule", "lambda < 0", "informal window", "supermartingale"]
 
 
-def predictor_data(*, seed: int, progress: Any = None, seeds: int, dimension: int, horizons: tuple[int, ...]) -> xr.Dataset:
+def predictor_data(
+    *, seed: int, progress: Any = None, seeds: int, dimension: int, horizons: tuple[int, ...]
+) -> xr.Dataset:
     """P(spurious < .1) measured over (eta, M) and two horizons, and what each predictor says."""
     measured = gs.run_grid(
         lambda horizon, step_size, spread: spread_cell(
@@ -375,7 +376,9 @@ def predictor_data(*, seed: int, progress: Any = None, seeds: int, dimension: in
             low < eta < high,
             moment_growth(law, eta, 2 / 3, shift=2.0) <= 1,
         )
-        share[i, j, k] = (surrogate(law, eta, init_scale=ALPHA, num_steps=T, num_samples=80 * dimension, runs=1000) < 0.1).mean()
+        share[i, j, k] = (
+            surrogate(law, eta, init_scale=ALPHA, num_steps=T, num_samples=80 * dimension, runs=1000) < 0.1
+        ).mean()
     dims = ("horizon", "step_size", "spread")
     return measured.assign_coords(rule=RULES).assign(predicted=(("rule", *dims), rules), surrogate=(dims, share))
 
@@ -447,7 +450,8 @@ PREDICTOR = Experiment(
             "right in at least 90 % of the cells",
             lambda ds: within(0.9, 1, accuracy=_accuracy(ds)["informal window"]),
             expected="fails",
-            reason="It is a sufficient condition with loose constants; in this grid it is never met although most cells succeed.",
+            reason="It is a sufficient condition with loose constants; in this grid it is never met "
+            "although most cells succeed.",
         ),
         Claim(
             "lemma-7-rule",

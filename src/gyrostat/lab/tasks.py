@@ -1,0 +1,81 @@
+"""What to run: names given by the user become tasks, one per experiment."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from gyrostat import errors, papers
+from gyrostat.lab.store import fingerprint
+from gyrostat.version import __version__
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from gyrostat.lab.experiment import Experiment
+
+
+@dataclass(frozen=True)
+class Task:
+    """One experiment at one size with one seed; small enough to send to another process."""
+
+    name: str
+    size: str
+    seed: int
+
+    @property
+    def declared(self) -> Experiment:
+        """The declaration that this task runs; its name is ``paper/experiment``."""
+        paper, experiment = self.name.split("/")
+        return papers.experiments(paper)[experiment]
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The arguments of ``compute`` at this size."""
+        return dict(self.declared.sizes[self.size])
+
+    @property
+    def fingerprint(self) -> str:
+        """What decides whether stored data can stand for this task."""
+        return fingerprint(__version__, self.seed, self.size, self.settings)
+
+    def compute(self, progress: Callable[[int, int], None]) -> tuple[xr.Dataset, float]:
+        """Run the experiment; its data and the seconds it took."""
+        start = time.perf_counter()
+        dataset = self.declared.compute(seed=seed_of(self.seed, self.name), progress=progress, **self.settings)
+        return dataset, time.perf_counter() - start
+
+
+def seed_of(seed: int, name: str) -> int:
+    """The seed of one experiment: from the user's seed and its name, whatever the order and the workers.
+
+    >>> seed_of(0, "xu2024/fig3") == seed_of(0, "xu2024/fig3") != seed_of(0, "xu2024/fig4")
+    True
+    """
+    return int.from_bytes(hashlib.sha256(f"{seed}:{name}".encode()).digest()[:4]) >> 1
+
+
+def select(names: Sequence[str]) -> list[str]:
+    """All ``paper/experiment`` that ``names`` (papers or experiments; none for all) stand for, in order.
+
+    >>> select(["xu2024/fig3"])
+    ['xu2024/fig3']
+    """
+    chosen: list[str] = []
+    for name in names or papers.PAPERS:
+        paper = name.split("/")[0]
+        options = experiments_of(paper) if paper in papers.PAPERS else []
+        if name in papers.PAPERS:
+            chosen += options
+        else:
+            everything = [*papers.PAPERS, *(n for p in papers.PAPERS for n in experiments_of(p))]
+            chosen.append(errors.choice("paper or figure", name, options or everything))
+    return list(dict.fromkeys(chosen))
+
+
+def experiments_of(paper: str) -> list[str]:
+    """All ``paper/experiment`` of a paper."""
+    return [f"{paper}/{name}" for name in papers.experiments(paper)]

@@ -1,0 +1,189 @@
+"""The benchmark harness: turns, records, suites and the naive loops. Timings are never asserted."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+import gyrostat as gs
+from gyrostat.errors import GyrostatError
+from gyrostat.lab import bench
+from gyrostat.lab.bench import core, curves, naive, ours, parts
+from gyrostat.lab.bench.records import Record, Report, table
+from gyrostat.lab.bench.timing import best_of, single_threaded
+
+FIELDS = ["id", "ours", "peer", "peer_name", "unit", "ratio", "goal", "meets", "settings"]
+SMALL = naive.Setting(dimension=5, num_samples=40, spread=2.0, init_scale=0.1)
+PARTS = {name: parts.Part(lambda: None, 1) for name in parts.NAMES}
+
+
+class FakeMachine:
+    """A clock that only moves while a side works, and a log of who worked when."""
+
+    def __init__(self, costs: dict[str, list[float]]):
+        self.now, self.log, self.costs = 0.0, [], {name: iter(c) for name, c in costs.items()}
+
+    def side(self, name: str):
+        def work() -> None:
+            self.log.append(name)
+            self.now += next(self.costs[name])
+
+        return work
+
+
+def test_best_of_takes_turns_and_the_least_time_of_each() -> None:
+    machine = FakeMachine({"ours": [50, 3, 2, 4], "peer": [70, 9, 8, 7]})  # the first call compiles
+    best = best_of({n: machine.side(n) for n in ("ours", "peer")}, 3, lambda: machine.now)
+    assert best == {"ours": 2, "peer": 7}
+    assert machine.log == ["ours", "peer"] * 4
+
+
+def test_the_compiling_call_never_counts() -> None:
+    machine = FakeMachine({"ours": [0.001, 3, 4]})
+    assert best_of({"ours": machine.side("ours")}, 2, lambda: machine.now)["ours"] == pytest.approx(3)
+
+
+@pytest.mark.parametrize(
+    ("ours", "peer", "goal", "ratio", "meets"),
+    [(2.0, 60.0, 30.0, 30.0, True), (2.0, 59.0, 30.0, 29.5, False), (2.0, 60.0, None, 30.0, None),
+     (2.0, None, None, None, None)],
+)  # fmt: skip
+def test_a_ratio_is_peer_over_ours_and_meets_its_goal(ours, peer, goal, ratio, meets) -> None:
+    record = Record("core/x", ours, "s", peer, None if peer is None else "NumPy", goal)
+    assert (record.ratio, record.meets) == (ratio, meets)
+    assert list(record.as_dict()) == FIELDS
+
+
+def test_a_report_survives_its_file(tmp_path) -> None:
+    report = Report([Record("core/x", 1.0, "s", 2.0, "NumPy", 1.5, {"d": 3})], ["a note"])
+    report.write(tmp_path / "report.json")
+    assert Report.read(tmp_path / "report.json") == report
+
+
+def test_the_table_shows_verdicts_and_what_was_left_out() -> None:
+    out = io.StringIO()
+    good, bad = Record("core/a", 1.0, "s", 3.0, "P", 2.0), Record("core/b", 1.0, "s", 1.0, "P", 2.0)
+    Console(file=out, width=160).print(table([good, bad], ["core/c is left out: no torch."]))
+    text = out.getvalue()
+    assert "meets" in text and "misses" in text and "no torch." in text
+
+
+def test_an_unknown_suite_is_refused_with_the_closest_name(tmp_path) -> None:
+    with pytest.raises(GyrostatError, match="core"):
+        bench.run_suites(["cor"], tmp_path / "out", Console(file=io.StringIO()))
+    assert not (tmp_path / "out").exists()
+
+
+def test_run_suites_writes_records_and_a_figure(tmp_path, monkeypatch) -> None:
+    curve = {"x": [1, 10], "y": [2.0, 2.1]}
+    record = Record("core/fresh-flat-in-m", 1.0, "s", 1.0, "P", 0.8, {"curve": curve})
+    monkeypatch.setattr(bench, "in_child", lambda name, say: (Report([record], []), ""))
+    assert bench.run_suites([], tmp_path, Console(file=io.StringIO())) == 0
+    (written,) = json.loads((tmp_path / "bench.json").read_text())
+    assert list(written) == FIELDS and written["meets"] is True
+    assert (tmp_path / "bench.png").stat().st_size > 0
+
+
+def test_a_crash_gives_status_one_and_its_last_words(tmp_path, monkeypatch) -> None:
+    monkeypatch.setitem(bench.SUITES, "broken", "gyrostat.lab.bench.no_such_module")
+    report, words = bench.in_child("broken", lambda text: None)
+    assert report.crashed and "broken" in words  # the child knows no suite that only this test registered
+    out = io.StringIO()
+    monkeypatch.setattr(bench, "in_child", lambda name, say: (report, words))
+    assert bench.run_suites(["core"], tmp_path, Console(file=out, width=200)) == 1
+    assert words in out.getvalue() and json.loads((tmp_path / "bench.json").read_text()) == []
+
+
+def test_the_child_gets_one_thread_and_keeps_other_flags(monkeypatch) -> None:
+    monkeypatch.setenv("XLA_FLAGS", "--xla_dump_to=/nowhere")
+    given = single_threaded()
+    assert given["XLA_FLAGS"].startswith("--xla_dump_to=/nowhere ") and "eigen=false" in given["XLA_FLAGS"]
+    assert given["OMP_NUM_THREADS"] == given["OPENBLAS_NUM_THREADS"] == "1"
+    assert given["PATH"] == os.environ["PATH"]
+
+
+def test_packing_is_an_isometry_and_its_inverse() -> None:
+    A, B = (M + M.T for M in np.random.default_rng(0).standard_normal((2, 6, 6)))
+    np.testing.assert_allclose(naive.pack(A) @ naive.pack(B), np.sum(A * B), rtol=1e-12)
+    np.testing.assert_allclose(naive.unpack(naive.pack(A), 6), A, atol=1e-14)
+
+
+def trajectory(step, designs, steps: int, wrap=lambda x: x):
+    """Cyclic HeteroSGD by a naive step: the products U U^T after every step."""
+    U, products = wrap(SMALL.start()), []
+    for t in range(steps):
+        X, y = designs[t % 2]
+        batch = [(wrap(X[rows]), wrap(y[rows])) for rows in (slice(15), slice(15, None))]
+        U = step(U, batch, SMALL.num_samples, SMALL.step_size)
+        products.append(np.asarray(U @ U.T))
+    return np.array(products)
+
+
+def ours_on(designs, steps: int) -> np.ndarray:
+    """The same by the library, on the same matrices given as data."""
+    basis = np.linalg.qr(np.random.default_rng(0).standard_normal((SMALL.dimension, 2)))[0]
+    law = gs.Finite([1 - SMALL.spread, 1 + SMALL.spread])
+    matrices = np.array([naive.unpack(x, SMALL.dimension) for X, _ in designs for x in X])
+    labels = np.repeat([0, 1], SMALL.num_samples)
+    data = gs.DenseData(matrices, np.concatenate([y for _, y in designs]), labels)
+    problem = gs.Problem(gs.Environments(basis[:, :1], basis[:, 1:], law), data)
+    product = gs.Diagnostic("product", lambda view: view.product, ("row", "column"))
+    algorithm = gs.HeteroSGD(SMALL.step_size, init_scale=SMALL.init_scale, order="cyclic")
+    found = gs.run(algorithm, problem, num_steps=steps, record=[product], record_at=range(1, steps + 1))
+    return found["product"].values[0]
+
+
+def test_the_numpy_loop_follows_the_library_on_the_same_matrices() -> None:
+    designs = naive.numpy_designs(SMALL)
+    expected = trajectory(naive.numpy_step, designs, 30)
+    assert np.abs(expected[-1] - expected[0]).max() > 0.1  # it moves
+    np.testing.assert_allclose(ours_on(designs, 30), expected, atol=1e-10)
+
+
+def test_the_torch_loop_follows_the_numpy_loop() -> None:
+    torch = pytest.importorskip("torch")
+    designs = naive.numpy_designs(SMALL)
+    found = trajectory(naive.torch_step, designs, 30, torch.from_numpy)
+    np.testing.assert_allclose(found, trajectory(naive.numpy_step, designs, 30), atol=1e-10)
+
+
+@pytest.mark.parametrize("loop", [naive.numpy_fresh, naive.torch_fresh])
+def test_fresh_loops_learn_the_invariant_signal(loop) -> None:
+    if loop is naive.torch_fresh:
+        pytest.importorskip("torch")
+    setting = naive.Setting(dimension=6, num_samples=2000, spread=0.0, step_size=0.2, init_scale=0.1)
+    U = np.asarray(loop(setting, 80))
+    np.testing.assert_allclose(U @ U.T, setting.targets()[0], atol=0.2)
+
+
+@pytest.mark.parametrize("fixed", [False, True])
+def test_our_side_runs_what_the_records_say(fixed) -> None:
+    algorithm, problem = ours.cell(SMALL, fixed=fixed)
+    assert type(problem.measurements) is (gs.FixedGaussian if fixed else gs.FreshGaussian)
+    assert float(problem.measurements.num_samples) == SMALL.num_samples and problem.shape == (5, 5)
+    assert float(algorithm.schedule.step_size) == SMALL.step_size
+    found = ours.run(SMALL, 3, seeds=1, fixed=fixed)
+    assert found.values["signal"].shape == (1, 1, 1) and np.isfinite(found.values["signal"]).all()
+
+
+def test_the_core_suite_gives_every_record(monkeypatch) -> None:
+    monkeypatch.setattr(core.ours, "run", lambda *args, **kwargs: sum(range(1000)))  # no compiling here
+    megabytes = {"extra": 2.0, "first_run": 3.0, "total": 500.0}
+    monkeypatch.setattr(core.memory, "peak", lambda side, setting, steps: megabytes)
+    monkeypatch.setattr(core, "parts", lambda d: PARTS)
+    sizes = core.Sizes(
+        setting=SMALL, large=SMALL, steps=4, seeds=2, naive_steps=1, brute_steps=2, repeats=1, few_repeats=1,
+        dimensions=(5, 6, 7, 8), counts=(1, 2), samples=(10, 1000), curve_steps=4,
+    )  # fmt: skip
+    said: list[str] = []
+    report = core.run(said.append, sizes)
+    ids = [record.id for record in report.records]
+    assert len(said) == len(core.GROUPS) and len(set(ids)) == len(ids)
+    assert all("fresh" in name or "fixed" in name for name in ids)
+    assert json.loads(json.dumps([record.as_dict() for record in report.records]))
+    assert len(curves.panels(report.records)) == 3
