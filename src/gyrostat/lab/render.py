@@ -13,7 +13,9 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib import patheffects
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.figure import Figure as Canvas
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 from gyrostat.lab.figures import Band, Bars, Figure, Heat, Line, Marker, Panel, Points, Series
@@ -146,6 +148,17 @@ def _draw_panel(axes: Axes, panel: Panel) -> None:
         axes.set_xlim(*panel.xlim)
     if panel.ylim is not None:
         axes.set_ylim(*panel.ylim)
+    for axis, scale, limits in ((axes.xaxis, panel.xscale, axes.get_xlim()), (axes.yaxis, panel.yscale, axes.get_ylim())):
+        if scale == "log":
+            _label_decades(axis, *limits)
+
+
+def _label_decades(axis: Axis, low: float, high: float) -> None:
+    """Ticks of a short log axis at 1, 2 and 5 times a power of ten, none in between: the default labels run together."""
+    axis.set_minor_formatter(NullFormatter())
+    if high < 100 * low:
+        axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
 
 
 class _Context:
