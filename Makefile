@@ -11,7 +11,7 @@ reproduce: .venv/installed
 	$(BIN)/gyrostat reproduce --out $(OUT)
 
 test: .venv/installed-test lint
-	$(BIN)/pytest
+	$(BIN)/pytest -n auto --dist loadfile
 
 lint: .venv/installed-test
 	$(BIN)/ruff check

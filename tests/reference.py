@@ -86,9 +86,7 @@ def rank_one_gradient(A: np.ndarray, x: np.ndarray, y: np.ndarray, R: float) -> 
 
 def move(model: str, params: Params, G: np.ndarray, eta: float, ridge: float = 0.0) -> Params:
     """theta <- (1 - 2 eta lambda) theta - eta pullback(theta, G)."""
-    return tuple(
-        (1 - 2 * eta * ridge) * p - eta * g for p, g in zip(params, pullback(model, params, G), strict=True)
-    )
+    return tuple((1 - 2 * eta * ridge) * p - eta * g for p, g in zip(params, pullback(model, params, G), strict=True))
 
 
 def batch_step(model: str, params: Params, X: np.ndarray, y: np.ndarray, eta: float) -> Params:
@@ -99,9 +97,7 @@ def batch_step(model: str, params: Params, X: np.ndarray, y: np.ndarray, eta: fl
 def full_step(model: str, params: Params, batches: list, weights: np.ndarray, eta: float) -> Params:
     """One step of PooledGD: the weighted mean of the gradients of all environments' (X, y)."""
     A = product(model, params)
-    return move(
-        model, params, sum(w * gradient(A, X, y) for w, (X, y) in zip(weights, batches, strict=True)), eta
-    )
+    return move(model, params, sum(w * gradient(A, X, y) for w, (X, y) in zip(weights, batches, strict=True)), eta)
 
 
 def algorithm4_step(U: np.ndarray, x: np.ndarray, y: np.ndarray, eta: float, R: float) -> np.ndarray:

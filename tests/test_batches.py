@@ -61,9 +61,7 @@ def test_iid_follows_the_weights(x64):
     weights = np.array([0.5, 0.1, 0.4])
     seen = visited(gs.OneEnvironment("iid"), gs.Finite([1.0, 2.0, 3.0], weights), 6000).astype(int)
     assert stats.chisquare(np.bincount(seen, minlength=3), 6000 * weights).pvalue > 1e-3
-    pairs = np.bincount(3 * seen[1:] + seen[:-1], minlength=9).reshape(
-        3, 3
-    )  # successive draws are independent
+    pairs = np.bincount(3 * seen[1:] + seen[:-1], minlength=9).reshape(3, 3)  # successive draws are independent
     assert stats.chi2_contingency(pairs).pvalue > 1e-3
 
 

@@ -34,9 +34,7 @@ def folder(tmp_path):
         "measured": {"x": 1.0},
     }
     for name, verdict in (("xu2024/fig1", "holds"), ("xu2024/fig2", "fails"), ("other/fig1", "undecided")):
-        Store(tmp_path).put_claims(
-            name, [{"id": f"{name}/a", **shared, "verdict": verdict, "expected": "holds"}]
-        )
+        Store(tmp_path).put_claims(name, [{"id": f"{name}/a", **shared, "verdict": verdict, "expected": "holds"}])
     return tmp_path
 
 
@@ -50,10 +48,7 @@ def test_version_and_help(monkeypatch, capsys):
 def test_help_is_quick():
     slow = ("numpy", "jax", "xarray", "matplotlib")
     code = f"import sys, gyrostat.cli; print([name for name in {slow} if name in sys.modules])"
-    assert (
-        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-        == "[]\n"
-    )
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
 
     def seconds():
         start = time.perf_counter()
@@ -90,9 +85,7 @@ def test_bad_usage_is_one_sentence_and_status_two(monkeypatch, capsys, tmp_path,
 def test_unwritable_folder(monkeypatch, capsys, tmp_path):
     (tmp_path / "file").touch()
     paper = next(iter(papers.PAPERS))
-    status, _, complaint = call(
-        monkeypatch, capsys, "reproduce", paper, "--size", "smoke", "--out", tmp_path / "file"
-    )
+    status, _, complaint = call(monkeypatch, capsys, "reproduce", paper, "--size", "smoke", "--out", tmp_path / "file")
     assert status == 2 and complaint.count("\n") == 1 and "cannot write results to" in complaint
 
 
@@ -109,10 +102,7 @@ def test_claims_of_a_folder(monkeypatch, capsys, folder):
     assert ids("--paper", "xu2024", "--verdict", "undecided") == []
     status, said, _ = call(monkeypatch, capsys, "claims", folder)
     assert status == 0 and "xu2024/fig2/a" in said and said.count("SURPRISE") == 2
-    assert (
-        "No claims."
-        in call(monkeypatch, capsys, "claims", folder, "--paper", "xu2024", "--verdict", "undecided")[1]
-    )
+    assert "No claims." in call(monkeypatch, capsys, "claims", folder, "--paper", "xu2024", "--verdict", "undecided")[1]
 
 
 def test_declared_statements(monkeypatch, capsys):

@@ -43,11 +43,7 @@ class Case(NamedTuple):
 
 
 def places(model: str) -> gs.Environments:
-    return (
-        gs.VectorEnvironments([1.0, -0.5, 0.0, 0.0], [2], LAW)
-        if model == "Diagonal"
-        else given_places(D, LAW)
-    )
+    return gs.VectorEnvironments([1.0, -0.5, 0.0, 0.0], [2], LAW) if model == "Diagonal" else given_places(D, LAW)
 
 
 def given_data(model: str) -> gs.DenseData:
@@ -106,9 +102,7 @@ CASES = all_cases()
 
 def test_every_algorithm_measurement_and_model_has_a_case():
     def public(kind, base):
-        found = {
-            n for n in gs.__all__ if isinstance(getattr(gs, n), type) and issubclass(getattr(gs, n), kind)
-        }
+        found = {n for n in gs.__all__ if isinstance(getattr(gs, n), type) and issubclass(getattr(gs, n), kind)}
         return found - {base}
 
     from gyrostat.measurements import Measurements

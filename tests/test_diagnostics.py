@@ -39,17 +39,14 @@ EXPECTED = {
     "distance": FROBENIUS(A - A_STAR),
     "distance_to_mean": FROBENIUS(A - A_STAR - V_STAR @ MEAN @ V_STAR.T),
     "loss": sum(
-        w * FROBENIUS(A - A_STAR - V_STAR @ S @ V_STAR.T) ** 2 / 2
-        for w, S in zip(LAW.weights, LAW.values, strict=True)
+        w * FROBENIUS(A - A_STAR - V_STAR @ S @ V_STAR.T) ** 2 / 2 for w, S in zip(LAW.weights, LAW.values, strict=True)
     ),
 }
 
 
 def test_every_diagnostic_has_an_expected_value():
     assert set(EXPECTED) <= set(gs.DIAGNOSTICS)
-    ours = {
-        n for n, d in gs.DIAGNOSTICS.items() if d.function.__module__ == "gyrostat.diagnostics.trajectory"
-    }
+    ours = {n for n, d in gs.DIAGNOSTICS.items() if d.function.__module__ == "gyrostat.diagnostics.trajectory"}
     assert ours == set(EXPECTED)
 
 

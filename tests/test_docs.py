@@ -42,7 +42,9 @@ def test_the_example_of_an_experiment_computes_draws_and_holds():
     assert [claim.measure(ds).verdict for claim in experiment.claims] == ["holds"]
 
 
-@pytest.mark.parametrize("page", ["README.md", *(str(p.relative_to(ROOT)) for p in sorted((ROOT / "docs").glob("*.md")))])
+@pytest.mark.parametrize(
+    "page", ["README.md", *(str(p.relative_to(ROOT)) for p in sorted((ROOT / "docs").glob("*.md")))]
+)
 def test_links_lead_somewhere(page):
     folder = (ROOT / page).parent
     for target in re.findall(r"\]\(([^)#]+)\)", (ROOT / page).read_text()):

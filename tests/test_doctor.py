@@ -45,26 +45,17 @@ def test_verdicts():
     status, said = doctor.judge([good, bad], "0.10.2")
     assert status == 1 and "0.10.2 is known" in said[0] and said[-1].startswith("FAILED: 1 float64 case")
     status, said = doctor.judge([good, single], "0.10.1")
-    assert (
-        status == 0
-        and any(line.startswith("WARNING") for line in said)
-        and said[-1].startswith("All is well")
-    )
+    assert status == 0 and any(line.startswith("WARNING") for line in said) and said[-1].startswith("All is well")
     assert doctor.judge([good], "0.8.3") == (0, ["All is well: compiled float64 programs agree with NumPy."])
     assert doctor.judge([nothing], "0.8.3")[0] == 1
 
 
 def test_doctor_prints_what_is_installed(monkeypatch):
-    monkeypatch.setattr(
-        doctor, "battery", lambda: [Check("p", dtype, (1,), 0.0) for dtype in ("float64", "float32")]
-    )
+    monkeypatch.setattr(doctor, "battery", lambda: [Check("p", dtype, (1,), 0.0) for dtype in ("float64", "float32")])
     console = Console(file=io.StringIO(), width=160)
     assert doctor.doctor(console) == 0
     said = console.file.getvalue()
-    assert all(
-        word in said
-        for word in ("python", "jaxlib", "zarr", "devices", "XLA_FLAGS", "largest relative error")
-    )
+    assert all(word in said for word in ("python", "jaxlib", "zarr", "devices", "XLA_FLAGS", "largest relative error"))
 
 
 def test_import_does_not_change_the_precision_of_jax():

@@ -52,9 +52,7 @@ def test_vector_environments_are_the_diagonal_case(x64):
     np.testing.assert_array_equal(vectors.compress(vectors.invariant_basis, beta), wide)
 
 
-@pytest.mark.parametrize(
-    ("r1", "r2", "overlap"), [(1, 1, 0.3), (2, 3, 0.1), (3, 2, 0.7), (2, 2, 0.0), (1, 1, 1.0)]
-)
+@pytest.mark.parametrize(("r1", "r2", "overlap"), [(1, 1, 0.3), (2, 3, 0.1), (3, 2, 0.7), (2, 2, 0.0), (1, 1, 1.0)])
 def test_overlap_is_every_principal_cosine(r1, r2, overlap, x64):
     recipe = gs.RandomEnvironments(7, r1, gs.TwoPoint(rank=r2), overlap=overlap)
     U, V = drawn(recipe, 20)
@@ -94,9 +92,7 @@ def test_feature_environments_reproduce_the_sum_of_features(x64):
     key = jax.random.key(3)
     places = gs.FeatureEnvironments(d, 3, law).draw(key)
     one, two = jax.random.split(key)
-    a, b = (
-        np.asarray(jax.random.normal(k, (d, r), dtype=float)) / np.sqrt(d) for k, r in ((one, 3), (two, 2))
-    )
+    a, b = (np.asarray(jax.random.normal(k, (d, r), dtype=float)) / np.sqrt(d) for k, r in ((one, 3), (two, 2)))
     np.testing.assert_allclose(places.invariant, sum(np.outer(x, x) for x in a.T), atol=1e-12)
     for e in range(2):
         wanted = sum(s * np.outer(x, x) for s, x in zip(np.diag(law.values[e]), b.T, strict=True))
@@ -132,9 +128,7 @@ LAWS = {
     "sampler": gs.Sampler(_sampler, rank=2),
     "congruent": Congruent(gs.Finite([S, -2 * S, np.eye(2)], [0.5, 0.2, 0.3]), R),
     "congruent uniform": Congruent(gs.Uniform(mean=0.5, spread=3.0, rank=2), R),
-    "congruent uniform, independent": Congruent(
-        gs.Uniform(mean=0.5, spread=3.0, rank=2, independent=True), R
-    ),
+    "congruent uniform, independent": Congruent(gs.Uniform(mean=0.5, spread=3.0, rank=2, independent=True), R),
 }
 
 
@@ -193,9 +187,7 @@ def test_frequencies_of_a_finite_law_are_its_weights(x64):
     counts = np.bincount(index, minlength=4)
     assert counts[1] == 0
     assert stats.chisquare(counts[weights > 0], 20_000 * weights[weights > 0]).pvalue > FAMILY
-    assert (
-        stats.chisquare(counts[weights > 0], np.full(3, 20_000 / 3)).pvalue < 1e-6
-    )  # equal weights are refuted
+    assert stats.chisquare(counts[weights > 0], np.full(3, 20_000 / 3)).pvalue < 1e-6  # equal weights are refuted
 
 
 def test_shapes_that_a_finite_law_takes():

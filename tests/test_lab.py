@@ -119,10 +119,7 @@ def test_report_needs_nothing_and_escapes_everything(fake, tmp_path):
     page = (tmp_path / "index.html").read_text()
     assert "http://" not in page and "https://" not in page and "<script" not in page
     assert "A walk has &lt;b&gt;finite&lt;/b&gt; spread." in page and "<b>" not in page
-    assert (
-        page.count("data:image/svg+xml;base64,") == 2
-        and page.count('<span class="mark">SURPRISE</span>') == 2
-    )
+    assert page.count("data:image/svg+xml;base64,") == 2 and page.count('<span class="mark">SURPRISE</span>') == 2
     assert f"gyrostat reproduce fake2024/fig1 --size smoke --seed 0 --out {tmp_path} --fresh" in page
 
 
@@ -145,9 +142,7 @@ def test_names(fake):
     assert select(["fake2024/fig2", "fake2024/fig2", "fake2024"])[:2] == ["fake2024/fig2", "fake2024/fig1"]
     with pytest.raises(GyrostatError, match="did you mean 'fake2024'"):
         select(["fake2023"])
-    with pytest.raises(
-        GyrostatError, match=r"unknown paper or figure 'fake2024/fig3': did you mean .*'fake2024/fig"
-    ):
+    with pytest.raises(GyrostatError, match=r"unknown paper or figure 'fake2024/fig3': did you mean .*'fake2024/fig"):
         select(["fake2024/fig3"])
 
 
@@ -237,14 +232,9 @@ def test_same_numbers_whatever_the_workers(fake, tmp_path, monkeypatch):
     quietly(["fake2024/figX", "fake2024/fig1"], tmp_path / "one")
     # fig10 ends its worker process: the others go on, and it is reported.
     names = ("fake2024/fig1", "fake2024/fig10", "fake2024/figX")
-    process = start(
-        *names, "--size", "smoke", "--out", str(tmp_path / "two"), "--jobs", "2", FAKE_DIE="fig10"
-    )
+    process = start(*names, "--size", "smoke", "--out", str(tmp_path / "two"), "--jobs", "2", FAKE_DIE="fig10")
     said, _ = process.communicate(timeout=60)
-    assert (
-        process.returncode == 1
-        and "fake2024/fig10 failed: its worker process ended with exit status 9" in said
-    )
+    assert process.returncode == 1 and "fake2024/fig10 failed: its worker process ended with exit status 9" in said
     one, two = Store(tmp_path / "one"), Store(tmp_path / "two")
     assert one.finished() == two.finished() == ["fake2024/fig1", "fake2024/figX"]
     assert all(one.load(name).identical(two.load(name)) for name in one.finished())

@@ -22,9 +22,7 @@ def test_cyclic_population_run_is_the_recursion(model):
     law, eta, alpha, steps = gs.Finite([-1.0, 3.0, 0.5]), 0.05, 0.2, 50
     problem, watch = population(law), Watch()
     algorithm = gs.HeteroSGD(eta, init_scale=alpha, order="cyclic", model=getattr(gs, model)())
-    found = gs.run(
-        algorithm, problem, num_steps=steps, record=[watch.diagnostic, "distance"], record_at=steps + 1
-    )
+    found = gs.run(algorithm, problem, num_steps=steps, record=[watch.diagnostic, "distance"], record_at=steps + 1)
     places = problem.environments
     U, V = places.invariant_basis, places.spurious_basis
     targets = [U @ U.T + s * V @ V.T for s in (-1.0, 3.0, 0.5)]
@@ -46,9 +44,7 @@ def test_ridge_and_decay():
     problem, watch = population(gs.Finite([1.0])), Watch()
     found = gs.run(algorithm, problem, num_steps=1, record=[watch.diagnostic], record_at=[1])
     U = 0.5 * np.eye(4)
-    wanted = (1 - 3 * 0.1 * 0.2) * U - 0.1 * (
-        U @ U.T - np.asarray(problem.environments.target(np.ones((1, 1))))
-    ) @ U
+    wanted = (1 - 3 * 0.1 * 0.2) * U - 0.1 * (U @ U.T - np.asarray(problem.environments.target(np.ones((1, 1))))) @ U
     np.testing.assert_allclose(found.params[0, 0].values.reshape(4, 4), wanted, rtol=1e-12, atol=1e-14)
 
 
@@ -77,9 +73,7 @@ def test_divergence_is_noted_at_the_first_bad_step(eta, diverges):
     targets = [np.asarray(problem.environments.target(s)) for s in problem.environments.law.values]
     with np.errstate(all="ignore"):
         order = [t % 2 for t in range(steps)]
-        path = reference.population_run(
-            "Symmetric", reference.start("Symmetric", 4, 0.5), targets, order, eta
-        )
+        path = reference.population_run("Symmetric", reference.start("Symmetric", 4, 0.5), targets, order, eta)
     wanted = first_bad(path)
     assert (wanted >= 0) == diverges and int(found.diverged[0]) == wanted
     for name in ("signal", "error"):
@@ -122,15 +116,11 @@ def test_more_runs_than_fit_into_one_call():
     options = {"num_steps": 3, "record": ["distance"], "record_at": 2}
     problem = gs.Problem(given_places(3), gs.Identity())
     algorithm = gs.HeteroSGD(0.1, init_scale=0.3)
-    found = gs.run(
-        algorithm, problem, seeds=700, progress=lambda done, total: seen.append((done, total)), **options
-    )
+    found = gs.run(algorithm, problem, seeds=700, progress=lambda done, total: seen.append((done, total)), **options)
     assert seen == [(512, 700), (700, 700)] and found.sizes["seed"] == 700
     some = gs.run(algorithm, problem, seeds=[5, 511, 512, 699], **options)
     np.testing.assert_allclose(some.distance, found.distance.sel(seed=[5, 511, 512, 699]), rtol=1e-12)
-    assert (
-        len(np.unique(found.distance[:, -1].values.round(12))) == 2**3
-    )  # all orders of two environments occur
+    assert len(np.unique(found.distance[:, -1].values.round(12))) == 2**3  # all orders of two environments occur
 
 
 def test_cells_that_differ_in_numbers_share_one_program():
@@ -148,9 +138,7 @@ def test_cells_that_differ_in_numbers_share_one_program():
     assert watch.traced == 1
     for i, s in enumerate(settings):
         alone = simulate([cell(*s)], seeds=2, **options)
-        np.testing.assert_allclose(
-            alone.values["params"][0], together.values["params"][i], rtol=1e-12, atol=1e-14
-        )
+        np.testing.assert_allclose(alone.values["params"][0], together.values["params"][i], rtol=1e-12, atol=1e-14)
 
 
 def test_cells_that_differ_in_structure_run_side_by_side():
@@ -196,9 +184,7 @@ def test_population_limit_at_the_rate_of_the_root():
     algorithm = gs.PooledSGD(0.05, init_scale=0.3)
     cells = [(algorithm, gs.Problem(places, gs.FreshGaussian(m))) for m in sizes]
     path = simulate(cells, **options).values["params"][:, :, -1]
-    limit = gs.run(algorithm, gs.Problem(places, gs.Identity()), **(options | {"seeds": 1})).params.values[
-        0, -1
-    ]
+    limit = gs.run(algorithm, gs.Problem(places, gs.Identity()), **(options | {"seeds": 1})).params.values[0, -1]
     gaps = np.linalg.norm(path - limit, axis=-1).mean(axis=1)
     slope = np.polyfit(np.log(sizes), np.log(gaps), 1)[0]
     assert -0.55 < slope < -0.45  # twenty seeds of a norm of sixteen entries: each mean is known to about 5 %
@@ -221,9 +207,7 @@ def test_key_of_a_run_is_folded_from_the_seed():
     """The documented rule, recomputed: placement is the first of four parts of fold_in(key(seed), index)."""
     recipe = gs.RandomEnvironments(4, law=gs.TwoPoint())
     basis = gs.Diagnostic("basis", lambda view: view.environments.invariant_basis[:, 0], ("entry",))
-    found = gs.run(
-        gs.PooledGD(0.1), gs.Problem(recipe, gs.Identity()), num_steps=1, seed=7, seeds=[5], record=[basis]
-    )
+    found = gs.run(gs.PooledGD(0.1), gs.Problem(recipe, gs.Identity()), num_steps=1, seed=7, seeds=[5], record=[basis])
     with gs.precision.double():
         key = jax.random.split(jax.random.fold_in(jax.random.key(7), 5), 4)[0]
         np.testing.assert_allclose(found.basis[0, 0], recipe.draw(key).invariant_basis[:, 0], rtol=1e-12)
@@ -235,8 +219,6 @@ def test_indefinite_truth_needs_the_difference_model():
     last = {}
     for model in (gs.Symmetric(), gs.SymmetricDifference()):
         algorithm = gs.PooledGD(0.1, init_scale=0.05, model=model)
-        found = gs.run(
-            algorithm, gs.Problem(places, gs.Identity()), num_steps=200, record=["distance"], record_at=2
-        )
+        found = gs.run(algorithm, gs.Problem(places, gs.Identity()), num_steps=200, record=["distance"], record_at=2)
         last[type(model).__name__] = float(found.distance[0, -1])
     assert last["SymmetricDifference"] < 0.02 and last["Symmetric"] > 0.99

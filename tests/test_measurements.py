@@ -44,9 +44,7 @@ def test_identity_is_the_residual(x64):
 def test_gaussian_readings_are_unbiased(kind, mixes, x64):
     places = given_places(3, LAW)
     scene = scene_of(places)
-    measurements = (
-        gs.FreshGaussian(7, noise=0.5) if kind == "FreshGaussian" else gs.Dense(7, redraw=True, noise=0.5)
-    )
+    measurements = gs.FreshGaussian(7, noise=0.5) if kind == "FreshGaussian" else gs.Dense(7, redraw=True, noise=0.5)
     if mixes:
         (mean, error), _ = mean_reading(lambda k: measurements.mix((), k, scene), 20_000)
         wanted = scene.product - places.mean_target
@@ -100,9 +98,7 @@ def test_truncation_leaves_large_predictions_out(x64):
     x, eps = gs.RankOne(30, noise=0.3)._draw(key, scene)
     y = np.einsum("ni,ij,nj->n", x, places.target(LAW.values[0]), x) + eps
     ours, _ = gs.RankOne(30, truncation=R, noise=0.3).sense((), key, scene, LAW.at(0))
-    np.testing.assert_allclose(
-        ours.gradient, reference.rank_one_gradient(np.eye(3), np.asarray(x), y, R), rtol=1e-12
-    )
+    np.testing.assert_allclose(ours.gradient, reference.rank_one_gradient(np.eye(3), np.asarray(x), y, R), rtol=1e-12)
     everything, _ = gs.RankOne(30, noise=0.3).sense((), key, scene, LAW.at(0))
     assert not np.allclose(ours.gradient, everything.gradient)
 
@@ -111,9 +107,7 @@ def test_given_data_batches(x64):
     rng = np.random.default_rng(8)
     places = given_places(3, gs.Finite([1.0, 2.0], [0.25, 0.75]))
     scene = scene_of(places)
-    X = rng.standard_normal(
-        (10, 3, 3)
-    )  # not symmetric: only the symmetric part is seen by symmetric products
+    X = rng.standard_normal((10, 3, 3))  # not symmetric: only the symmetric part is seen by symmetric products
     y, label = rng.standard_normal(10), np.array([1, 0, 0, 1, 1, 0, 1, 1, 1, 1])
     data = gs.DenseData(X, y, label)
     state = data.init(jax.random.key(0), places, scene.space, 1)
@@ -128,9 +122,7 @@ def test_given_data_batches(x64):
     (mean, error), _ = mean_reading(lambda k: small.sense(state, k, scene, places.law.at(1)), 20_000)
     assert (np.abs(mean - exact[1]) < 5 * error).all()
     (mean, error), _ = mean_reading(lambda k: small.mix(state, k, scene), 20_000)
-    assert (
-        np.abs(mean - 0.25 * exact[0] - 0.75 * exact[1]) < 5 * error
-    ).all()  # weights of the law, not of the rows
+    assert (np.abs(mean - 0.25 * exact[0] - 0.75 * exact[1]) < 5 * error).all()  # weights of the law, not of the rows
 
 
 def test_dense_mixture_of_fixed_rows_is_unbiased_for_its_rows(x64):
@@ -138,9 +130,7 @@ def test_dense_mixture_of_fixed_rows_is_unbiased_for_its_rows(x64):
     scene = scene_of(places)
     measurements = gs.Dense(4, noise=0.2)
     state = measurements.init(jax.random.key(5), places, scene.space, 1)
-    wanted = np.mean(
-        [measurements.sense(state, None, scene, places.law.at(e))[0].gradient for e in range(2)], axis=0
-    )
+    wanted = np.mean([measurements.sense(state, None, scene, places.law.at(e))[0].gradient for e in range(2)], axis=0)
     (mean, error), _ = mean_reading(lambda k: measurements.mix(state, k, scene), 20_000)
     assert (np.abs(mean - wanted) < 5 * error).all()
 

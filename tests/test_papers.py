@@ -49,8 +49,13 @@ def spoilt(ds):
         flipped = ds.map(lambda v, dim=dim: v.copy(data=np.flip(v.values, v.get_axis_num(dim))) if dim in v.dims else v)
         yield f"flipped along {dim}", flipped
         ramp = np.linspace(0.01, 2, ds.sizes[dim])
-        yield f"ramp along {dim}", ds.map(
-            lambda v, dim=dim, ramp=ramp: v.copy(data=np.broadcast_to(_along(ramp, v, dim), v.shape)) if dim in v.dims else v
+        yield (
+            f"ramp along {dim}",
+            ds.map(
+                lambda v, dim=dim, ramp=ramp: (
+                    v.copy(data=np.broadcast_to(_along(ramp, v, dim), v.shape)) if dim in v.dims else v
+                )
+            ),
         )
     for name in ds.data_vars:
         for word, change in changes.items():
@@ -73,7 +78,7 @@ def test_every_claim_can_come_out_otherwise(paper, name):
     for claim in experiments(paper)[name].claims:
         other = "fails" if claim.expected == "holds" else "holds"
         with np.errstate(all="ignore"):
-            turned = [word for word, wrong in spoilt(ds) if _verdict(claim, wrong) == other]
+            turned = any(_verdict(claim, wrong) == other for _, wrong in spoilt(ds))
         assert turned, f"no wrong input makes {name}/{claim.slug} come out as '{other}'"
 
 

@@ -61,9 +61,7 @@ def boxes(canvas):
 
 @pytest.mark.parametrize("panels", [[CURVES], [BARS, HEAT], PANELS])
 def test_nothing_overlaps_or_is_cut(panels):
-    canvas = draw(
-        Figure("A title that is rather long, to see where it goes", panels, note="What to see. " * 14)
-    )
+    canvas = draw(Figure("A title that is rather long, to see where it goes", panels, note="What to see. " * 14))
     found = boxes(canvas)
     for a, b in itertools.combinations(found, 2):
         across = min(a.x1, b.x1) - max(a.x0, b.x0)
@@ -84,9 +82,7 @@ def test_roles_and_colours():
 
 
 def test_log_axes_leave_out_what_is_not_positive():
-    panel = Panel(
-        "t", "x", "y", [Line([0, 1, 2], [1.0, 0.0, 2.0], "a"), Line([1, 2], [-1, -2], "b")], "log", "log"
-    )
+    panel = Panel("t", "x", "y", [Line([0, 1, 2], [1.0, 0.0, 2.0], "a"), Line([1, 2], [-1, -2], "b")], "log", "log")
     line = draw(Figure("t", [panel])).subfigs[0].axes[0].lines[0]
     assert np.isnan(line.get_xdata()[0]) and np.isnan(line.get_ydata()[1]) and line.get_ydata()[2] == 2
 

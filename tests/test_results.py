@@ -13,9 +13,7 @@ from gyrostat.results import describe
 
 
 def build(eta, spread):
-    return gs.HeteroSGD(eta, init_scale=0.2), gs.Problem(
-        given_places(3, gs.TwoPoint(spread=spread)), gs.Identity()
-    )
+    return gs.HeteroSGD(eta, init_scale=0.2), gs.Problem(given_places(3, gs.TwoPoint(spread=spread)), gs.Identity())
 
 
 OPTIONS = {"seeds": [4, 2], "record": ["signal", "singular_values"], "record_at": 3}

@@ -83,7 +83,9 @@ def test_the_surrogate_predicts_the_full_dynamics_without_noise():
     # and both are two-point chains, so their final values agree as samples of one law
     law, eta, alpha, T = gs.TwoPoint(spread=5.0), 0.05, 1e-2, 120
     problem = gs.Problem(gs.RandomEnvironments(3, law=law), gs.Identity())
-    ds = gs.run(gs.HeteroSGD(eta, init_scale=alpha), problem, num_steps=T, seeds=1500, seed=5, record=["spurious"], record_at=1)
+    ds = gs.run(
+        gs.HeteroSGD(eta, init_scale=alpha), problem, num_steps=T, seeds=1500, seed=5, record=["spurious"], record_at=1
+    )
     full = ds.spurious.values[:, -1]
     short = theory.surrogate(law, eta, init_scale=alpha, num_steps=T, runs=1500, seed=9)
     from scipy.stats import ks_2samp
@@ -143,7 +145,7 @@ def test_supermartingale_region_at_the_paper_s_step_size():
 def test_assumptions_name_what_fails():
     good = {"dimension": 100, "rank": 1, "overlap": 0.0, "delta": 1e-6, "init_scale": 1e-5}
     verdicts = {c.name: c.holds for c in theory.assumptions(gs.TwoPoint(spread=6.0), **good)}
-    assert verdicts["isometry"] and verdicts["start"] and verdicts["overlap of the subspaces"] and verdicts["diagonal dominance"]
+    assert all(verdicts[n] for n in ("isometry", "start", "overlap of the subspaces", "diagonal dominance"))
     worse = {**good, "overlap": 0.1, "delta": 0.3, "init_scale": 1e-3}
     law = gs.Finite([[[1.0, 1.0], [1.0, 1.0]], [[-1.0, 1.0], [1.0, 9.0]]])
     verdicts = {c.name: c.holds for c in theory.assumptions(law, **worse)}

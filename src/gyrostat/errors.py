@@ -40,6 +40,18 @@ def number(
     return x
 
 
+def count(name: str, value: Any) -> np.ndarray:
+    """Return ``value`` as a positive whole number in float64: a number of samples that may be as large as 1e20.
+
+    >>> float(count("num_samples", 8000))
+    8000.0
+    """
+    x = number(name, value, least=1)
+    if not float(x).is_integer():
+        raise GyrostatError(f"{name} must be a whole number of at least 1; got {value!r}.")
+    return x
+
+
 def integer(name: str, value: Any, *, least: int = 0, most: int | None = None, most_because: str = "") -> int:
     """Return ``value`` as an int within bounds, or say which integer ``name`` needs."""
     wanted = f"a whole number of at least {least}" + (f" and at most {most}{most_because}" if most is not None else "")

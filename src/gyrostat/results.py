@@ -129,5 +129,9 @@ def describe(part: Any) -> Any:
 
 def _plain(x: Any) -> Any:
     if isinstance(x, np.ndarray | np.generic):
-        return x.tolist() if x.size <= 64 else f"array of shape {x.shape}"
+        return _plain(x.tolist()) if x.size <= 64 else f"array of shape {x.shape}"
+    if isinstance(x, list):
+        return [_plain(y) for y in x]
+    if isinstance(x, float) and not np.isfinite(x):
+        return str(x)  # JSON has no infinity
     return x if isinstance(x, str | int | float | bool | type(None)) else repr(x)

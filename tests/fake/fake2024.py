@@ -27,9 +27,7 @@ def compute(name):
             progress(i + 1, 4)
         walks = np.random.default_rng(seed).normal(size=(seeds, steps)).cumsum(axis=1)
         data = {"walk": (("seed", "step"), walks), "kind": (("seed",), [f"walk {i}" for i in range(seeds)])}
-        return xr.Dataset(
-            data, coords={"seed": np.arange(seeds), "step": np.arange(steps)}, attrs={"settings": "{}"}
-        )
+        return xr.Dataset(data, coords={"seed": np.arange(seeds), "step": np.arange(steps)}, attrs={"settings": "{}"})
 
     return run
 
@@ -37,9 +35,7 @@ def compute(name):
 def draw(ds):
     if "FAKE_DRAW" in os.environ:
         raise RuntimeError("the fake paper cannot draw")
-    curves = Panel(
-        "Walks", "step", "place", [band(ds.walk, "walk"), Line(ds.step.values, ds.walk[0].values, "one")]
-    )
+    curves = Panel("Walks", "step", "place", [band(ds.walk, "walk"), Line(ds.step.values, ds.walk[0].values, "one")])
     heat = Panel("All walks", "step", "seed", [Heat(ds.step.values, ds.seed.values, ds.walk.values, "place")])
     return Figure("Random <walks>", [curves, heat], note="A walk goes nowhere & everywhere.")
 
@@ -59,9 +55,7 @@ CLAIMS = (
         "It moves.",
     ),
 )
-UNKNOWN = Claim(
-    "unknown", "Nobody knows.", "a number that is NaN", lambda ds: Outcome({"rate": float("nan")}, True)
-)
+UNKNOWN = Claim("unknown", "Nobody knows.", "a number that is NaN", lambda ds: Outcome({"rate": float("nan")}, True))
 SIZES = {
     "smoke": {"seeds": 3, "steps": 5},
     "standard": {"seeds": 4, "steps": 9},
@@ -70,9 +64,7 @@ SIZES = {
 
 
 def experiment(name, weight, claims=CLAIMS):
-    return Experiment(
-        name, f"Figure {name}", "A fake paper", "Walks.", SIZES, compute(name), draw, claims, weight
-    )
+    return Experiment(name, f"Figure {name}", "A fake paper", "Walks.", SIZES, compute(name), draw, claims, weight)
 
 
 EXPERIMENTS = (

@@ -389,6 +389,10 @@ class Congruent(Law):
         return self._turn(self.law.draw(key))
 
     @property
+    def bound(self) -> float:
+        return super().bound if np.isfinite(self.law.bound) else np.inf
+
+    @property
     def mean(self) -> Array:
         return self.matrix @ self.law.mean @ self.matrix.T
 

@@ -15,8 +15,8 @@ from matplotlib import patheffects
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.figure import Figure as Canvas
-from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 from matplotlib.layout_engine import ConstrainedLayoutEngine
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from gyrostat.lab.figures import Band, Bars, Figure, Heat, Line, Marker, Panel, Points, Series
 from gyrostat.lab.palette import Looks
@@ -148,7 +148,10 @@ def _draw_panel(axes: Axes, panel: Panel) -> None:
         axes.set_xlim(*panel.xlim)
     if panel.ylim is not None:
         axes.set_ylim(*panel.ylim)
-    for axis, scale, limits in ((axes.xaxis, panel.xscale, axes.get_xlim()), (axes.yaxis, panel.yscale, axes.get_ylim())):
+    for axis, scale, limits in (
+        (axes.xaxis, panel.xscale, axes.get_xlim()),
+        (axes.yaxis, panel.yscale, axes.get_ylim()),
+    ):
         if scale == "log":
             _label_decades(axis, *limits)
 

@@ -36,6 +36,10 @@ class Dense(Measurements):
     def vectorises(self) -> bool:
         return self.redraw
 
+    @property
+    def gives_response_mean(self) -> bool:
+        return True
+
     def init(self, key: PRNGKeyArray, environments: Environments, space: Space, queries: int) -> Any:
         if self.redraw:
             return ()
@@ -112,6 +116,10 @@ class DenseData(Measurements):
     @property
     def vectorises(self) -> bool:
         return False
+
+    @property
+    def gives_response_mean(self) -> bool:
+        return True
 
     def check(self, environments: Any, space: Space, mixes: bool) -> None:
         need_finite(self, environments)

@@ -50,7 +50,7 @@ class FixedGaussian(Measurements):
     0.1
     """
 
-    num_samples: Leaf = eqx.field(converter=lambda x: errors.number("num_samples", x, least=1))
+    num_samples: Leaf = eqx.field(converter=lambda x: errors.count("num_samples", x))
     noise: Leaf = eqx.field(converter=lambda x: errors.number("noise", x, least=0), default=0.0)
 
     @property

@@ -44,7 +44,7 @@ class FreshGaussian(Measurements):
     8000.0
     """
 
-    num_samples: Leaf = eqx.field(converter=lambda x: errors.number("num_samples", x, least=1))
+    num_samples: Leaf = eqx.field(converter=lambda x: errors.count("num_samples", x))
     noise: Leaf = eqx.field(converter=lambda x: errors.number("noise", x, least=0), default=0.0)
 
     def sense(self, state: Any, key: PRNGKeyArray, scene: Scene, environment: Environment) -> tuple[Reading, Any]:

@@ -51,9 +51,10 @@ def in_child(name: str, say: Callable[[str], Any]) -> tuple[Report, str]:
     with tempfile.TemporaryDirectory() as folder:
         result, errors_file = Path(folder) / "report.json", Path(folder) / "stderr"
         command = [sys.executable, "-m", "gyrostat.lab.bench.child", name, str(result)]
-        with errors_file.open("w") as stderr, subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=stderr, text=True, env=single_threaded()
-        ) as child:
+        with (
+            errors_file.open("w") as stderr,
+            subprocess.Popen(command, stdout=subprocess.PIPE, stderr=stderr, text=True, env=single_threaded()) as child,
+        ):
             for line in child.stdout or ():
                 say(line.strip())
         report = Report.read(result) if result.exists() else Report([], [])

@@ -274,13 +274,14 @@ def phases_data(*, seed: int, progress: Any = None, seeds: int, num_samples: flo
     delta = (8 * d / num_samples) ** 0.5
     return ds.assign_attrs(
         step_size=eta, init_scale=d**-2.0, delta=delta, bound_m1=law.bound, violation=0.01 / T,
+        phase_one=phase_one_length(eta, d**-2.0),
         delta_star=(heterogeneity(law).ratio * np.log(d)) ** 1.5 * delta * 4 * 5**0.5,
     )  # fmt: skip
 
 
 def draw_phases(ds: xr.Dataset) -> Figure:
     eta, alpha, steps = ds.attrs["step_size"], ds.attrs["init_scale"], ds.step.values
-    T1 = phase_one_length(eta, alpha)
+    T1 = ds.attrs["phase_one"]
     _, up, low = envelope(eta, alpha)
     line = calibration_line(eta, alpha, int(steps[-1]), bound=ds.attrs["bound_m1"], delta=ds.attrs["delta"], ranks=5)
     sigma = ds.invariant_singular_values
@@ -311,16 +312,14 @@ def draw_phases(ds: xr.Dataset) -> Figure:
 
 
 def _phase_one_growth(ds: xr.Dataset) -> Outcome:
-    T1 = phase_one_length(ds.attrs["step_size"], ds.attrs["init_scale"])
-    sigma = ds.invariant_singular_values.isel(step=slice(0, T1 + 1))
+    sigma = ds.invariant_singular_values.isel(step=slice(0, ds.attrs["phase_one"] + 1))
     least = (sigma.isel(step=slice(1, None)).values / sigma.isel(step=slice(None, -1)).values - 1).min(axis=(1, 2))
     good = float((least > ds.attrs["step_size"] / 3).mean())
     return within(0.95, 1, share_of_runs=good)
 
 
 def _phase_one_end(ds: xr.Dataset) -> Outcome:
-    T1 = phase_one_length(ds.attrs["step_size"], ds.attrs["init_scale"])
-    sigma = ds.invariant_singular_values.isel(step=T1)
+    sigma = ds.invariant_singular_values.isel(step=ds.attrs["phase_one"])
     inside = ((sigma > 1 / 4) & (sigma < 7 / 18)).all("invariant_direction").mean()
     return within(0.95, 1, share_of_runs=inside)
 
