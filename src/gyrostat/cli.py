@@ -69,7 +69,7 @@ def reproduce(
     from gyrostat.lab.threads import one_thread
 
     # Here as well as in the runner: NumPy reads the number of threads when it is imported, just below.
-    with one_thread():
+    with one_thread(quick=size is Size.smoke):
         from gyrostat.lab import runner
 
         summary = runner.reproduce(

@@ -144,7 +144,7 @@ def lane(
             moment = Moment(t, jax.random.fold_in(key, 2**30 + i), eta, state.params, after, reading)
             after, memory = event(state.events[i], model, moment)
             memories.append(memory)
-        fine = jnp.stack([jnp.max(jnp.abs(p)) for p in after]).max() < LIMIT
+        fine = sum(jnp.vdot(p, p) for p in after) < LIMIT**2
         diverged = jnp.where((state.diverged < 0) & ~fine, t + 1, state.diverged)
         after = tuple(jnp.where(fine, p, jnp.nan) for p in after)
         return State(after, measured, tuple(memories), diverged)
@@ -174,7 +174,7 @@ class _Program:
         arrays, self.static = eqx.partition(cells[0], eqx.is_array_like)
         self.structure = jax.tree.structure(arrays)
         size = float(np.prod(problem.shape))
-        self.lanes = int(np.clip(2 ** np.floor(np.log2(16e6 / (48 * size))), 1, 512)) if self.vectorises else 1
+        self.lanes = int(np.clip(2 ** np.floor(np.log2(2.4e6 / (48 * size))), 1, 512)) if self.vectorises else 1
 
     def width(self, jobs: int) -> int:
         """How many runs go into one call."""

@@ -13,10 +13,11 @@ import math
 from typing import Any, TypeAlias
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
+
+from gyrostat.gaussians import normal
 
 Leaf: TypeAlias = Any
 """A number or an array in a module's field: NumPy where the module is made, traced by JAX inside a run."""
@@ -49,7 +50,7 @@ class Space(eqx.Module):
 
     def gaussian(self, key: PRNGKeyArray) -> Array:
         """A standard Gaussian element: independent N(0, 1) coordinates."""
-        return self.element(jax.random.normal(key, (self.size,), dtype=float))
+        return self.element(normal(key, self.size))
 
 
 class Vectors(Space):

@@ -66,7 +66,7 @@ def reproduce(
     tasks = [Task(name, size, seed) for name in select(names)]
     store = Store(out)
     store.prepare()
-    with one_thread():
+    with one_thread(quick=size == "smoke"):
         summary = _run(tasks, store, jobs, fresh, console)
     _conclude(summary, tasks, store, console)
     return summary

@@ -26,6 +26,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 from gyrostat import errors
 from gyrostat.environments import Environment, Environments
 from gyrostat.errors import GyrostatError
+from gyrostat.gaussians import normal
 from gyrostat.measurements.base import Measurements, Reading, Scene, need_finite, residual
 from gyrostat.spaces import Leaf, Space
 
@@ -86,7 +87,7 @@ class FixedGaussian(Measurements):
 
 def page_rows(D: int) -> int:
     """Rows per page: small enough for a page of large D to stay in cache, at least 4 to amortise the loop."""
-    return int(np.clip(2**17 // (8 * D), 4, 64))
+    return int(np.clip(2**19 // (8 * D), 4, 64))
 
 
 def gram_product(
@@ -100,15 +101,18 @@ def gram_product(
     in_use = (n + rows - 1) // rows
     squares, normals = jax.random.split(key)
 
-    def deflate(j: Array, pair: Float[Array, "D 2"]) -> Float[Array, "D 2"]:
-        page = Q[mine[j]]
-        return pair - page.T @ (page @ pair)
+    def deflate(j: Array, pair: tuple[Array, Array]) -> tuple[Array, Array]:
+        page, (q, z) = Q[mine[j]], pair
+        return q - (page @ q) @ page, z - (page @ z) @ page
 
-    # b and a fresh Gaussian row are orthogonalised together; one pass leaves errors that grow with the steps.
-    pair = jnp.stack([b, jax.random.normal(normals, b.shape, dtype=float)], axis=1)
-    for _ in range(2):
-        pair = jax.lax.fori_loop(0, in_use, deflate, pair)
-    q, z = pair[:, 0], pair[:, 1]
+    def deflate_again(j: Array, q: Float[Array, " D"]) -> Float[Array, " D"]:
+        page = Q[mine[j]]
+        return q - (page @ q) @ page
+
+    # b almost lies in the span, so that one pass leaves errors that grow with the steps; the fresh Gaussian row z
+    # does not and is not normalised: one pass is enough for it.
+    q, z = jax.lax.fori_loop(0, in_use, deflate, (b, normal(normals, b.size)))
+    q = jax.lax.fori_loop(0, in_use, deflate_again, q)
     length = jnp.linalg.norm(q)
     is_new = (length > RELATIVE * jnp.linalg.norm(b)) & (n < jnp.minimum(m, b.size))
     q = jnp.where(is_new, q / jnp.where(length > 0, length, 1.0), 0.0)

@@ -23,6 +23,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from gyrostat import errors
 from gyrostat.environments import Environment
+from gyrostat.gaussians import normal
 from gyrostat.measurements.base import Measurements, Reading, Scene, inner, residual
 from gyrostat.spaces import Leaf, SymmetricMatrices
 
@@ -99,7 +100,7 @@ class FreshGaussian(Measurements):
 
 def _normals(key: PRNGKeyArray, extra: int, scene: Scene) -> tuple[Float[Array, " extra"], Array]:
     """``extra`` normals and a Gaussian element from one call: compiling a second generator costs half a second."""
-    draws = jax.random.normal(key, (extra + scene.space.size,), dtype=float)
+    draws = normal(key, extra + scene.space.size)
     return draws[:extra], scene.space.element(draws[extra:])
 
 
@@ -136,7 +137,7 @@ def _mixture_span(scene: Scene) -> tuple[Array, Float[Array, " p"]]:
 
 
 def _project(directions: Array, element: Array) -> Array:
-    return jnp.sum(directions * element, axis=tuple(range(1, directions.ndim)))
+    return jax.vmap(lambda direction: inner(direction, element))(directions)
 
 
 def _coefficients(base: Float[Array, " p"], sigma: Float[Array, "r2 r2"]) -> Float[Array, " p"]:

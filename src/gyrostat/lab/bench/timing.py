@@ -7,8 +7,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")
-XLA_SINGLE = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
+from gyrostat.lab.threads import one_thread
 
 
 def best_of(
@@ -35,8 +34,8 @@ def best_of(
 
 def single_threaded() -> dict[str, str]:
     """The environment of a child process in which every library computes on one thread."""
-    flags = f"{os.environ.get('XLA_FLAGS', '')} {XLA_SINGLE}".strip()
-    return {**os.environ, "XLA_FLAGS": flags, "JAX_PLATFORMS": "cpu", **dict.fromkeys(THREAD_VARIABLES, "1")}
+    with one_thread():
+        return {**os.environ, "JAX_PLATFORMS": "cpu"}
 
 
 def pin() -> int | None:

@@ -258,9 +258,9 @@ THEOREM6 = _theorem(
     "PooledGD",
     theorem6_data,
     {
-        "smoke": {"seeds": 2, "num_samples": 400_000},
-        "standard": {"seeds": 16, "num_samples": 400_000},
-        "full": {"seeds": 50, "num_samples": 400_000},
+        "smoke": {"seeds": 2, "num_samples": 4_000_000},
+        "standard": {"seeds": 16, "num_samples": 4_000_000},
+        "full": {"seeds": 50, "num_samples": 4_000_000},
     },
     5,
 )
