@@ -24,7 +24,7 @@ def normal(key: PRNGKeyArray, count: int) -> Float[Array, " count"]:
     ...     bool((normal(key, 7) == jax.random.normal(key, (7,), dtype=float)).all())
     True
     """
-    if not jax.config.jax_enable_x64 or jax.random.key_impl(key) != "threefry2x32":
+    if jnp.result_type(float) != jnp.float64 or jax.random.key_impl(key) != "threefry2x32":
         return jax.random.normal(key, (count,), dtype=float)
     words = jax.random.key_data(key)
     size = -(-count // HALVES)
