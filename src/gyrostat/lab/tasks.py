@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gyrostat import errors, papers
@@ -40,13 +42,28 @@ class Task:
     @property
     def fingerprint(self) -> str:
         """What decides whether stored data can stand for this task."""
-        return fingerprint(__version__, self.seed, self.size, self.settings)
+        return fingerprint(f"{__version__}+{code_digest()}", self.seed, self.size, self.settings)
 
     def compute(self, progress: Callable[[int, int], None]) -> tuple[xr.Dataset, float]:
         """Run the experiment; its data and the seconds it took."""
         start = time.perf_counter()
         dataset = self.declared.compute(seed=seed_of(self.seed, self.name), progress=progress, **self.settings)
         return dataset, time.perf_counter() - start
+
+
+@functools.cache
+def code_digest() -> str:
+    """A digest of all code that can change a number (everything but the lab and the command line).
+
+    With it, data computed by another state of the code is computed again, as after another version.
+    """
+    home = Path(papers.__file__).parents[1]
+    digest = hashlib.sha256()
+    for path in sorted(home.rglob("*.py")):
+        inside = path.relative_to(home).parts
+        if inside[0] not in ("lab", "cli.py"):
+            digest.update("/".join(inside).encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()[:12]
 
 
 def seed_of(seed: int, name: str) -> int:
