@@ -1,6 +1,6 @@
 """Xu, Gu, Fang 2024: multi-environment matrix sensing. Figures 1-6 and one experiment for each theory item."""
 
-from gyrostat.papers.xu2024 import extensions, lemmas, oscillation, pooled, recovery, transition
+from gyrostat.papers.xu2024 import lemmas, network, oscillation, pooled, recovery, regression, spectra, transition
 
 EXPERIMENTS = (
     oscillation.FIG1,
@@ -19,12 +19,12 @@ EXPERIMENTS = (
     lemmas.PROPOSITION1,
     pooled.THEOREM3,
     pooled.THEOREM6,
-    extensions.THEOREM7,
-    extensions.KAPPA,
-    extensions.INDEFINITE,
-    extensions.CONDITION7,
-    extensions.DIAGONAL,
-    extensions.STRUCTURAL,
+    network.THEOREM7,
+    spectra.KAPPA,
+    spectra.INDEFINITE,
+    spectra.CONDITION7,
+    regression.DIAGONAL,
+    regression.STRUCTURAL,
     transition.ORDER,
     transition.PREDICTOR,
 )
