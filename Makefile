@@ -3,7 +3,6 @@
 PYTHON ?= python3
 OUT ?= results
 BIN := .venv/bin
-export JAX_COMPILATION_CACHE_DIR := $(CURDIR)/.cache/jax
 
 .PHONY: reproduce test lint bench clean
 

@@ -17,12 +17,6 @@ XLA_QUICK = "--xla_cpu_use_fusion_emitters=false"
 BLAS_SINGLE = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 
 
-def _cache() -> str:
-    """Where compiled programs are kept between runs: as the user says, else in the user's cache folder."""
-    home = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    return os.environ.get("JAX_COMPILATION_CACHE_DIR") or os.path.join(home, "gyrostat", "jax")
-
-
 @contextmanager
 def one_thread(*, quick: bool = False) -> Iterator[None]:
     """Ask for one thread of BLAS and XLA within this block and in the processes started there.
@@ -39,7 +33,7 @@ def one_thread(*, quick: bool = False) -> Iterator[None]:
     quick = quick and importlib.metadata.version("jaxlib").startswith("0.10.")
     flags = f"{XLA_SINGLE} {XLA_QUICK}" if quick else XLA_SINGLE
     flags = given if XLA_SINGLE in given else f"{given} {flags}".strip()
-    wanted = {**BLAS_SINGLE, "XLA_FLAGS": flags, "JAX_COMPILATION_CACHE_DIR": _cache()}
+    wanted = {**BLAS_SINGLE, "XLA_FLAGS": flags}
     before = {name: os.environ.get(name) for name in wanted}
     os.environ.update(wanted)
     try:
