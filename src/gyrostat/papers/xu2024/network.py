@@ -101,7 +101,7 @@ THEOREM7 = Experiment(
     "estimated by the mean response, U0 U0^T = alpha^2 I.",
     {
         "smoke": {"seeds": 5, "dimension": 12, "num_samples": 2000},
-        "standard": {"seeds": 12, "dimension": 24, "num_samples": 8000},
+        "standard": {"seeds": 10, "dimension": 20, "num_samples": 5000},
         "full": {"seeds": 50, "dimension": 30, "num_samples": 10_000},
     },
     theorem7_data,

@@ -234,8 +234,8 @@ WINDOW = Experiment(
     "Xu 2024, Theorem 2",
     "With the printed constants the theorem needs M2 > 1536 M1; such a run exists, and works.",
     {
-        "smoke": {"seeds": 6, "mean": 0.0, "spread": 1600.0, "dimension": 5, "batches": (1e5,)},
-        "standard": {"seeds": 12, "mean": 1.0, "spread": 3200.0, "dimension": 8, "batches": (1e5, 1e6)},
+        "smoke": {"seeds": 6, "mean": 0.0, "spread": 1600.0, "dimension": 3, "batches": (1e5,)},
+        "standard": {"seeds": 6, "mean": 1.0, "spread": 3200.0, "dimension": 8, "batches": (1e5, 1e6)},
         "full": {"seeds": 60, "mean": 1.0, "spread": 3200.0, "dimension": 8, "batches": (1e5, 1e6, 1e7)},
     },
     window_data,

@@ -424,7 +424,7 @@ PREDICTOR = Experiment(
     "Over (eta, M) and two horizons: which rule tells whether most runs eliminate the spurious signal?",
     {
         "smoke": {"seeds": 16, "dimension": 12, "horizons": (10,)},
-        "standard": {"seeds": 50, "dimension": 30, "horizons": (10, 40)},
+        "standard": {"seeds": 40, "dimension": 20, "horizons": (10, 40)},
         "full": {"seeds": 200, "dimension": 30, "horizons": (10, 40)},
     },
     predictor_data,
