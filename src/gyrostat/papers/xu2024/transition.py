@@ -408,13 +408,19 @@ def draw_predictor(ds: xr.Dataset) -> Figure:
                  Line([0, 1], [0, 1], "equal", "theory")],
             ),
         ],
-        note="Cells predicted right: " + ", ".join(f"{rule} {accuracy[rule]:.0%}" for rule in RULES) + ".",
+        note="Cells with eta (M - 1) <= 1 predicted right: "
+        + ", ".join(f"{rule} {accuracy[rule]:.0%}" for rule in RULES) + ".",
     )  # fmt: skip
+
+
+def _covered(values: xr.DataArray, ds: xr.Dataset) -> xr.DataArray:
+    """Only cells in which the factor 1 + eta (1 - M) of the shrinking environment is not negative, as the theory has it."""
+    return values.where(ds.step_size * (ds.spread - 1) <= 1)
 
 
 def _accuracy(ds: xr.Dataset) -> dict[str, float]:
     truth = share_below(last(ds.spurious), 0.1) >= 0.5
-    return {rule: float((ds.predicted.sel(rule=rule).astype(bool) == truth).mean()) for rule in RULES}
+    return {rule: float(_covered(ds.predicted.sel(rule=rule).astype(bool) == truth, ds).mean()) for rule in RULES}
 
 
 PREDICTOR = Experiment(
@@ -441,7 +447,9 @@ PREDICTOR = Experiment(
             "Ours: three coupled numbers predict the share of successful runs.",
             "mean absolute error <= .08",
             lambda ds: within(
-                0, 0.08, mean_absolute_error=np.abs(ds.surrogate - share_below(last(ds.spurious), 0.1)).mean()
+                0,
+                0.08,
+                mean_absolute_error=_covered(abs(ds.surrogate - share_below(last(ds.spurious), 0.1)), ds).mean(),
             ),
         ),
         Claim(
