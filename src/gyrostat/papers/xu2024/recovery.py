@@ -181,6 +181,7 @@ def window_data(
         record=("distance", "signal", "spurious_part"), record_at=101, progress=progress,
     )  # fmt: skip
     M1, M2 = heterogeneity(law)
+    paper = heterogeneity(gs.TwoPoint(mean=1.0, spread=6.0))
     # Without the part between the signals: sampling it takes 10/eta steps, and at eta^2 M^2 << eta it is negligible.
     laws = [error_law(law, dimension=dimension, rank=1, step_size=eta, num_samples=m, runs=0) for m in batches]
     return ds.assign(law=("num_samples", laws)).assign_attrs(
@@ -190,8 +191,8 @@ def window_data(
         bound_m1=M1,
         ratio_m2=M2,
         init_scale=alpha,
-        paper_m1=7.0,
-        paper_m2=18.0,
+        paper_m1=paper.bound,
+        paper_m2=paper.ratio,
     )
 
 
