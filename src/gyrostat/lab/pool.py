@@ -82,7 +82,8 @@ def _run_in_workers(tasks: Sequence[Task], jobs: int, listener: Listener) -> Non
                 link, process = _start_worker()
                 workers[link] = _Worker(process, task)
                 _give(link, task, listener)
-            for ready in wait(list(workers)):
+            # A signal that arrives just before the wait begins would only be noticed at its end: look up now and then.
+            for ready in wait(list(workers), timeout=1.0):
                 _hear(ready, workers, waiting, listener)
     finally:
         for worker in workers.values():
