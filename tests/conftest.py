@@ -68,10 +68,10 @@ class Spy(Measurements):
     def check(self, environments, space, mixes):
         self.inner.check(environments, space, mixes)
 
-    def init(self, key, environments, space, queries):
+    def init(self, key, environments, space, demand):
         # The run's key is its name: under vmap the answers of several runs arrive mixed.
         name = jax.random.key_data(key)
-        return self.inner.init(key, environments, space, queries), name, jnp.zeros((), dtype=jnp.int32)
+        return self.inner.init(key, environments, space, demand), name, jnp.zeros((), dtype=jnp.int32)
 
     def sense(self, state, key, scene, environment):
         extra = {"index": environment.index, "target": scene.environments.target(environment.sigma)}

@@ -20,7 +20,9 @@ MEAN = 0.25 * LAW.values[0] + 0.75 * LAW.values[1]
 A_STAR = 2 * U_STAR @ U_STAR.T
 U, V = RNG.standard_normal((2, 5, 4))
 A = U @ U.T - V @ V.T
-VIEW = View(gs.Environments(U_STAR, V_STAR, LAW, values=VALUES), gs.SymmetricDifference(width=4), (U, V))
+VIEW = View(
+    gs.Environments(U_STAR, V_STAR, LAW, values=VALUES), gs.SymmetricDifference(width=4), (U, V), (len(U), len(U))
+)
 W = np.hstack([U, V])
 R, Q = W.T @ U_STAR, W.T @ V_STAR
 E = W - U_STAR @ R.T - V_STAR @ Q.T
@@ -72,7 +74,7 @@ def test_diagonal_diagnostics_are_those_of_the_diagonal_matrix(x64):
     vectors = gs.VectorEnvironments([1.0, -2.0, 0.0, 0.0], [2], law)
     identity = np.eye(4)
     matrices = gs.Environments(identity[:, :2], identity[:, 2:3], law, values=[1.0, -2.0])
-    narrow = View(vectors, gs.Diagonal(), (u, v))
+    narrow = View(vectors, gs.Diagonal(), (u, v), (len(u),))
     wide = View(matrices, gs.SymmetricDifference(), (np.diag(u), np.diag(v)))
     for name in (
         "signal",

@@ -35,7 +35,7 @@ def test_targets_of_given_environments(x64):
     np.testing.assert_allclose(places.invariant, A_star, atol=1e-14)
     np.testing.assert_allclose(places.target(S), A_star + V @ S @ V.T, atol=1e-14)
     np.testing.assert_allclose(places.mean_target, A_star + V @ S @ V.T, atol=1e-14)  # .5 - .25 + .75 = 1
-    np.testing.assert_allclose(places.compress(U, A_star), np.diag([2.0, -1.0]), atol=1e-14)
+    np.testing.assert_allclose(places.signal_block(A_star), np.diag([2.0, -1.0]), atol=1e-14)
 
 
 def test_vector_environments_are_the_diagonal_case(x64):
@@ -48,8 +48,8 @@ def test_vector_environments_are_the_diagonal_case(x64):
         sigma = law.at(e).sigma
         np.testing.assert_array_equal(np.diag(matrices.target(sigma)), vectors.target(sigma))
     beta = np.arange(4.0)
-    wide = matrices.compress(matrices.invariant_basis, np.diag(beta))
-    np.testing.assert_array_equal(vectors.compress(vectors.invariant_basis, beta), wide)
+    wide = matrices.signal_block(np.diag(beta))
+    np.testing.assert_array_equal(vectors.signal_block(beta), wide)
 
 
 @pytest.mark.parametrize(("r1", "r2", "overlap"), [(1, 1, 0.3), (2, 3, 0.1), (3, 2, 0.7), (2, 2, 0.0), (1, 1, 1.0)])

@@ -164,7 +164,7 @@ def test_recorded_steps_are_never_repeated():
 
 def test_fixed_data_stay_the_same_over_the_whole_run(notes: Notes):
     """With given rows drawn once, the rows of an environment at any two steps are the same array."""
-    problem = gs.Problem(given_places(3), notes.spy(gs.Dense(5, noise=0.1)))
+    problem = gs.Problem(given_places(3), notes.spy(gs.Dense(5, noise=0.1, operator="rows")))
     gs.run(gs.HeteroSGD(0.01), problem, num_steps=12, record=["signal"], record_at=2)
     (asked,) = notes.read()
     for e in (0, 1):

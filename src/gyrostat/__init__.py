@@ -11,20 +11,25 @@ from typing import Any
 from gyrostat.version import __version__
 
 _HOMES = {
-    "gyrostat.algorithms": ("Algorithm", "HeteroSGD", "PooledGD", "PooledSGD", "QuadraticNetwork"),
+    "gyrostat.algorithms": (
+        "Algorithm", "GradientDescent", "HeteroSGD", "PooledGD", "PooledSGD", "PrecGD", "QuadraticNetwork", "ScaledGD",
+    ),
     "gyrostat.batches": ("Full", "OneEnvironment", "Pooled"),
-    "gyrostat.diagnostics": ("DIAGNOSTICS", "Diagnostic", "diagnostic", "isometry_constant"),
+    "gyrostat.diagnostics": ("DIAGNOSTICS", "Diagnostic", "diagnostic", "isometry_constant", "late_speed"),
     "gyrostat.environments": (
-        "Absent", "Environments", "FeatureEnvironments", "Finite", "Gaussian", "Observed", "RandomEnvironments", "Sampler",
-        "TwoPoint", "Uniform", "VectorEnvironments",
+        "Absent", "Environments", "FeatureEnvironments", "Finite", "Gaussian", "Observed", "RandomEnvironments",
+        "RandomRectangular", "RectangularEnvironments", "Sampler", "TwoPoint", "Uniform", "VectorEnvironments",
     ),
     "gyrostat.errors": ("GyrostatError",),
+    "gyrostat.imbalance": ("ImbalanceStep",),
     "gyrostat.measurements": ("Dense", "DenseData", "FixedGaussian", "FreshGaussian", "Identity", "RankOne"),
-    "gyrostat.models": ("Diagonal", "Symmetric", "SymmetricDifference"),
+    "gyrostat.models": ("Asymmetric", "Diagonal", "Symmetric", "SymmetricDifference"),
     "gyrostat.problem": ("Problem",),
     "gyrostat.results": ("run", "run_grid"),
-    "gyrostat.schedules": ("Constant", "GradientStep", "Shrinkage"),
-    "gyrostat.starts": ("ScaledGaussian", "ScaledIdentity"),
+    "gyrostat.schedules": ("Constant", "GradientStep", "Preconditioned", "Shrinkage"),
+    "gyrostat.starts": (
+        "Given", "ImbalancedGaussian", "OrthonormalZero", "ScaledGaussian", "ScaledIdentity", "Spectral", "SymmetricGaussian",
+    ),
 }  # fmt: skip
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 

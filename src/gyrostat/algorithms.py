@@ -9,9 +9,9 @@ import equinox as eqx
 from gyrostat import errors
 from gyrostat.batches import Batches, Full, OneEnvironment, Pooled
 from gyrostat.errors import GyrostatError
-from gyrostat.models import Model, Symmetric
-from gyrostat.schedules import Constant, Event, GradientStep, Rule, Schedule, Shrinkage
-from gyrostat.starts import ScaledIdentity, Start
+from gyrostat.models import Asymmetric, Model, Symmetric
+from gyrostat.schedules import Constant, Event, GradientStep, Preconditioned, Rule, Schedule, Shrinkage
+from gyrostat.starts import ImbalancedGaussian, ScaledIdentity, Start, SymmetricGaussian
 
 
 class Algorithm(eqx.Module):
@@ -33,6 +33,9 @@ class Algorithm(eqx.Module):
         for name, kind in kinds:
             if not isinstance(getattr(self, name), kind):
                 raise GyrostatError(f"{name} must be a {kind.__name__}; got {errors.shown(getattr(self, name))}.")
+        for event in self.events:
+            if not isinstance(event, Event):
+                raise GyrostatError(f"events must list Event objects; got {errors.shown(event)}.")
 
 
 def _parts(step_size: Any, init_scale: float, model: Model | None, batches: Batches) -> dict[str, Any]:
@@ -43,6 +46,60 @@ def _parts(step_size: Any, init_scale: float, model: Model | None, batches: Batc
         "batches": batches,
         "schedule": schedule,
     }
+
+
+def _descent(
+    step_size: Any, width: int | None, symmetric: bool, start: Any, model: Model | None, gradient_factor: float
+) -> dict[str, Any]:
+    """Parts of full-batch descent: ``start`` is a scale alpha or a :class:`Start`, by default that of the paper."""
+    if model is None:
+        model = Symmetric(width, gradient_factor=gradient_factor) if symmetric else Asymmetric(width)
+    elif width is not None or symmetric:
+        raise GyrostatError("model already says its width and symmetry: leave width and symmetric out.")
+    if not isinstance(start, Start):
+        start = ImbalancedGaussian(start) if isinstance(model, Asymmetric) else SymmetricGaussian(start)
+    schedule = step_size if isinstance(step_size, Schedule) else Constant(step_size)
+    return {"model": model, "start": start, "batches": Full(), "schedule": schedule}
+
+
+class GradientDescent(Algorithm):
+    """Gradient descent on all data (Xiong 2024, eq. 2.2 for F G^T, eq. 2.3 for ``symmetric=True``).
+
+    ``width`` is the paper's k. ``start`` is the scale alpha of the paper's own start (:class:`ImbalancedGaussian`, or
+    :class:`SymmetricGaussian`), or any other start. ``events`` takes an :class:`ImbalanceStep`.
+
+    >>> GradientDescent(0.2, width=4, start=0.05).model.width
+    4
+    """
+
+    def __init__(
+        self, step_size: Any, *, width: int | None = None, symmetric: bool = False, start: Any = 0.1,
+        model: Model | None = None, events: tuple[Event, ...] = (),
+    ):  # fmt: skip
+        super().__init__(**_descent(step_size, width, symmetric, start, model, 2.0), events=tuple(events))
+
+
+class ScaledGD(Algorithm):
+    """Descent preconditioned by the other factor's Gram matrix (Tong, Ma, Chi 2021); ``damping`` is added to it.
+
+    Any number of components converge at the same rate, so the condition number of the target does not matter.
+    """
+
+    def __init__(
+        self, step_size: Any, *, width: int | None = None, symmetric: bool = False, start: Any = 0.1,
+        damping: float = 0.0, model: Model | None = None,
+    ):  # fmt: skip
+        super().__init__(**_descent(step_size, width, symmetric, start, model, 1.0), rule=Preconditioned(damping))
+
+
+class PrecGD(Algorithm):
+    """:class:`ScaledGD` with the residual as damping (Zhang, Fattahi, Zhang 2021), made for too many components."""
+
+    def __init__(
+        self, step_size: Any, *, width: int | None = None, symmetric: bool = False, start: Any = 0.1,
+        model: Model | None = None,
+    ):  # fmt: skip
+        super().__init__(**_descent(step_size, width, symmetric, start, model, 1.0), rule=Preconditioned("residual"))
 
 
 class HeteroSGD(Algorithm):

@@ -118,10 +118,12 @@ class Full(Batches):
         key: PRNGKeyArray, scene: Scene,
     ) -> tuple[Reading, Any]:  # fmt: skip
         law: Any = scene.environments.law
+        if law.count == 1:
+            return measurements.sense(state, key, scene, law.at(0))
 
         def one(state: Any, index: Array) -> tuple[Any, Reading]:
             reading, state = measurements.sense(state, jax.random.fold_in(key, index), scene, law.at(index))
-            return state, Reading(reading.gradient, jnp.asarray(reading.response_mean, dtype=float))
+            return state, Reading(*(jnp.asarray(x, dtype=float) for x in reading))
 
         state, readings = jax.lax.scan(one, state, jnp.arange(law.count))
         mean = Reading(*(jnp.tensordot(jnp.asarray(law.weights), x, axes=1) for x in readings))

@@ -14,13 +14,14 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Int, PRNGKeyArray
+from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from gyrostat import errors
+from gyrostat import reduction as exact
 from gyrostat.algorithms import Algorithm
 from gyrostat.diagnostics.trajectory import Diagnostic, View, resolve
 from gyrostat.errors import GyrostatError
-from gyrostat.measurements.base import Scene
+from gyrostat.measurements.base import Demand, Scene
 from gyrostat.models import Params
 from gyrostat.precision import double
 from gyrostat.problem import Problem
@@ -36,21 +37,36 @@ Progress = Callable[[int, int], None]
 
 
 class State(NamedTuple):
-    """What the next step needs, and the step at which the run diverged (-1 while it has not)."""
+    """What the next step needs, and the steps at which the run diverged and reached the tolerance (-1 for not yet)."""
 
     params: Params
     measured: Any
     events: tuple[Any, ...]
     diverged: Int[Array, ""]
+    reached: Int[Array, ""]
+
+
+class Plan(NamedTuple):
+    """What is fixed when a program is compiled, beside its cells."""
+
+    record: tuple[Diagnostic, ...]
+    demand: Demand
+    reduces: bool
+    watches: bool
 
 
 @dataclasses.dataclass(frozen=True)
 class Trajectories:
-    """Recorded values of many runs: arrays with leading dimensions (cell, seed, record)."""
+    """Recorded values of many runs: arrays with leading dimensions (cell, seed, record).
+
+    ``ends`` holds numbers about whole runs, with dimensions (cell, seed): the step at which a run diverged, the step at
+    which it reached the tolerance, what its events say. ``notes`` are sentences that a reader should not miss.
+    """
 
     values: dict[str, np.ndarray]
     dims: dict[str, tuple[str, ...]]
-    diverged: np.ndarray
+    ends: dict[str, np.ndarray]
+    notes: list[str]
     steps: np.ndarray
     seeds: np.ndarray
 
@@ -63,12 +79,16 @@ def simulate(
     seed: int = 0,
     record: Sequence[str | Diagnostic] = DEFAULT_RECORD,
     record_at: int | Sequence[int] = 101,
+    tolerance: float | None = None,
+    reduction: str = "auto",
     progress: Progress | None = None,
 ) -> Trajectories:
     """Run every cell (an algorithm on a problem) for every seed and record diagnostics along the way.
 
     ``record_at`` is a number of recording points spread evenly from step 0 to the last, or the steps themselves.
     ``num_steps`` may differ from cell to cell. Cells that share their static structure run in one compiled program.
+    ``tolerance`` asks for the first step at which ``||A - A_star||_F^2 / 2`` is below it, looked at in every step.
+    ``reduction`` runs in a small exact subspace when that is possible (``"auto"``), never, or always.
     """
     cells = list(cells)
     if not cells:
@@ -80,10 +100,12 @@ def simulate(
     grids = _grids(record_at, horizons)
     for algorithm, problem in cells:
         check(algorithm, problem)
+    level = _tolerance(tolerance, cells)
+    reduces = [exact.decide(reduction, *cell) for cell in cells]
     total, done = len(cells) * len(lanes), 0
     rows: dict[int, dict[str, np.ndarray]] = {}
     for group in _groups(cells, horizons):
-        program = _Program([cells[i] for i in group], chosen, grids[group[0]], seed)
+        program = _Program([cells[i] for i in group], chosen, grids[group[0]], seed, reduces[group[0]], level)
         jobs = [(j, lane) for j in range(len(group)) for lane in lanes]
         outcome: list[dict[str, np.ndarray]] = []
         width = program.width(len(jobs))
@@ -97,8 +119,9 @@ def simulate(
         for j, i in enumerate(group):
             rows[i] = {name: x[j * len(lanes) : (j + 1) * len(lanes)] for name, x in merged.items()}
     values = {d.name: _stack([rows[i][d.name] for i in range(len(cells))]) for d in chosen}
-    diverged = np.stack([rows[i]["diverged"] for i in range(len(cells))])
-    return Trajectories(values, {d.name: d.dims for d in chosen}, diverged, grids, np.asarray(lanes))
+    ends = {name: np.stack([rows[i][name] for i in range(len(cells))]) for name in _ends(rows, chosen)}
+    notes = [note for event in _events(cells) for note in event.notes(ends)]
+    return Trajectories(values, {d.name: d.dims for d in chosen}, ends, notes, grids, np.asarray(lanes))
 
 
 def check(algorithm: Algorithm, problem: Problem) -> None:
@@ -110,26 +133,48 @@ def check(algorithm: Algorithm, problem: Problem) -> None:
         raise GyrostatError(f"problem must be a Problem(environments, measurements); got {errors.shown(problem)}.")
     space = algorithm.model.space(problem.shape)
     algorithm.model.shapes(problem.shape)
+    algorithm.start.check(algorithm.model, problem.shape)
+    algorithm.rule.check(algorithm.model, problem.shape)
     algorithm.batches.check(problem.environments.law)
     problem.measurements.check(problem.environments, space, algorithm.batches.mixes)
     for event in algorithm.events:
-        event.check(problem.measurements)
+        event.check(algorithm, problem)
+
+
+def _tolerance(tolerance: float | None, cells: Sequence[Cell]) -> float | None:
+    """The tolerance as a number, refused where the model cannot reach the truth."""
+    if tolerance is None:
+        return None
+    for algorithm, problem in cells:
+        limit, rank = algorithm.model.rank_limit(problem.shape), exact.rank_of(problem.environments)
+        if limit < rank:
+            raise GyrostatError(
+                f"tolerance asks for exact recovery, but {type(algorithm.model).__name__} makes rank {limit} at most and the "
+                f"truth has rank {rank}: raise width to at least {rank}, or leave tolerance out."
+            )
+    return float(errors.number("tolerance", tolerance, above=0))
 
 
 def lane(
     algorithm: Algorithm,
     problem: Problem,
     key: PRNGKeyArray,
-    record: tuple[Diagnostic, ...],
     grid: Int[Array, " records"],
-    capacity: int,
+    tolerance: Float[Array, ""],
+    plan: Plan,
 ) -> dict[str, Array]:
     """One run of one seed: the values of the diagnostics at the steps of ``grid``."""
     drawing, starting, measuring, stepping = jax.random.split(key, 4)
-    model, environments = algorithm.model, problem.draw(drawing)
-    space = model.space(problem.shape)
-    params = algorithm.start(model, problem.shape, starting)
-    measured = problem.measurements.init(measuring, environments, space, capacity)
+    model, stated = algorithm.model, problem.draw(drawing)
+    measured, seen = (), None
+    if not plan.reduces or algorithm.start.looks:
+        measured = problem.measurements.init(measuring, stated, model.space(problem.shape), plan.demand)
+    if algorithm.start.looks:
+        seen, measured = _first_look(algorithm, problem, stated, measured, starting)
+    params = algorithm.start(model, problem.shape, starting, seen)
+    stage = exact.compress(algorithm, stated, params) if plan.reduces else exact.whole(stated, params)
+    environments, params = stage.environments, stage.params
+    space = model.space(environments.shape)
     events = tuple(event.init(model, params) for event in algorithm.events)
 
     def step(t: Int[Array, ""], state: State) -> State:
@@ -137,7 +182,7 @@ def lane(
         key = jax.random.fold_in(stepping, t)
         scene = Scene(environments, space, model.product(state.params))
         reading, measured = algorithm.batches.read(problem.measurements, state.measured, t, stepping, key, scene)
-        after = algorithm.rule(model, state.params, reading.gradient, eta, ridge)
+        after = algorithm.rule(model, state.params, reading, eta, ridge)
         memories = []
         for i, event in enumerate(algorithm.events):
             # Far from the small numbers that batches fold into the same key.
@@ -147,34 +192,65 @@ def lane(
         fine = sum(jnp.vdot(p, p) for p in after) < LIMIT**2
         diverged = jnp.where((state.diverged < 0) & ~fine, t + 1, state.diverged)
         after = tuple(jnp.where(fine, p, jnp.nan) for p in after)
-        return State(after, measured, tuple(memories), diverged)
+        reached = watch(t, state.reached, scene.product)
+        return State(after, measured, tuple(memories), diverged, reached)
+
+    def watch(t: Int[Array, ""], reached: Int[Array, ""], product: Array) -> Int[Array, ""]:
+        if not plan.watches:
+            return reached
+        error = product - environments.invariant
+        return jnp.where((reached < 0) & (jnp.sum(error * error) / 2 < tolerance), t, reached)
 
     def segment(state: State, until: tuple[Array, Array]) -> tuple[State, dict[str, Array]]:
         state = jax.lax.fori_loop(*until, step, state)
-        view = View(environments, model, state.params)
-        return state, {d.name: d.function(view) for d in record}
+        small = View(environments, model, state.params, problem.shape)
+        full = View(stated, model, stage.lift(state.params), problem.shape)
+        return state, {d.name: d.function(small if d.rotates else full) for d in plan.record}
 
-    state = State(params, measured, events, jnp.full((), -1, dtype=grid.dtype))
+    never = jnp.full((), -1, dtype=grid.dtype)
+    state = State(params, measured, events, never, never)
     state, values = jax.lax.scan(segment, state, (jnp.concatenate([jnp.zeros_like(grid[:1]), grid[:-1]]), grid))
-    return {**values, "diverged": state.diverged}
+    ends = {"diverged": state.diverged}
+    if plan.watches:
+        ends["reached"] = watch(grid[-1], state.reached, model.product(state.params))
+    for event, memory in zip(algorithm.events, state.events, strict=True):
+        ends |= event.summary(memory)
+    return values | ends
+
+
+def _first_look(
+    algorithm: Algorithm, problem: Problem, environments: Any, measured: Any, key: PRNGKeyArray
+) -> tuple[Array, Any]:
+    """The gradient at a product of zero, for a start that looks at the data."""
+    space = algorithm.model.space(problem.shape)
+    scene = Scene(environments, space, jnp.zeros(problem.shape, dtype=float))
+    first = jnp.zeros((), dtype=int)
+    reading, measured = algorithm.batches.read(problem.measurements, measured, first, key, key, scene)
+    return reading.gradient, measured
 
 
 class _Program:
     """Cells of one structure, compiled once: leaves that differ between cells become a batch axis."""
 
-    def __init__(self, cells: list[Cell], record: tuple[Diagnostic, ...], grid: np.ndarray, seed: int):
-        self.seed, self.grid, self.record = seed, grid, record
+    def __init__(
+        self, cells: list[Cell], record: tuple[Diagnostic, ...], grid: np.ndarray, seed: int, reduces: bool,
+        tolerance: float | None,
+    ):  # fmt: skip
+        self.seed, self.grid = seed, grid
         algorithm, problem = cells[0]
         self.vectorises = problem.measurements.vectorises
-        self.capacity = 0 if self.vectorises else int(grid[-1]) * algorithm.batches.queries(problem.environments.law)
+        readings = 0 if self.vectorises else int(grid[-1]) + algorithm.start.looks
+        demand = Demand(readings * algorithm.batches.queries(problem.environments.law), algorithm.batches.mixes)
+        self.plan = Plan(record, demand, reduces, tolerance is not None)
+        self.tolerance = np.asarray(0.0 if tolerance is None else tolerance)
         leaves = [jax.tree.flatten(eqx.filter(cell, eqx.is_array_like))[0] for cell in cells]
         columns = list(zip(*leaves, strict=True))
         self.varies = tuple(not all(_same(column[0], x) for x in column[1:]) for column in columns)
         self.columns = [np.stack(c) if v else c[0] for c, v in zip(columns, self.varies, strict=True)]
         arrays, self.static = eqx.partition(cells[0], eqx.is_array_like)
         self.structure = jax.tree.structure(arrays)
-        size = float(np.prod(problem.shape))
-        self.lanes = int(np.clip(2 ** np.floor(np.log2(2.4e6 / (48 * size))), 1, 512)) if self.vectorises else 1
+        shape = exact.reduced_shape(algorithm, problem) if reduces else problem.shape
+        self.lanes = problem.measurements.lanes(int(np.prod(shape)), algorithm.batches.mixes)
 
     def width(self, jobs: int) -> int:
         """How many runs go into one call."""
@@ -184,28 +260,28 @@ class _Program:
         # The last call of many is filled up with copies of its last run, so that nothing is compiled anew for it.
         padded = jobs + jobs[-1:] * (width - len(jobs))
         cells, lanes = (np.array(x) for x in zip(*padded, strict=True))
-        arguments = (self.static, self.structure, self.varies, self.record, self.capacity)
+        arguments = (self.static, self.structure, self.varies, self.plan)
         with double():
             leaves = [c[cells] if v else c for c, v in zip(self.columns, self.varies, strict=True)]
             keys = jax.vmap(lambda i: jax.random.fold_in(jax.random.key(self.seed), i))(jnp.asarray(lanes))
-            grid = jnp.asarray(self.grid)
+            grid = (jnp.asarray(self.grid), jnp.asarray(self.tolerance))
             if self.vectorises:
-                out = _run_many(arguments, leaves, keys, grid)
+                out = _run_many(arguments, leaves, keys, *grid)
             else:
                 single = [leaf[0] if v else leaf for leaf, v in zip(leaves, self.varies, strict=True)]
-                out = {name: x[None] for name, x in _run_one(arguments, single, keys[0], grid).items()}
+                out = {name: x[None] for name, x in _run_one(arguments, single, keys[0], *grid).items()}
             return {name: np.asarray(x)[: len(jobs)] for name, x in out.items()}
 
 
-def _one(arguments: tuple, leaves: list, key: PRNGKeyArray, grid: Array) -> dict[str, Array]:
-    static, structure, _, record, capacity = arguments
+def _one(arguments: tuple, leaves: list, key: PRNGKeyArray, grid: Array, tolerance: Array) -> dict[str, Array]:
+    static, structure, _, plan = arguments
     algorithm, problem = eqx.combine(jax.tree.unflatten(structure, leaves), static)
-    return lane(algorithm, problem, key, record, grid, capacity)
+    return lane(algorithm, problem, key, grid, tolerance, plan)
 
 
-def _many(arguments: tuple, leaves: list, keys: PRNGKeyArray, grid: Array) -> dict[str, Array]:
+def _many(arguments: tuple, leaves: list, keys: PRNGKeyArray, grid: Array, tolerance: Array) -> dict[str, Array]:
     axes = [0 if v else None for v in arguments[2]]
-    return jax.vmap(lambda ls, key: _one(arguments, ls, key, grid), in_axes=(axes, 0))(leaves, keys)
+    return jax.vmap(lambda ls, key: _one(arguments, ls, key, grid, tolerance), in_axes=(axes, 0))(leaves, keys)
 
 
 _run_one = eqx.filter_jit(_one)
@@ -213,14 +289,26 @@ _run_many = eqx.filter_jit(_many)
 
 
 def _groups(cells: list[Cell], horizons: list[int]) -> list[list[int]]:
-    """Indices of cells that can share a program: same static parts, same shapes, same number of steps."""
+    """Indices of cells that can share a program: same static parts, same shapes, same number of steps, same large data."""
     groups: dict[Any, list[int]] = {}
     for i, cell in enumerate(cells):
         arrays, static = eqx.partition(cell, eqx.is_array_like)
         shapes = tuple(np.shape(x) for x in jax.tree.leaves(arrays))
         signature = (jax.tree.structure(arrays), tuple(jax.tree.leaves(static)), jax.tree.structure(static))
-        groups.setdefault((signature, shapes, horizons[i]), []).append(i)
+        groups.setdefault((signature, shapes, horizons[i], cell[1].measurements.apart), []).append(i)
     return list(groups.values())
+
+
+def _ends(rows: dict[int, dict[str, np.ndarray]], chosen: tuple[Diagnostic, ...]) -> list[str]:
+    """Names of the numbers about whole runs that every cell has."""
+    recorded = {d.name for d in chosen}
+    shared = set.intersection(*(set(row) for row in rows.values())) - recorded
+    return sorted(shared)
+
+
+def _events(cells: Sequence[Cell]) -> list[Any]:
+    """One event of each kind that occurs."""
+    return list({type(event): event for algorithm, _ in cells for event in algorithm.events}.values())
 
 
 def _same(a: Any, b: Any) -> bool:

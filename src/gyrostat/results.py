@@ -30,11 +30,15 @@ def run(
     seed: int = 0,
     record: Sequence[str | Diagnostic] = DEFAULT_RECORD,
     record_at: int | Sequence[int] = 101,
+    tolerance: float | None = None,
+    reduction: str = "auto",
     progress: Progress | None = None,
 ) -> xr.Dataset:
     """Run one algorithm on one problem for many seeds; dimensions ``seed`` and ``step``.
 
     ``diverged`` holds the step at which a run left the finite range (-1 if it did not); its values are NaN from there.
+    With ``tolerance``, ``reached`` holds the first step at which ``||A - A_star||_F^2 / 2`` is below it (-1 for never).
+    ``reduction`` is ``"auto"`` (run in a small subspace when that is exact), ``"never"`` or ``"always"``.
 
     >>> import gyrostat as gs
     >>> problem = gs.Problem(gs.RandomEnvironments(20, law=gs.TwoPoint(mean=1.0, spread=8.0)), gs.FreshGaussian(4000))
@@ -44,7 +48,7 @@ def run(
     """
     found = simulate(
         [(algorithm, problem)], num_steps=num_steps, seeds=seeds, seed=seed, record=record, record_at=record_at,
-        progress=progress,
+        tolerance=tolerance, reduction=reduction, progress=progress,
     )  # fmt: skip
     return _dataset(found, {}, [(algorithm, problem)], seed)
 
@@ -58,6 +62,8 @@ def run_grid(
     seed: int = 0,
     record: Sequence[str | Diagnostic] = DEFAULT_RECORD,
     record_at: int | Sequence[int] = 101,
+    tolerance: float | None = None,
+    reduction: str = "auto",
     progress: Progress | None = None,
 ) -> xr.Dataset:
     """Run ``build(**setting)`` (an algorithm and a problem) for every combination of ``settings`` and every seed.
@@ -82,8 +88,9 @@ def run_grid(
     cells = [build(**point) for point in points]
     horizons = [num_steps(**point) for point in points] if callable(num_steps) else num_steps
     found = simulate(
-        cells, num_steps=horizons, seeds=seeds, seed=seed, record=record, record_at=record_at, progress=progress
-    )
+        cells, num_steps=horizons, seeds=seeds, seed=seed, record=record, record_at=record_at, tolerance=tolerance,
+        reduction=reduction, progress=progress,
+    )  # fmt: skip
     return _dataset(found, settings, cells, seed)
 
 
@@ -101,12 +108,14 @@ def _dataset(found: Trajectories, settings: Mapping[str, Sequence[Any]], cells: 
     data: dict[str, Any] = {
         name: ((*axes, "seed", along, *found.dims[name]), shaped(x)) for name, x in found.values.items()
     }
-    data["diverged"] = ((*axes, "seed"), shaped(found.diverged))
+    data |= {name: ((*axes, "seed"), shaped(x)) for name, x in found.ends.items()}
     coordinates: dict[str, Any] = {name: list(values) for name, values in settings.items()}
     coordinates["seed"] = found.seeds
     coordinates["step"] = ("step", found.steps[0]) if shared else ((*axes, "record"), shaped(found.steps))
     described = {"algorithm": describe(cells[0][0]), "problem": describe(cells[0][1])}
     attributes = {"gyrostat": __version__, "seed": seed, "settings": json.dumps(described)}
+    if found.notes:
+        attributes["notes"] = "\n".join(found.notes)
     if settings:
         attributes["varied"] = json.dumps({k: [_plain(x) for x in v] for k, v in settings.items()})
     return xr.Dataset(data, coords=coordinates, attrs=attributes)

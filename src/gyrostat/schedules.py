@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import abc
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from gyrostat import errors
 from gyrostat.errors import GyrostatError
-from gyrostat.measurements import Measurements, Reading
+from gyrostat.measurements import Reading
 from gyrostat.models import Model, Params
 from gyrostat.spaces import Leaf
 
@@ -41,9 +43,17 @@ class Constant(Schedule):
 class Rule(eqx.Module):
     """How a gradient moves the parameters."""
 
+    @property
+    def rotates(self) -> bool:
+        """Whether rotating the coordinates of the product before the step or after it is the same."""
+        return False
+
+    def check(self, model: Model, shape: tuple[int, ...]) -> None:
+        """Refuse, before compilation, a model that this rule cannot move."""
+
     @abc.abstractmethod
     def __call__(
-        self, model: Model, params: Params, gradient: Array, step_size: Float[Array, ""], ridge: Float[Array, ""]
+        self, model: Model, params: Params, reading: Reading, step_size: Float[Array, ""], ridge: Float[Array, ""]
     ) -> Params:
         """The parameters after the step."""
 
@@ -53,12 +63,56 @@ class GradientStep(Rule):
 
     decay: Leaf = eqx.field(converter=lambda x: errors.number("decay", x, least=0), default=2.0)
 
+    @property
+    def rotates(self) -> bool:
+        return True
+
     def __call__(
-        self, model: Model, params: Params, gradient: Array, step_size: Float[Array, ""], ridge: Float[Array, ""]
+        self, model: Model, params: Params, reading: Reading, step_size: Float[Array, ""], ridge: Float[Array, ""]
     ) -> Params:
         keep = 1 - self.decay * step_size * ridge
-        directions = model.pullback(params, gradient)
+        directions = model.pullback(params, reading.gradient)
         return tuple(keep * p - step_size * g for p, g in zip(params, directions, strict=True))
+
+
+class Preconditioned(Rule):
+    """``F <- F - step_size * (M G) (G^T G + damping I)^-1`` and likewise for G: ScaledGD (Tong, Ma, Chi 2021).
+
+    ``damping="residual"`` takes the root mean square residual ``||A(E)||``, which shrinks as the run converges: PrecGD
+    (Zhang, Fattahi, Zhang 2021). Without any damping an over-parameterised run divides by nearly zero.
+
+    >>> Preconditioned(damping=0.01).damping.item()
+    0.01
+    """
+
+    damping: Leaf
+    adapts: bool = eqx.field(static=True)
+
+    def __init__(self, damping: float | str = 0.0):
+        if isinstance(damping, str):
+            errors.choice("damping", damping, ("residual",))
+        self.adapts = isinstance(damping, str)
+        self.damping = errors.number("damping", 1.0 if self.adapts else damping, least=0)
+
+    @property
+    def rotates(self) -> bool:
+        return True
+
+    def check(self, model: Model, shape: tuple[int, ...]) -> None:
+        model.partners(tuple(np.zeros(s) for s in model.shapes(shape)))
+
+    def __call__(
+        self, model: Model, params: Params, reading: Reading, step_size: Float[Array, ""], ridge: Float[Array, ""]
+    ) -> Params:
+        damping = self.damping * jnp.sqrt(reading.residual_square) if self.adapts else self.damping
+        keep = 1 - 2 * step_size * ridge
+
+        def moved(p: Array, direction: Array, partner: Array) -> Array:
+            gram = partner.T @ partner + damping * jnp.eye(partner.shape[1])
+            return keep * p - step_size * jnp.linalg.solve(gram, direction.T).T
+
+        directions = model.pullback(params, reading.gradient)
+        return tuple(map(moved, params, directions, model.partners(params)))
 
 
 class Moment(NamedTuple):
@@ -79,8 +133,21 @@ class Event(eqx.Module):
         """The event's state before the first step."""
         return ()
 
-    def check(self, measurements: Measurements) -> None:
-        """Refuse, before compilation, measurements that do not give what the event needs."""
+    def check(self, algorithm: Any, problem: Any) -> None:
+        """Refuse, before compilation, an algorithm or a problem that does not give what the event needs."""
+
+    @property
+    def rotates(self) -> bool:
+        """Whether rotating the coordinates of the product before the event or after it is the same."""
+        return False
+
+    def summary(self, state: Any) -> dict[str, Array]:
+        """Numbers to report at the end of a run, by name."""
+        return {}
+
+    def notes(self, found: Mapping[str, np.ndarray]) -> list[str]:
+        """Sentences about :meth:`summary` over all runs that a reader of the result should not miss."""
+        return []
 
     @abc.abstractmethod
     def __call__(self, state: Any, model: Model, moment: Moment) -> tuple[Params, Any]:
@@ -95,10 +162,14 @@ class Shrinkage(Event):
     response as Remark 1 suggests.
     """
 
-    def check(self, measurements: Measurements) -> None:
-        if not measurements.gives_response_mean:
+    @property
+    def rotates(self) -> bool:
+        return True
+
+    def check(self, algorithm: Any, problem: Any) -> None:
+        if not problem.measurements.gives_response_mean:
             raise GyrostatError(
-                f"Shrinkage needs the mean response, which {type(measurements).__name__} does not give: use RankOne."
+                f"Shrinkage needs the mean response, which {type(problem.measurements).__name__} does not give: use RankOne."
             )
 
     def __call__(self, state: Any, model: Model, moment: Moment) -> tuple[Params, Any]:

@@ -15,11 +15,15 @@ from gyrostat.models import Model, Params
 
 
 class View(NamedTuple):
-    """What a diagnostic may look at."""
+    """What a diagnostic may look at: environments and parameters, and the shape of the target as it was stated.
+
+    A run that was reduced shows its small environments and parameters to diagnostics that rotate.
+    """
 
     environments: Environments
     model: Model
     params: Params
+    shape: tuple[int, ...]
 
     @property
     def product(self) -> Array:
@@ -28,23 +32,29 @@ class View(NamedTuple):
 
 
 class Diagnostic(NamedTuple):
-    """A named function of a view; ``dims`` names the dimensions of its value, empty for a number."""
+    """A named function of a view; ``dims`` names the dimensions of its value, empty for a number.
+
+    ``rotates`` says that the value is the same in any orthonormal coordinates of the product, so that it can be taken
+    from a reduced run as it is; otherwise the parameters are brought back to the stated coordinates first.
+    """
 
     name: str
     function: Callable[[View], Array]
     dims: tuple[str, ...] = ()
     description: str = ""
+    rotates: bool = False
 
 
 DIAGNOSTICS: dict[str, Diagnostic] = {}
 
 
-def diagnostic(*dims: str) -> Callable[[Callable[[View], Array]], Callable[[View], Array]]:
+def diagnostic(*dims: str, rotates: bool = False) -> Callable[[Callable[[View], Array]], Callable[[View], Array]]:
     """Register a function of a :class:`View` under its name, so that ``record=[name]`` finds it."""
 
     def register(function: Callable[[View], Array]) -> Callable[[View], Array]:
         text = (function.__doc__ or "").strip().splitlines()
-        DIAGNOSTICS[function.__name__] = Diagnostic(function.__name__, function, dims, text[0] if text else "")
+        name = function.__name__
+        DIAGNOSTICS[name] = Diagnostic(name, function, dims, text[0] if text else "", rotates)
         return function
 
     return register
@@ -66,9 +76,20 @@ def resolve(names: Sequence[str | Diagnostic]) -> tuple[Diagnostic, ...]:
 
 
 def parts(view: View) -> tuple[Float[Array, "k r1"], Float[Array, "k r2"], Float[Array, "d k"]]:
-    """R = U^T U*, Q = U^T V*, E = U - U* R^T - V* Q^T (Xu 2024, eq. 17 and 18)."""
-    U = view.model.factor(view.params)
-    U_star, V_star = view.environments.invariant_basis, view.environments.spurious_basis
+    """R = U^T U*, Q = U^T V*, E = U - U* R^T - V* Q^T (Xu 2024, eq. 17 and 18); of F and G together if there are two."""
+    U, places = view.model.factor(view.params), view.environments
+    left = _split(U, places.invariant_basis, places.spurious_basis)
+    W = view.model.cofactor(view.params)
+    if W is None:
+        return left
+    right = _split(W, places.right_basis, places.right_spurious_basis)
+    R, Q = (jnp.concatenate(pair) for pair in zip(left[:2], right[:2], strict=True))
+    rows = max(len(U), len(W))
+    sides = [jnp.pad(E, ((0, rows - len(E)), (0, 0))) for E in (left[2], right[2])]
+    return R, Q, jnp.concatenate(sides, axis=1)
+
+
+def _split(U: Array, U_star: Array, V_star: Array) -> tuple[Array, Array, Array]:
     R, Q = U.T @ U_star, U.T @ V_star
     return R, Q, U - U_star @ R.T - V_star @ Q.T
 
@@ -77,80 +98,81 @@ def _norm(x: Array) -> Array:
     return jnp.sqrt(jnp.sum(x * x))
 
 
-@diagnostic()
+@diagnostic(rotates=True)
 def signal(view: View) -> Array:
     """Share of the invariant signal that is learnt: ||U*^T A U*||_F / ||A_star||_F."""
     places = view.environments
-    return _norm(places.compress(places.invariant_basis, view.product)) / _norm(places.invariant_values)
+    return _norm(places.signal_block(view.product)) / _norm(places.invariant_values)
 
 
-@diagnostic()
+@diagnostic(rotates=True)
 def spurious(view: View) -> Array:
     """Share of the mean spurious signal that is learnt: ||V*^T A V*||_F / ||E Sigma||_F (over sqrt(r2) if that is 0)."""
     places = view.environments
     mean = _norm(places.law.mean)
     scale = jnp.where(mean > 0, mean, max(places.law.rank, 1) ** 0.5)
-    return _norm(places.compress(places.spurious_basis, view.product)) / scale
+    return _norm(places.spurious_block(view.product)) / scale
 
 
-@diagnostic("invariant_direction")
+@diagnostic("invariant_direction", rotates=True)
 def signal_values(view: View) -> Array:
     """The diagonal of U*^T A U*, signs kept."""
     places = view.environments
-    return jnp.diagonal(places.compress(places.invariant_basis, view.product))
+    return jnp.diagonal(places.signal_block(view.product))
 
 
-@diagnostic("spurious_direction")
+@diagnostic("spurious_direction", rotates=True)
 def spurious_values(view: View) -> Array:
     """The diagonal of V*^T A V*, signs kept."""
     places = view.environments
-    return jnp.diagonal(places.compress(places.spurious_basis, view.product))
+    return jnp.diagonal(places.spurious_block(view.product))
 
 
-@diagnostic()
+@diagnostic(rotates=True)
 def error(view: View) -> Array:
     """||E||_F of eq. (18): the part of the factor outside both subspaces."""
     return _norm(parts(view)[2])
 
 
-@diagnostic()
+@diagnostic(rotates=True)
 def error_operator(view: View) -> Array:
     """||E||, the operator norm of the same."""
     return jnp.linalg.norm(parts(view)[2], 2)
 
 
-@diagnostic()
+@diagnostic(rotates=True)
 def spurious_part(view: View) -> Array:
     """||Q||_F of eq. (17)."""
     return _norm(parts(view)[1])
 
 
-@diagnostic("invariant_direction")
+@diagnostic("invariant_direction", rotates=True)
 def invariant_singular_values(view: View) -> Array:
     """The singular values of R of eq. (17), largest first."""
     return jnp.linalg.svd(parts(view)[0], compute_uv=False)
 
 
-@diagnostic("singular_value")
+@diagnostic("singular_value", rotates=True)
 def singular_values(view: View) -> Array:
     """The singular values of A, largest first."""
     A = view.product
-    return jnp.sort(jnp.abs(A))[::-1] if A.ndim == 1 else jnp.linalg.svd(A, compute_uv=False)
+    values = jnp.sort(jnp.abs(A))[::-1] if A.ndim == 1 else jnp.linalg.svd(A, compute_uv=False)
+    return jnp.pad(values, (0, min(view.shape) - values.size))  # a reduced run leaves out values that are zero
 
 
-@diagnostic()
+@diagnostic(rotates=True)
 def distance(view: View) -> Array:
     """||A - A_star||_F."""
     return _norm(view.product - view.environments.invariant)
 
 
-@diagnostic()
+@diagnostic(rotates=True)
 def distance_to_mean(view: View) -> Array:
     """||A - A_star - E A_e||_F."""
     return _norm(view.product - view.environments.mean_target)
 
 
-@diagnostic()
+@diagnostic(rotates=True)
 def loss(view: View) -> Array:
     """The loss on infinitely many pooled samples: E_e ||A - A_e||_F^2 / 2."""
     places = view.environments

@@ -1,13 +1,9 @@
 """Environments: what is true everywhere, and what changes from place to place."""
 
-from gyrostat.environments.environments import (
-    Environments,
-    FeatureEnvironments,
-    Observed,
-    RandomEnvironments,
-    VectorEnvironments,
-)
+from gyrostat.environments.environments import Environments, Observed, VectorEnvironments
 from gyrostat.environments.laws import Absent, Congruent, Environment, Finite, Gaussian, Law, Sampler, TwoPoint, Uniform
+from gyrostat.environments.recipes import FeatureEnvironments, RandomEnvironments
+from gyrostat.environments.rectangular import RandomRectangular, RectangularEnvironments
 
 __all__ = [
     "Absent",
@@ -20,6 +16,8 @@ __all__ = [
     "Law",
     "Observed",
     "RandomEnvironments",
+    "RandomRectangular",
+    "RectangularEnvironments",
     "Sampler",
     "TwoPoint",
     "Uniform",

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from gyrostat import errors
-from gyrostat.environments.laws import Absent, Congruent, Finite, Law
+from gyrostat.environments.laws import Absent, Finite, Law
 from gyrostat.errors import GyrostatError
 from gyrostat.spaces import Leaf
+
+Places = TypeVar("Places", bound="Environments")
 
 
 class Environments(eqx.Module):
@@ -46,7 +47,7 @@ class Environments(eqx.Module):
             raise GyrostatError(
                 f"spurious_basis has {V.shape[0]} rows, invariant_basis has {U.shape[0]}: make them equal."
             )
-        law = Absent() if law is None else _is_law(law)
+        law = Absent() if law is None else is_law(law)
         if law.rank != V.shape[1]:
             raise GyrostatError(
                 f"law has rank {law.rank} but spurious_basis has {V.shape[1]} columns: give the law rank={V.shape[1]}."
@@ -87,9 +88,42 @@ class Environments(eqx.Module):
         """``A_star + E A_e``: what pooled data ask for."""
         return self.target(self.law.mean)
 
-    def compress(self, basis: Float[Array, "d r"], product: Array) -> Float[Array, "r r"]:
-        """``B^T A B``."""
-        return basis.T @ product @ basis
+    @property
+    def right_basis(self) -> Float[Array, "n2 r1"]:
+        """The basis of the invariant part's columns: the same as of its rows unless the targets are rectangular."""
+        return self.invariant_basis
+
+    @property
+    def right_spurious_basis(self) -> Float[Array, "n2 r2"]:
+        """The basis of the spurious part's columns, likewise."""
+        return self.spurious_basis
+
+    def signal_block(self, product: Array) -> Float[Array, "r1 r1"]:
+        """``U*^T A U*``."""
+        return self.invariant_basis.T @ product @ self.right_basis
+
+    def spurious_block(self, product: Array) -> Float[Array, "r2 r2"]:
+        """``V*^T A V*``."""
+        return self.spurious_basis.T @ product @ self.right_spurious_basis
+
+    def rotated(self, left: Float[Array, "q n1"], right: Float[Array, "p n2"]) -> Environments:
+        """The same places in other coordinates; what they contain must lie in the row spaces of both maps."""
+        U, V = left @ self.invariant_basis, left @ self.spurious_basis
+        return unchecked(
+            Environments, invariant_basis=U, spurious_basis=V, law=self.law, invariant_values=self.invariant_values
+        )
+
+    @classmethod
+    def diagonal(cls, dimension: int, values: Any = (1.0,)) -> Environments:
+        """One place, whose truth is ``diag(values, 0, 0, ...)``: plain recovery, as in Xiong 2024.
+
+        >>> np.diag(Environments.diagonal(3, [2.0, 1.0]).invariant).tolist()
+        [2.0, 1.0, 0.0]
+        """
+        d, x = errors.integer("dimension", dimension, least=1), errors.array("values", values, ndim=1)
+        if not 1 <= x.size <= d:
+            raise GyrostatError(f"values must list between 1 and dimension={d} numbers; got {x.size}.")
+        return cls(np.eye(d, x.size), values=x)
 
 
 class VectorEnvironments(Environments):
@@ -130,8 +164,11 @@ class VectorEnvironments(Environments):
     def spurious(self, sigma: Float[Array, "r2 r2"]) -> Float[Array, " p"]:
         return self.spurious_basis @ jnp.diagonal(sigma)
 
-    def compress(self, basis: Float[Array, "p r"], product: Float[Array, " p"]) -> Float[Array, "r r"]:
-        return basis.T @ (product[:, None] * basis)
+    def signal_block(self, product: Float[Array, " p"]) -> Float[Array, "r1 r1"]:
+        return self.invariant_basis.T @ (product[:, None] * self.invariant_basis)
+
+    def spurious_block(self, product: Float[Array, " p"]) -> Float[Array, "r2 r2"]:
+        return self.spurious_basis.T @ (product[:, None] * self.spurious_basis)
 
 
 class Observed(Environments):
@@ -144,8 +181,8 @@ class Observed(Environments):
     size: tuple[int, ...] = eqx.field(static=True)
 
     def __init__(self, shape: tuple[int, ...], count: int, weights: Any = None):
-        if len(shape) not in (1, 2) or (len(shape) == 2 and shape[0] != shape[1]):
-            raise GyrostatError(f"shape must be (p,) for vectors or (d, d) for matrices; got {shape}.")
+        if len(shape) not in (1, 2):
+            raise GyrostatError(f"shape must be (p,) for vectors or (n1, n2) for matrices; got {shape}.")
         n = errors.integer("count", count, least=1)
         super().__init__(np.zeros((shape[0], 0)), law=Finite(np.zeros((n, 0, 0)), weights))
         self.size = tuple(shape)
@@ -153,6 +190,14 @@ class Observed(Environments):
     @property
     def shape(self) -> tuple[int, ...]:
         return self.size
+
+    @property
+    def right_basis(self) -> Float[Array, "n2 0"]:
+        return jnp.zeros((self.size[-1], 0))
+
+    @property
+    def right_spurious_basis(self) -> Float[Array, "n2 0"]:
+        return jnp.zeros((self.size[-1], 0))
 
     def target(self, sigma: Float[Array, "r2 r2"]) -> Array:
         return jnp.zeros(self.size, dtype=float)
@@ -162,123 +207,16 @@ class Observed(Environments):
         return jnp.zeros(self.size, dtype=float)
 
 
-class RandomEnvironments(eqx.Module):
-    """Environments with subspaces drawn anew for every seed.
-
-    ``placement="orthogonal"`` makes every principal cosine between the two subspaces equal to ``overlap``
-    (epsilon_1 of Assumption 1; zero by default); ``"random"`` draws two independent uniform subspaces (Prop. 1).
-
-    >>> import jax
-    >>> from gyrostat import TwoPoint
-    >>> recipe = RandomEnvironments(10, rank=2, law=TwoPoint(spread=4.0), overlap=0.1)
-    >>> places = recipe.draw(jax.random.key(0))
-    >>> cosines = jnp.linalg.norm(places.invariant_basis.T @ places.spurious_basis, 2)
-    >>> round(float(cosines), 3)
-    0.1
-    """
-
-    dimension: int = eqx.field(static=True)
-    rank: int = eqx.field(static=True)
-    law: Law
-    values: Leaf
-    overlap: Leaf
-    placement: str = eqx.field(static=True)
-
-    def __init__(
-        self,
-        dimension: int,
-        rank: int = 1,
-        law: Law | None = None,
-        *,
-        values: Any = None,
-        overlap: float = 0.0,
-        placement: str = "orthogonal",
-    ):
-        d = errors.integer("dimension", dimension, least=1)
-        law = Absent() if law is None else _is_law(law)
-        self.dimension, self.law = d, law
-        self.rank = errors.integer("rank", rank, least=1, most=d, most_because=", the dimension")
-        self.placement = errors.choice("placement", placement, ("orthogonal", "random"))
-        needed = self.rank + law.rank if self.placement == "orthogonal" else max(self.rank, law.rank)
-        if needed > d:
-            raise GyrostatError(
-                f"rank {self.rank} and spurious rank {law.rank} do not fit in dimension {d}: "
-                f"raise dimension to at least {needed} or lower the ranks."
-            )
-        self.values = np.ones(self.rank) if values is None else errors.array("values", values, ndim=1)
-        if self.values.shape != (self.rank,):
-            raise GyrostatError(f"values must have rank={self.rank} entries; got {self.values.size}.")
-        self.overlap = errors.number("overlap", overlap, least=0, most=1)
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """The shape of a target."""
-        return (self.dimension, self.dimension)
-
-    def draw(self, key: PRNGKeyArray) -> Environments:
-        """Environments with subspaces drawn by ``key``."""
-        d, r1, r2 = self.dimension, self.rank, self.law.rank
-        if self.placement == "random":
-            one, two = jax.random.split(key)
-            U, V = _haar(one, d, r1), _haar(two, d, r2)
-        else:
-            basis = _haar(key, d, r1 + r2)
-            U, W = basis[:, :r1], basis[:, r1:]
-            shared = min(r1, r2)
-            tilted = self.overlap * U[:, :shared] + jnp.sqrt(1 - self.overlap**2) * W[:, :shared]
-            V = jnp.concatenate([tilted, W[:, shared:]], axis=1)
-        return _unchecked(U, V, self.law, jnp.asarray(self.values))
-
-
-class FeatureEnvironments(eqx.Module):
-    """Example 1 of Xu 2024: ``A_e = sum_j a_j a_j^T + sum_k s_k b_k b_k^T`` with N(0, I/d) features a_j and b_k.
-
-    The features are only nearly orthonormal, so A_star has unequal eigenvalues and Sigma_e, written in an
-    orthonormal basis of the spurious features, is not quite diagonal.
-    """
-
-    dimension: int = eqx.field(static=True)
-    rank: int = eqx.field(static=True)
-    law: Law
-
-    def __init__(self, dimension: int, rank: int, law: Law):
-        self.dimension = errors.integer("dimension", dimension, least=1)
-        self.law = _is_law(law)
-        self.rank = errors.integer("rank", rank, least=1, most=self.dimension, most_because=", the dimension")
-        errors.integer("law's rank", self.law.rank, least=1, most=self.dimension, most_because=", the dimension")
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """The shape of a target."""
-        return (self.dimension, self.dimension)
-
-    def draw(self, key: PRNGKeyArray) -> Environments:
-        """Environments with features drawn by ``key``."""
-        one, two = jax.random.split(key)
-        d = self.dimension
-        features = jax.random.normal(one, (d, self.rank), dtype=float) / np.sqrt(d)
-        spurious = jax.random.normal(two, (d, self.law.rank), dtype=float) / np.sqrt(d)
-        U, s, _ = jnp.linalg.svd(features, full_matrices=False)
-        V, R = jnp.linalg.qr(spurious)
-        return _unchecked(U, V, Congruent(self.law, R), s**2)
-
-
-def _haar(key: PRNGKeyArray, d: int, r: int) -> Float[Array, "d r"]:
-    # LAPACK's signs depend on the entries; with R's diagonal positive Q is uniform. An overlap mixes columns, so the
-    # signs matter to the spans.
-    Q, R = jnp.linalg.qr(jax.random.normal(key, (d, r), dtype=float))
-    return Q * jnp.where(jnp.diagonal(R) < 0, -1.0, 1.0)
-
-
-def _unchecked(U: Array, V: Array, law: Law, values: Array) -> Environments:
+def unchecked(kind: type[Places], **fields: Any) -> Places:
     """Environments from traced arrays, whose orthonormality cannot be checked while tracing."""
-    places = object.__new__(Environments)
-    for name, value in (("invariant_basis", U), ("spurious_basis", V), ("law", law), ("invariant_values", values)):
+    places = object.__new__(kind)
+    for name, value in fields.items():
         object.__setattr__(places, name, value)
     return places
 
 
-def _is_law(law: Any) -> Law:
+def is_law(law: Any) -> Law:
+    """``law`` itself, or an error that says what a law is."""
     if not isinstance(law, Law):
         got = errors.shown(law)
         raise GyrostatError(f"law must be TwoPoint, Uniform, Gaussian, Finite, Sampler or another Law; got {got}.")

@@ -1,10 +1,20 @@
 """Measurements: how a residual is seen. Each returns ``(1/m) sum_i (<X_i, A> - y_i) X_i`` or its exact law."""
 
-from gyrostat.measurements.base import Measurements, Reading
+from gyrostat.measurements.base import Demand, Measurements, Reading
 from gyrostat.measurements.dense import Dense, DenseData
 from gyrostat.measurements.fixed import FixedGaussian
 from gyrostat.measurements.fresh import FreshGaussian
 from gyrostat.measurements.identity import Identity
 from gyrostat.measurements.rank_one import RankOne
 
-__all__ = ["Dense", "DenseData", "FixedGaussian", "FreshGaussian", "Identity", "Measurements", "RankOne", "Reading"]
+__all__ = [
+    "Demand",
+    "Dense",
+    "DenseData",
+    "FixedGaussian",
+    "FreshGaussian",
+    "Identity",
+    "Measurements",
+    "RankOne",
+    "Reading",
+]

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import abc
+from collections.abc import Hashable
 from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from gyrostat.environments import Environment, Environments
@@ -15,10 +17,20 @@ from gyrostat.spaces import Space
 
 
 class Reading(NamedTuple):
-    """What one step sees: the gradient with respect to the product, and the mean response (NaN if not observed)."""
+    """What one step sees: the gradient with respect to the product, the mean square of what is left of the responses,
+    ``(1/m) sum_i (<X_i, A> - y_i)^2``, and the mean response (NaN if not observed).
+    """
 
     gradient: Array
+    residual_square: Float[Array, ""]
     response_mean: Float[Array, ""] | float = float("nan")
+
+
+class Demand(NamedTuple):
+    """What a run will ask of its measurements: at most so many readings, mixed batches or not."""
+
+    queries: int
+    mixes: bool
 
 
 class Scene(NamedTuple):
@@ -40,13 +52,27 @@ class Measurements(eqx.Module):
         """Whether many runs should share one vmapped program (False when the state is large)."""
         return True
 
+    def lanes(self, size: int, mixes: bool) -> int:
+        """How many runs with products of ``size`` entries go well into one call."""
+        return int(np.clip(2 ** np.floor(np.log2(2.4e6 / (48 * size))), 1, 512)) if self.vectorises else 1
+
+    @property
+    def apart(self) -> Hashable:
+        """Settings that differ in this do not share a call, because it is large or shared between runs."""
+        return None
+
+    @property
+    def isotropic(self) -> bool:
+        """Whether rotating the residual rotates the reading, without randomness: then a run can be made in a subspace."""
+        return False
+
     @property
     def gives_response_mean(self) -> bool:
         """Whether readings carry the mean response."""
         return False
 
-    def init(self, key: PRNGKeyArray, environments: Environments, space: Space, queries: int) -> Any:
-        """The state before the first step; at most ``queries`` calls of :meth:`sense` will follow."""
+    def init(self, key: PRNGKeyArray, environments: Environments, space: Space, demand: Demand) -> Any:
+        """The state before the first step."""
         return ()
 
     @abc.abstractmethod

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Hashable
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -13,12 +14,37 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from gyrostat import errors
 from gyrostat.environments import Environment, Environments
 from gyrostat.errors import GyrostatError
-from gyrostat.measurements.base import Measurements, Reading, Scene, need_finite
+from gyrostat.measurements.base import Demand, Measurements, Reading, Scene, need_finite
+from gyrostat.precision import double
 from gyrostat.spaces import Leaf, Space
+
+SHARING = 64
+"""Runs that share one design in one call: the product with it is then a matrix product."""
+
+
+class Rows(NamedTuple):
+    """Designs as they are: coordinates of every measurement and the noise of every response, by environment."""
+
+    matrices: Float[Array, "K m size"]
+    noises: Float[Array, "K m"]
+
+
+class Gram(NamedTuple):
+    """All that a whole batch needs of a design: ``X^T X / m``, ``X^T eps / m``, ``eps^T eps / m`` and the means."""
+
+    gram: Float[Array, "K size size"]
+    cross: Float[Array, "K size"]
+    energy: Float[Array, " K"]
+    mean: Float[Array, "K size"]
+    noise: Float[Array, " K"]
 
 
 class Dense(Measurements):
     """Gaussian measurements written out as arrays, m per environment, drawn once or (``redraw``) at every step.
+
+    With ``design`` (any whole number) all runs share the design of that number, so that their products with it become one
+    matrix product; without, every run draws its own. ``operator`` is how a whole batch is applied: ``"rows"`` (two
+    products with X), ``"gram"`` (one with X^T X), or ``"auto"``, the cheaper of the two.
 
     >>> Dense(100, redraw=True).num_samples
     100
@@ -27,47 +53,83 @@ class Dense(Measurements):
     num_samples: int = eqx.field(static=True, converter=lambda x: errors.integer("num_samples", x, least=1))
     redraw: bool = eqx.field(static=True, default=False)
     noise: Leaf = eqx.field(converter=lambda x: errors.number("noise", x, least=0), default=0.0)
+    design: Leaf = eqx.field(converter=lambda x: _design(x), default=None)
+    operator: str = eqx.field(
+        static=True, default="auto", converter=lambda x: errors.choice("operator", x, ("auto", "rows", "gram"))
+    )
+
+    def __check_init__(self) -> None:
+        if self.redraw and (self.design is not None or self.operator == "gram"):
+            raise GyrostatError("redraw draws new measurements at every step: leave design and operator='gram' out.")
 
     def check(self, environments: Any, space: Space, mixes: bool) -> None:
         if not self.redraw:
             need_finite(self, environments)
+        if mixes and self.operator == "gram":
+            raise GyrostatError("operator='gram' keeps no rows for a Pooled batch to draw from: use 'rows' or 'auto'.")
 
     @property
     def vectorises(self) -> bool:
-        return self.redraw
+        return self.redraw or self.design is not None
+
+    def lanes(self, size: int, mixes: bool) -> int:
+        if self.design is None:
+            return super().lanes(size, mixes)
+        return 1 if mixes else SHARING  # a mixture copies its rows for every run
+
+    @property
+    def apart(self) -> Hashable:
+        return None if self.design is None else int(self.design)
 
     @property
     def gives_response_mean(self) -> bool:
         return True
 
-    def init(self, key: PRNGKeyArray, environments: Environments, space: Space, queries: int) -> Any:
+    def rows(self, environments: Any, space: Space) -> Rows:
+        """The design that runs share, as arrays.
+
+        >>> import gyrostat as gs
+        >>> places = gs.Environments.diagonal(5)
+        >>> Dense(20, design=0).rows(places, gs.Asymmetric().space(places.shape)).matrices.shape
+        (1, 20, 25)
+        """
+        if self.design is None:
+            raise GyrostatError("design is None, so every run draws its own rows: give a number to share one design.")
+        with double():
+            return self._draw(jax.random.key(self.design), environments.law.count, space)
+
+    def init(self, key: PRNGKeyArray, environments: Environments, space: Space, demand: Demand) -> Rows | Gram | None:
         if self.redraw:
-            return ()
-        matrices, noises = jax.random.split(key)
-        shape = (environments.law.count, self.num_samples)  # type: ignore[attr-defined]
-        X = jax.random.normal(matrices, (*shape, space.size), dtype=float)
-        return X, self.noise * jax.random.normal(noises, shape, dtype=float)
+            return None
+        drawing = key if self.design is None else jax.random.key(self.design)
+        rows = self._draw(drawing, environments.law.count, space)  # type: ignore[attr-defined]
+        pays = self.operator == "gram" or (self.operator == "auto" and space.size < 2 * self.num_samples)
+        return _gram(rows) if pays and not demand.mixes else rows
 
     def sense(self, state: Any, key: PRNGKeyArray, scene: Scene, environment: Environment) -> tuple[Reading, Any]:
-        X, eps = self._draw(key, scene) if self.redraw else (state[0][environment.index], state[1][environment.index])
         target = scene.space.coordinates(scene.environments.target(environment.sigma))
+        if isinstance(state, Gram):
+            return _gram_reading(scene, Gram(*(x[environment.index] for x in state)), target), state
+        rows, place = (self._draw(key, 1, scene.space), 0) if state is None else (state, environment.index)
+        X, eps = rows.matrices[place], rows.noises[place]
         return _reading(scene, X, X @ target + eps), state
 
     def mix(self, state: Any, key: PRNGKeyArray, scene: Scene) -> tuple[Reading, Any]:
-        places, rows, drawing = jax.random.split(key, 3)
+        places, within, drawing = jax.random.split(key, 3)
         drawn = jax.vmap(scene.environments.law.draw)(jax.random.split(places, self.num_samples))
-        if self.redraw:
-            X, eps = self._draw(drawing, scene)
+        if state is None:
+            rows = self._draw(drawing, 1, scene.space)
+            X, eps = rows.matrices[0], rows.noises[0]
         else:
-            row = jax.random.randint(rows, (self.num_samples,), 0, self.num_samples)
-            X, eps = state[0][drawn.index, row], state[1][drawn.index, row]
+            row = jax.random.randint(within, (self.num_samples,), 0, self.num_samples)
+            X, eps = state.matrices[drawn.index, row], state.noises[drawn.index, row]
         targets = jax.vmap(lambda s: scene.space.coordinates(scene.environments.target(s)))(drawn.sigma)
         return _reading(scene, X, jnp.sum(X * targets, axis=1) + eps), state
 
-    def _draw(self, key: PRNGKeyArray, scene: Scene) -> tuple[Array, Array]:
+    def _draw(self, key: PRNGKeyArray, count: int, space: Space) -> Rows:
         matrices, noises = jax.random.split(key)
-        X = jax.random.normal(matrices, (self.num_samples, scene.space.size), dtype=float)
-        return X, self.noise * jax.random.normal(noises, (self.num_samples,), dtype=float)
+        X = jax.random.normal(matrices, (count, self.num_samples, space.size), dtype=float)
+        return Rows(X, self.noise * jax.random.normal(noises, (count, self.num_samples), dtype=float))
 
 
 class DenseData(Measurements):
@@ -115,7 +177,14 @@ class DenseData(Measurements):
 
     @property
     def vectorises(self) -> bool:
-        return False
+        return True
+
+    def lanes(self, size: int, mixes: bool) -> int:
+        return 1 if mixes or self.batch_size is not None else SHARING  # single rows are copied for every run
+
+    @property
+    def apart(self) -> Hashable:
+        return id(self.matrices)
 
     @property
     def gives_response_mean(self) -> bool:
@@ -132,7 +201,9 @@ class DenseData(Measurements):
                 f"the law lists {environments.law.count} environments, the data hold {len(self.counts)}: make them equal."
             )
 
-    def init(self, key: PRNGKeyArray, environments: Environments, space: Space, queries: int) -> Float[Array, "N size"]:
+    def init(
+        self, key: PRNGKeyArray, environments: Environments, space: Space, demand: Demand
+    ) -> Float[Array, "N size"]:
         return jax.vmap(lambda x: space.coordinates(space.project(x)))(jnp.asarray(self.matrices))
 
     def sense(self, state: Any, key: PRNGKeyArray, scene: Scene, environment: Environment) -> tuple[Reading, Any]:
@@ -156,4 +227,23 @@ class DenseData(Measurements):
 def _reading(scene: Scene, X: Array, y: Array, weights: Array | None = None) -> Reading:
     w = jnp.full(y.shape, 1 / y.shape[0]) if weights is None else weights
     error = X @ scene.space.coordinates(scene.product) - y
-    return Reading(scene.space.element((w * error) @ X), w @ y)
+    return Reading(scene.space.element((w * error) @ X), w @ error**2, w @ y)
+
+
+def _gram(rows: Rows) -> Gram:
+    X, eps = rows
+    m = X.shape[1]
+    transposed = jnp.swapaxes(X, 1, 2)
+    cross = (transposed @ eps[:, :, None])[..., 0] / m
+    return Gram(transposed @ X / m, cross, jnp.mean(eps**2, axis=1), jnp.mean(X, axis=1), jnp.mean(eps, axis=1))
+
+
+def _gram_reading(scene: Scene, design: Gram, target: Float[Array, " size"]) -> Reading:
+    b = scene.space.coordinates(scene.product) - target
+    seen = design.gram @ b
+    square = b @ seen - 2 * b @ design.cross + design.energy
+    return Reading(scene.space.element(seen - design.cross), square, design.mean @ target + design.noise)
+
+
+def _design(value: Any) -> np.ndarray | None:
+    return None if value is None else np.asarray(errors.integer("design", value))

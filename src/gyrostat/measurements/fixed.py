@@ -27,7 +27,7 @@ from gyrostat import errors
 from gyrostat.environments import Environment, Environments
 from gyrostat.errors import GyrostatError
 from gyrostat.gaussians import normal
-from gyrostat.measurements.base import Measurements, Reading, Scene, need_finite, residual
+from gyrostat.measurements.base import Demand, Measurements, Reading, Scene, need_finite, residual
 from gyrostat.spaces import Leaf, Space
 
 RELATIVE = 1e-11
@@ -66,7 +66,8 @@ class FixedGaussian(Measurements):
                 "of that form: use Full (every sample at every step), FreshGaussian, or Dense."
             )
 
-    def init(self, key: PRNGKeyArray, environments: Environments, space: Space, queries: int) -> Design:
+    def init(self, key: PRNGKeyArray, environments: Environments, space: Space, demand: Demand) -> Design:
+        queries = demand.queries
         K, D = environments.law.count, space.size + 1  # type: ignore[attr-defined]
         rows = page_rows(D)
         most = min(queries, D)  # directions one environment can ever have
@@ -79,7 +80,8 @@ class FixedGaussian(Measurements):
     def sense(self, state: Design, key: PRNGKeyArray, scene: Scene, environment: Environment) -> tuple[Reading, Any]:
         b = jnp.append(scene.space.coordinates(residual(scene, environment)), -self.noise)
         answer, state = gram_product(state, key, environment.index, b, self.num_samples)
-        return Reading(scene.space.element(answer[:-1] / self.num_samples)), state
+        gradient = scene.space.element(answer[:-1] / self.num_samples)
+        return Reading(gradient, b @ answer / self.num_samples), state
 
     def mix(self, state: Any, key: PRNGKeyArray, scene: Scene) -> tuple[Reading, Any]:
         raise NotImplementedError("refused by check")

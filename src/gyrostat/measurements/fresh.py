@@ -56,7 +56,7 @@ class FreshGaussian(Measurements):
         z, W = _normals(normals, 2, scene)
         chi2 = jax.random.chisquare(squares, self.num_samples, dtype=float)
         span = _group(z, norm[None], chi2, self.noise)
-        return Reading(_lift(W, unit[None], span, self.num_samples)), state
+        return _lift(W, unit[None], span, self.num_samples), state
 
     def mix(self, state: Any, key: PRNGKeyArray, scene: Scene) -> tuple[Reading, Any]:
         units, base = _mixture_span(scene)
@@ -68,7 +68,7 @@ class FreshGaussian(Measurements):
         else:
             _, W = _normals(normals, 0, scene)
             span = self._continuous_mixture(in_span, law, base)
-        return Reading(_lift(W, units, span, self.num_samples)), state
+        return _lift(W, units, span, self.num_samples), state
 
     def _finite_mixture(self, key: PRNGKeyArray, z: Float[Array, "K q"], law: Any, base: Float[Array, " p"]) -> _Span:
         counting, squares = jax.random.split(key)
@@ -113,11 +113,11 @@ def _group(z: Float[Array, " q"], c: Float[Array, " p"], chi2: Float[Array, ""],
     return _Span(along[:-1], length2 * chi2)
 
 
-def _lift(W: Array, units: Array, span: _Span, m: Array) -> Array:
-    """The element whose part in the span (orthonormal ``units``, zeros allowed) and across it have the given law."""
+def _lift(W: Array, units: Array, span: _Span, m: Array) -> Reading:
+    """The reading whose part in the span (orthonormal ``units``, zeros allowed) and across it have the given law."""
     across = jnp.sqrt(span.energy)
     weights = (span.along - across * _project(units, W)) / m
-    return jnp.tensordot(weights, units, axes=1) + across / m * W
+    return Reading(jnp.tensordot(weights, units, axes=1) + across / m * W, span.energy / m)
 
 
 def _mixture_span(scene: Scene) -> tuple[Array, Float[Array, " p"]]:

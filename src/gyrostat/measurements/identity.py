@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from jaxtyping import PRNGKeyArray
+from jaxtyping import Array, PRNGKeyArray
 
 from gyrostat.environments import Environment
-from gyrostat.measurements.base import Measurements, Reading, Scene, residual
+from gyrostat.measurements.base import Measurements, Reading, Scene, inner, residual
 
 
 class Identity(Measurements):
@@ -16,8 +16,17 @@ class Identity(Measurements):
     A mixture of environments is then their mean.
     """
 
+    @property
+    def isotropic(self) -> bool:
+        return True
+
     def sense(self, state: Any, key: PRNGKeyArray, scene: Scene, environment: Environment) -> tuple[Reading, Any]:
-        return Reading(residual(scene, environment)), state
+        return _seen(residual(scene, environment)), state
 
     def mix(self, state: Any, key: PRNGKeyArray, scene: Scene) -> tuple[Reading, Any]:
-        return Reading(scene.product - scene.environments.mean_target), state
+        # What is left of single responses also varies over the environments; the mean residual is all that is seen here.
+        return _seen(scene.product - scene.environments.mean_target), state
+
+
+def _seen(error: Array) -> Reading:
+    return Reading(error, inner(error, error))

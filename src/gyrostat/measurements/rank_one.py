@@ -61,7 +61,8 @@ class RankOne(Measurements):
     def _reading(self, scene: Scene, x: Float[Array, "m d"], y: Float[Array, " m"]) -> Reading:
         predicted = _quadratic(x, scene.product)
         error = jnp.where(predicted <= self.truncation, predicted - y, 0.0)
-        return Reading((x * error[:, None]).T @ x / self.num_samples, y.mean())
+        gradient = (x * error[:, None]).T @ x / self.num_samples
+        return Reading(gradient, jnp.mean((predicted - y) ** 2), y.mean())
 
 
 def _quadratic(x: Float[Array, "m d"], A: Float[Array, "d d"]) -> Float[Array, " m"]:

@@ -1,7 +1,8 @@
 """Models: how parameters make a matrix (or, on the diagonal, a vector of coefficients)."""
 
+from gyrostat.models.asymmetric import Asymmetric
 from gyrostat.models.base import Model, Params
 from gyrostat.models.diagonal import Diagonal
 from gyrostat.models.symmetric import Symmetric, SymmetricDifference
 
-__all__ = ["Diagonal", "Model", "Params", "Symmetric", "SymmetricDifference"]
+__all__ = ["Asymmetric", "Diagonal", "Model", "Params", "Symmetric", "SymmetricDifference"]

@@ -8,6 +8,7 @@ from typing import TypeAlias
 import equinox as eqx
 from jaxtyping import Array
 
+from gyrostat.errors import GyrostatError
 from gyrostat.spaces import Space
 
 Params: TypeAlias = tuple[Array, ...]
@@ -39,4 +40,29 @@ class Model(eqx.Module):
 
     @abc.abstractmethod
     def factor(self, params: Params) -> Array:
-        """All parameters side by side as one matrix with a row per coordinate: what (17)-(18) of Xu 2024 split."""
+        """What touches the rows of the product, as one matrix with a row per coordinate: (17)-(18) of Xu 2024 split it."""
+
+    def cofactor(self, params: Params) -> Array | None:
+        """What touches the columns of the product, likewise; None when it is the factor itself."""
+        return None
+
+    def rank_limit(self, shape: tuple[int, ...]) -> int:
+        """The largest rank that the product can have for a target of this shape."""
+        return min(shape)
+
+    def factorise(self, product: Array) -> Params:
+        """Balanced parameters whose product is as near to the given one as the model allows."""
+        raise NotImplementedError(f"{type(self).__name__} cannot factorise")
+
+    def partners(self, params: Params) -> Params:
+        """For each parameter, the matrix whose Gram matrix preconditions its gradient (ScaledGD, PrecGD)."""
+        raise GyrostatError(f"{type(self).__name__} cannot be preconditioned: use Symmetric or Asymmetric.")
+
+    @property
+    def rotates(self) -> bool:
+        """Whether the parameters are rows in the coordinates of the product, so that isometries of those carry over."""
+        return False
+
+    def rotated(self, params: Params, left: Array, right: Array) -> Params:
+        """The parameters in other coordinates of the product: rows become ``left @ rows``, columns ``right @ columns``."""
+        return tuple(left @ p for p in params)

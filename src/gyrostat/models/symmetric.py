@@ -16,13 +16,21 @@ def _square(model: str, shape: tuple[int, ...]) -> SymmetricMatrices:
     if len(shape) != 2 or shape[0] != shape[1]:
         raise GyrostatError(
             f"{model} makes square symmetric matrices; the target has shape {shape}: "
-            "use Diagonal for a vector, or pass a square symmetric target."
+            "use Diagonal for a vector and Asymmetric for a rectangular matrix, or pass a square symmetric target."
         )
     return SymmetricMatrices(shape[0])
 
 
-def _width(model: str, width: int | None, dimension: int) -> int:
+def width_of(model: str, width: int | None, dimension: int) -> int:
+    """The number of columns of a factor: as asked, or the dimension."""
     return dimension if width is None else errors.integer(f"{model}'s width", width, least=1)
+
+
+def _root(values: Float[Array, " d"], vectors: Float[Array, "d d"], width: int) -> Float[Array, "d width"]:
+    """The ``width`` largest eigenvalues' part of a matrix as a factor; what is negative is dropped."""
+    scaled = vectors * jnp.sqrt(jnp.maximum(values, 0.0))
+    kept = scaled[:, ::-1][:, :width]
+    return jnp.pad(kept, ((0, 0), (0, width - kept.shape[1])))
 
 
 class Symmetric(Model):
@@ -43,7 +51,7 @@ class Symmetric(Model):
         return _square("Symmetric", shape)
 
     def shapes(self, shape: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
-        return ((shape[0], _width("Symmetric", self.width, shape[0])),)
+        return ((shape[0], width_of("Symmetric", self.width, shape[0])),)
 
     def product(self, params: Params) -> Float[Array, "d d"]:
         (U,) = params
@@ -55,6 +63,21 @@ class Symmetric(Model):
 
     def factor(self, params: Params) -> Float[Array, "d k"]:
         return params[0]
+
+    def rank_limit(self, shape: tuple[int, ...]) -> int:
+        return min(self.shapes(shape)[0])
+
+    def factorise(self, product: Float[Array, "d d"]) -> Params:
+        (shape,) = self.shapes(product.shape)
+        values, vectors = jnp.linalg.eigh(product)
+        return (_root(values, vectors, shape[1]),)
+
+    def partners(self, params: Params) -> Params:
+        return params
+
+    @property
+    def rotates(self) -> bool:
+        return True
 
 
 class SymmetricDifference(Model):
@@ -74,7 +97,7 @@ class SymmetricDifference(Model):
         return _square("SymmetricDifference", shape)
 
     def shapes(self, shape: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
-        one = (shape[0], _width("SymmetricDifference", self.width, shape[0]))
+        one = (shape[0], width_of("SymmetricDifference", self.width, shape[0]))
         return one, one
 
     def product(self, params: Params) -> Float[Array, "d d"]:
@@ -87,3 +110,18 @@ class SymmetricDifference(Model):
 
     def factor(self, params: Params) -> Float[Array, "d k"]:
         return jnp.concatenate(params, axis=1)
+
+    def rank_limit(self, shape: tuple[int, ...]) -> int:
+        return min(shape[0], 2 * self.shapes(shape)[0][1])
+
+    def factorise(self, product: Float[Array, "d d"]) -> Params:
+        values, vectors = jnp.linalg.eigh(product)
+        width = self.shapes(product.shape)[0][1]
+        return _root(values, vectors, width), _root(-values[::-1], vectors[:, ::-1], width)
+
+    def partners(self, params: Params) -> Params:
+        return params
+
+    @property
+    def rotates(self) -> bool:
+        return True

@@ -28,7 +28,7 @@ class NuclearNorm(gs.RankOne):
 def _excess(view: Any) -> Any:
     """V*^T (A - A_star) V* over its mean: random features overlap, so A_star itself has a part on the spurious one."""
     places = view.environments
-    gap = places.compress(places.spurious_basis, view.product - places.invariant)
+    gap = places.spurious_block(view.product - places.invariant)
     return jnp.sqrt(jnp.sum(gap**2) / jnp.sum(places.law.mean**2))
 
 

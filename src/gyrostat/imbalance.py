@@ -1,0 +1,137 @@
+"""The imbalance step of Xiong 2024: one change of the factors, after which convergence no longer depends on the start."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int
+
+from gyrostat import errors
+from gyrostat.errors import GyrostatError
+from gyrostat.models import Asymmetric, Model, Params
+from gyrostat.rarely import rarely
+from gyrostat.schedules import Constant, Event, Moment
+from gyrostat.spaces import Leaf
+
+
+class Watch(NamedTuple):
+    """What an imbalance step remembers: the first residual, the step at which it was made (-1: not yet), its beta."""
+
+    first: Float[Array, ""]
+    fired: Int[Array, ""]
+    beta: Float[Array, ""]
+
+
+class ImbalanceStep(Event):
+    """With the thin SVD ``F = A S V^T``: ``F <- beta A`` and ``G <- G V S / beta`` (Xiong 2024, eq. 5.1, put right).
+
+    F G^T is unchanged and ``F^T F = beta^2 I``, so that the part of G that must vanish does so at a rate of
+    ``step_size * beta^2`` per step. (As printed, with F's right singular vectors applied to G without their values, the
+    product is not preserved.) The step is made once, after step number ``at``, or after the first step whose root
+    mean square residual is at most ``below`` times that of the first step.
+
+    ``beta`` is of the order of sqrt(sigma_r); left out, it is the root of the smallest singular value of F G^T above
+    the residual: by Weyl's inequality such a value belongs to the truth. A stable descent
+    with step size eta afterwards needs ``eta beta^2 < 2`` and ``eta (sigma_1 / beta)^2 < 2``.
+
+    >>> ImbalanceStep(at=500, beta=1.0).beta.item()
+    1.0
+    """
+
+    at: Leaf
+    below: Leaf
+    beta: Leaf
+
+    def __init__(self, *, at: int | None = None, below: float | None = None, beta: float | None = None):
+        if (at is None) == (below is None):
+            raise GyrostatError(
+                "ImbalanceStep needs exactly one of at (a step) and below (a share of the first residual)."
+            )
+        self.at = None if at is None else np.asarray(errors.integer("at", at, least=0))
+        self.below = None if below is None else errors.number("below", below, above=0, most=1)
+        self.beta = None if beta is None else errors.number("beta", beta, above=0)
+
+    @property
+    def rotates(self) -> bool:
+        return True
+
+    def check(self, algorithm: Any, problem: Any) -> None:
+        if not isinstance(algorithm.model, Asymmetric):
+            name = type(algorithm.model).__name__
+            raise GyrostatError(f"ImbalanceStep moves weight between F and G; {name} has no such pair: use Asymmetric.")
+        values = getattr(problem.environments, "invariant_values", getattr(problem.environments, "values", ()))
+        if self.beta is None or not isinstance(algorithm.schedule, Constant) or np.size(values) == 0:
+            return
+        low, high = stable_range(float(algorithm.schedule.step_size), float(np.abs(values).max()))
+        if not low < self.beta < high:
+            raise GyrostatError(
+                f"beta must lie between sigma_1 sqrt(step_size / 2) = {low:.3g} and sqrt(2 / step_size) = {high:.3g}, "
+                f"outside of which the descent after the step is unstable; got {float(self.beta):g}."
+            )
+
+    def init(self, model: Model, params: Params) -> Watch:
+        return Watch(jnp.array(jnp.nan), jnp.array(-1), jnp.array(jnp.nan))
+
+    def __call__(self, state: Watch, model: Model, moment: Moment) -> tuple[Params, Watch]:
+        residual = jnp.sqrt(moment.reading.residual_square)
+        first = jnp.where(moment.step == 0, residual, state.first)
+        low_enough = (state.fired < 0) & (residual <= (0.0 if self.below is None else self.below) * first)
+        due = low_enough if self.at is None else moment.step == self.at
+
+        chosen = jnp.array(jnp.nan) if self.beta is None else jnp.asarray(self.beta, dtype=float)
+        params, beta, _, _ = rarely(due, _step, (moment.after, state.beta, chosen, residual))
+        return params, Watch(first, jnp.where(due, moment.step + 1, state.fired), beta)
+
+    def summary(self, state: Watch) -> dict[str, Array]:
+        return {"imbalance_step": state.fired, "imbalance_beta": state.beta}
+
+    def notes(self, found: Mapping[str, np.ndarray]) -> list[str]:
+        never = int((found.get("imbalance_step", np.zeros(0)) < 0).sum())
+        if never == 0:
+            return []
+        total = found["imbalance_step"].size
+        return [f"ImbalanceStep was not made in {never} of {total} runs: its moment did not come before the end."]
+
+
+def stable_range(step_size: float, sigma: float) -> tuple[float, float]:
+    """The values of beta after which descent with ``step_size`` is stable, for a largest singular value ``sigma``.
+
+    After the step F^T F = beta^2 I and ||G|| = sigma / beta, and the curvature in G and in F must be below 2 / step_size.
+
+    >>> [round(x, 3) for x in stable_range(0.2, 1.0)]
+    [0.316, 3.162]
+    """
+    return sigma * math.sqrt(step_size / 2), math.sqrt(2 / step_size)
+
+
+def _step(operand: tuple[Params, Array, Array, Array]) -> tuple[Params, Array, Array, Array]:
+    params, _, chosen, residual = operand
+    F, G = params
+    beta = jnp.where(jnp.isnan(chosen), jnp.sqrt(least_above(F @ G.T, residual)), chosen)
+    return imbalanced(params, beta), beta, chosen, residual
+
+
+def imbalanced(params: Params, beta: Float[Array, ""]) -> Params:
+    """The factors after the step: same product, ``F^T F = beta^2 I``.
+
+    >>> F, G = np.array([[2.0], [0.0]]), np.array([[1.0], [1.0]])
+    >>> [x.tolist() for x in imbalanced((F, G), 1.0)]
+    [[[1.0], [0.0]], [[2.0], [2.0]]]
+    """
+    F, G = params
+    A, s, Vt = jnp.linalg.svd(F, full_matrices=False)
+    return beta * A, (G @ Vt.T) * (s / beta)
+
+
+def least_above(product: Float[Array, "n1 n2"], residual: Float[Array, ""]) -> Float[Array, ""]:
+    """The smallest singular value above ``residual`` (the largest if none is): an estimate of sigma_r.
+
+    >>> float(least_above(np.diag([3.0, 2.0, 1e-3, 1e-4]), 0.1))
+    2.0
+    """
+    s = jnp.linalg.svd(product, compute_uv=False)
+    return jnp.min(jnp.where(s > residual, s, s[0]))
