@@ -265,7 +265,7 @@ class _Program:
             leaves = [c[cells] if v else c for c, v in zip(self.columns, self.varies, strict=True)]
             keys = jax.vmap(lambda i: jax.random.fold_in(jax.random.key(self.seed), i))(jnp.asarray(lanes))
             grid = (jnp.asarray(self.grid), jnp.asarray(self.tolerance))
-            if self.vectorises:
+            if self.vectorises and width > 1:
                 out = _run_many(arguments, leaves, keys, *grid)
             else:
                 single = [leaf[0] if v else leaf for leaf, v in zip(leaves, self.varies, strict=True)]

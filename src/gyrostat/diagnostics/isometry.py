@@ -12,7 +12,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from gyrostat import errors
 from gyrostat.measurements.fixed import Design, gram_product, page_rows
 from gyrostat.precision import double
-from gyrostat.spaces import SymmetricMatrices
+from gyrostat.spaces import Matrices, Space, SymmetricMatrices
 
 
 class IsometryEstimate(NamedTuple):
@@ -25,9 +25,18 @@ class IsometryEstimate(NamedTuple):
 
 
 def isometry_constant(
-    dimension: int, num_samples: int, rank: int, *, draws: int = 5, steps: int = 15, seed: int = 0
+    dimension: int,
+    num_samples: int,
+    rank: int,
+    *,
+    symmetric: bool = True,
+    draws: int = 5,
+    steps: int = 15,
+    seed: int = 0,
 ) -> IsometryEstimate:
-    """delta of Definition 1 (Xu 2024) for m symmetric Gaussian measurements and matrices of a rank, from below.
+    """delta of Definition 1 (Xu 2024; 2.1 of Xiong 2024) for m Gaussian measurements and matrices of a rank, from below.
+
+    ``symmetric`` measurements see symmetric matrices (Xu 2024), others all square matrices (Xiong 2024).
 
     Maximises ``| (1/m) sum <X_i, M>^2 - 1 |`` over unit matrices M of the rank by projected power iterations, upwards
     and downwards, on a design that is never written out: its answers come from the same exact-in-law engine as
@@ -42,10 +51,11 @@ def isometry_constant(
     m = errors.integer("num_samples", num_samples, least=1)
     s = errors.integer("rank", rank, least=1)
     n = errors.integer("draws", draws, least=2)
+    space = SymmetricMatrices(d) if symmetric else Matrices(d, d)
     with double():
         keys = jax.vmap(lambda i: jax.random.fold_in(jax.random.key(seed), i))(jnp.arange(n))
         found = np.array(
-            [_search(key, d, float(m), min(s, d), errors.integer("steps", steps, least=1)) for key in keys]
+            [_search(key, space, float(m), min(s, d), errors.integer("steps", steps, least=1)) for key in keys]
         )
     from scipy import stats
 
@@ -53,12 +63,11 @@ def isometry_constant(
     return IsometryEstimate(float(found.mean()), float(found.mean() - half), float(found.mean() + half), found)
 
 
-def _search(key: PRNGKeyArray, d: int, m: float, rank: int, steps: int) -> float:
-    return float(_search_jit(key, jnp.asarray(m), d, rank, steps))
+def _search(key: PRNGKeyArray, space: Space, m: float, rank: int, steps: int) -> float:
+    return float(_search_jit(key, jnp.asarray(m), space, rank, steps))
 
 
-def _run(key: PRNGKeyArray, m: Float[Array, ""], d: int, rank: int, steps: int) -> Float[Array, ""]:
-    space = SymmetricMatrices(d)
+def _run(key: PRNGKeyArray, m: Float[Array, ""], space: Space, rank: int, steps: int) -> Float[Array, ""]:
     D, queries = space.size, 2 * (steps + 1)
     rows = page_rows(D)
     pages = -(-min(queries, D) // rows) + 1
@@ -78,7 +87,7 @@ def _run(key: PRNGKeyArray, m: Float[Array, ""], d: int, rank: int, steps: int) 
             best = jnp.maximum(best, sign * (jnp.sum(M * GM) - 1))
             # Without the 1 that all eigenvalues share, the speed of the climb does not depend on m; the shift, the
             # size of the restricted spectrum, keeps it from jumping between the two ends.
-            ahead = sign * (GM - M) + jnp.sqrt(d * rank / m) * M
+            ahead = sign * (GM - M) + jnp.sqrt(space.shape[0] * rank / m) * M
             return _unit(_truncate(ahead, rank)), design, best
 
         M, design, best = jax.lax.fori_loop(0, steps + 1, climb, (M, design, best))
@@ -89,10 +98,8 @@ _search_jit = jax.jit(_run, static_argnums=(2, 3, 4))
 
 
 def _truncate(M: Float[Array, "d d"], rank: int) -> Float[Array, "d d"]:
-    values, vectors = jnp.linalg.eigh(M)
-    order = jnp.argsort(-jnp.abs(values))[:rank]
-    V = vectors[:, order]
-    return (V * values[order]) @ V.T
+    U, s, Vt = jnp.linalg.svd(M, full_matrices=False)
+    return (U[:, :rank] * s[:rank]) @ Vt[:rank]
 
 
 def _unit(M: Array) -> Array:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 PAPERS = {
     "xu2024": "Xu, Gu, Fang: The Implicit Bias of Heterogeneity towards Invariance (NeurIPS 2024)",
+    "xiong2024": "Xiong, Ding, Du: How Over-Parameterization Slows Down Gradient Descent in Matrix Sensing (ICLR 2024)",
 }
 
 

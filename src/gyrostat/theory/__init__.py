@@ -13,6 +13,22 @@ from gyrostat.theory.bounds import (
     theorem2_bound,
 )
 from gyrostat.theory.conditions import Condition
+from gyrostat.theory.descent import (
+    Toy,
+    exact_width_rate,
+    imbalance_increment,
+    imbalanced_rate,
+    increment_bound,
+    lower_bound,
+    symmetric_tail,
+    theorem31_conditions,
+    theorem41_bounds,
+    theorem42_conditions,
+    theorem42_rate,
+    theorem43_rate,
+    theorem51_rate,
+    toy_sequences,
+)
 from gyrostat.theory.error import error_law, leading_error
 from gyrostat.theory.report import Assessment, Prediction, Setting, assess
 from gyrostat.theory.sequences import calibration, calibration_line, controller, envelope, phase_one_length
@@ -32,6 +48,7 @@ __all__ = [
     "Heterogeneity",
     "Prediction",
     "Setting",
+    "Toy",
     "assess",
     "assumptions",
     "calibration",
@@ -43,10 +60,15 @@ __all__ = [
     "envelope",
     "error_law",
     "exact_moments",
+    "exact_width_rate",
     "heterogeneity",
+    "imbalance_increment",
+    "imbalanced_rate",
+    "increment_bound",
     "informal_window",
     "isometry_bound",
     "leading_error",
+    "lower_bound",
     "lyapunov_exponent",
     "moment_growth",
     "overlap_constant",
@@ -55,5 +77,13 @@ __all__ = [
     "step_conditions",
     "step_window",
     "surrogate",
+    "symmetric_tail",
     "theorem2_bound",
+    "theorem31_conditions",
+    "theorem41_bounds",
+    "theorem42_conditions",
+    "theorem42_rate",
+    "theorem43_rate",
+    "theorem51_rate",
+    "toy_sequences",
 ]
