@@ -56,7 +56,7 @@ def draw_hetero(ds: xr.Dataset) -> Figure:
             series.append(Marker(float(half), "the imbalance step", axis="x"))
         panels.append(Panel(f"{solver}, M = 8", "step", "share of the signal", series, ylim=(-0.05, 2.2)))
     return Figure(
-        "HeteroSGD forgets the spurious signal with two factors as with one, and the imbalance step does not change that", panels,
+        "HeteroSGD forgets the spurious signal with two factors too, and the imbalance step does not change that", panels,
         note="Medians and quartiles over seeds; s = 1 - M or 1 + M, eta = .05, fresh one-environment batches of 80 n.",
     )  # fmt: skip
 
@@ -118,7 +118,7 @@ NOISES = (0.0, 0.05, 0.2)
 def noise_data(
     *, seed: int, progress: Any = None, starts: int, designs: int, dimension: int, num_steps: int
 ) -> xr.Dataset:
-    """Sensing with 20 n noisy measurements, r = 2, eta = .2, alpha = .05: k = r as a reference, and three solvers with k = 4."""
+    """Sensing with 20 n noisy measurements, r = 2, eta = .2, alpha = .05: k = r, and three solvers with k = 4."""
     half = num_steps // 10
     step = (gs.ImbalanceStep(at=half, beta=1.0),)
     made = {
