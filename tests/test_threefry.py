@@ -33,5 +33,7 @@ def test_under_vmap_and_jit():
     with double():
         keys = jax.random.split(jax.random.key(4), 5)
         ours = jax.jit(jax.vmap(lambda k: uniform(split(fold_in(k, 3))[1], 4)))(keys)
-        theirs = jax.vmap(lambda k: jax.random.uniform(jax.random.split(jax.random.fold_in(k, 3))[1], (4,), dtype=float))
+        theirs = jax.vmap(
+            lambda k: jax.random.uniform(jax.random.split(jax.random.fold_in(k, 3))[1], (4,), dtype=float)
+        )
         assert np.array_equal(ours, theirs(keys))

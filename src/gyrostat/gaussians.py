@@ -8,7 +8,7 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from gyrostat.threefry import fold_in, fractions, is_written_out, uniform
+from gyrostat.threefry import fold_in, fractions, is_written_out
 
 HALVES = 2
 
@@ -33,6 +33,11 @@ def normal(key: PRNGKeyArray, count: int) -> Float[Array, " count"]:
     return lax.fori_loop(0, HALVES, fill, jnp.zeros(HALVES * size, dtype=float))[:count]
 
 
+def few_normals(key: PRNGKeyArray, count: int) -> Float[Array, " count"]:
+    """The numbers of :func:`normal` without its loop: for a handful that one consumer asks for."""
+    return _gaussian(fractions(key, 0, count)) if is_written_out(key) else jax.random.normal(key, (count,), dtype=float)
+
+
 def chi_square(key: PRNGKeyArray, freedom: Float[Array, ""]) -> Float[Array, ""]:
     """A chi-square number with ``freedom`` >= 1 degrees, by the rejection of Marsaglia and Tsang (2000).
 
@@ -49,7 +54,7 @@ def chi_square(key: PRNGKeyArray, freedom: Float[Array, ""]) -> Float[Array, ""]
         return (t <= -1) | ((a * a + b * b) / 2 <= surplus)
 
     def attempt(state: tuple[Array, Float[Array, " 3"]]) -> tuple[Array, Float[Array, " 3"]]:
-        return state[0] + 1, _gaussian(uniform(fold_in(key, state[0]), 3))
+        return state[0] + 1, few_normals(fold_in(key, state[0]), 3)
 
     # Zeros are rejected, so that the loop is entered.
     _, z = lax.while_loop(rejected, attempt, (jnp.zeros((), dtype=jnp.uint32), jnp.zeros(3, dtype=float)))
@@ -58,5 +63,5 @@ def chi_square(key: PRNGKeyArray, freedom: Float[Array, ""]) -> Float[Array, ""]
 
 def _gaussian(uniforms: Float[Array, " size"]) -> Float[Array, " size"]:
     """Normal numbers, by inversion."""
-    low = np.nextafter(-1.0, 0.0, dtype=uniforms.dtype)
-    return np.sqrt(2).astype(low.dtype) * lax.erf_inv(jnp.maximum(low, uniforms * (1 - low) + low))
+    low = np.nextafter(-1.0, 0.0)
+    return np.sqrt(2) * lax.erf_inv(jnp.maximum(low, uniforms * (1.0 - low) + low))
