@@ -16,6 +16,7 @@ from gyrostat.environments import Environment, Law
 from gyrostat.errors import GyrostatError
 from gyrostat.measurements import Measurements, Reading
 from gyrostat.measurements.base import Scene
+from gyrostat.threefry import fold_in, split
 
 
 class Batches(eqx.Module):
@@ -73,7 +74,7 @@ class OneEnvironment(Batches):
         self, measurements: Measurements, state: Any, step: Int[Array, ""], run_key: PRNGKeyArray,
         key: PRNGKeyArray, scene: Scene,
     ) -> tuple[Reading, Any]:  # fmt: skip
-        choosing, sensing = jax.random.split(key) if self.order == "iid" else (key, key)
+        choosing, sensing = split(key) if self.order == "iid" else (key, key)
         environment = self._choose(scene.environments.law, step, run_key, choosing)
         return measurements.sense(state, sensing, scene, environment)
 
@@ -82,7 +83,7 @@ class OneEnvironment(Batches):
             return law.draw(key)
         if self.order == "cyclic":
             return law.at(step % law.count)
-        permutation = jax.random.permutation(jax.random.fold_in(run_key, step // law.count), law.count)
+        permutation = jax.random.permutation(fold_in(run_key, step // law.count), law.count)
         return law.at(permutation[step % law.count])
 
 
@@ -122,7 +123,7 @@ class Full(Batches):
             return measurements.sense(state, key, scene, law.at(0))
 
         def one(state: Any, index: Array) -> tuple[Any, Reading]:
-            reading, state = measurements.sense(state, jax.random.fold_in(key, index), scene, law.at(index))
+            reading, state = measurements.sense(state, fold_in(key, index), scene, law.at(index))
             return state, Reading(*(jnp.asarray(x, dtype=float) for x in reading))
 
         state, readings = jax.lax.scan(one, state, jnp.arange(law.count))

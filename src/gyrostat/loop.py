@@ -26,6 +26,7 @@ from gyrostat.models import Params
 from gyrostat.precision import double
 from gyrostat.problem import Problem
 from gyrostat.schedules import Moment
+from gyrostat.threefry import fold_in, split
 
 LIMIT = 1e8
 """A run whose parameters exceed this has left the finite range: it is marked with the step and becomes NaN."""
@@ -164,7 +165,7 @@ def lane(
     plan: Plan,
 ) -> dict[str, Array]:
     """One run of one seed: the values of the diagnostics at the steps of ``grid``."""
-    drawing, starting, measuring, stepping = jax.random.split(key, 4)
+    drawing, starting, measuring, stepping = split(key, 4)
     model, stated = algorithm.model, problem.draw(drawing)
     measured, seen = (), None
     if not plan.reduces or algorithm.start.looks:
@@ -179,14 +180,14 @@ def lane(
 
     def step(t: Int[Array, ""], state: State) -> State:
         eta, ridge = algorithm.schedule(t)
-        key = jax.random.fold_in(stepping, t)
+        key = fold_in(stepping, t)
         scene = Scene(environments, space, model.product(state.params))
         reading, measured = algorithm.batches.read(problem.measurements, state.measured, t, stepping, key, scene)
         after = algorithm.rule(model, state.params, reading, eta, ridge)
         memories = []
         for i, event in enumerate(algorithm.events):
             # Far from the small numbers that batches fold into the same key.
-            moment = Moment(t, jax.random.fold_in(key, 2**30 + i), eta, state.params, after, reading)
+            moment = Moment(t, fold_in(key, 2**30 + i), eta, state.params, after, reading)
             after, memory = event(state.events[i], model, moment)
             memories.append(memory)
         fine = sum(jnp.vdot(p, p) for p in after) < LIMIT**2

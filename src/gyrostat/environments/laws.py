@@ -21,6 +21,7 @@ from gyrostat import errors
 from gyrostat.errors import GyrostatError
 from gyrostat.precision import double
 from gyrostat.spaces import Leaf
+from gyrostat.threefry import uniform
 
 Moment = Callable[[np.ndarray], np.ndarray]
 
@@ -162,9 +163,9 @@ class Finite(Law):
         return Environment(jnp.asarray(index, dtype=jnp.int32), jnp.asarray(self.values)[index])
 
     def draw(self, key: PRNGKeyArray) -> Environment:
+        # A sum, not a search: a loop costs more to compile and to run than looking at every environment.
         edges = jnp.cumsum(jnp.asarray(self.weights))
-        u = jax.random.uniform(key, dtype=float)
-        return self.at(jnp.minimum(jnp.searchsorted(edges, u, side="right"), self.count - 1))
+        return self.at(jnp.minimum(jnp.sum(uniform(key, 1) >= edges), self.count - 1))
 
 
 class TwoPoint(Finite):

@@ -110,7 +110,7 @@ def _hear(link: Any, workers: dict[Any, _Worker], waiting: deque[Task], listener
         return
     # The next task goes out before this one is written and drawn, so that the worker does not wait for that.
     if waiting:
-        worker.task = waiting.popleft()
+        worker.task = _next(waiting, task)
         _give(link, worker.task, listener)
     else:
         del workers[link]
@@ -120,6 +120,13 @@ def _hear(link: Any, workers: dict[Any, _Worker], waiting: deque[Task], listener
         listener.finished(task, *content)
     else:
         listener.failed(task, *content)
+
+
+def _next(waiting: deque[Task], last: Task) -> Task:
+    """The first task that computes what the worker has just computed, its programs being compiled there, or the first."""
+    task = next((t for t in waiting if t.declared.compute is last.declared.compute), waiting[0])
+    waiting.remove(task)
+    return task
 
 
 def _give(link: Connection, task: Task, listener: Listener) -> None:

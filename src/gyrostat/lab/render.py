@@ -14,6 +14,8 @@ import numpy as np
 from matplotlib import patheffects
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure as Canvas
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
@@ -50,10 +52,12 @@ def render(figure: Figure, base: Path) -> list[Path]:
     paths = []
     with mpl.rc_context(STYLE):  # type: ignore[arg-type]
         canvas = draw(figure)
-        for kind, options in (("png", {"dpi": 150}), ("svg", {"metadata": {"Date": None}})):
+        canvas.dpi = 150
+        # Not savefig, which draws everything twice to lay it out: that is settled.
+        for kind, write in (("png", FigureCanvasAgg(canvas).print_png), ("svg", FigureCanvasSVG(canvas).print_svg)):
             path = base.with_name(f"{base.name}.{kind}")
             hidden = path.with_name(f".{path.name}.part")
-            canvas.savefig(hidden, format=kind, **options)
+            write(hidden, metadata={"Date": None} if kind == "svg" else None)
             os.replace(hidden, path)
             paths.append(path)
     return paths

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 XLA_SINGLE = "--xla_cpu_multi_thread_eigen=false --xla_backend_optimization_level=1"
-XLA_QUICK = "--xla_cpu_use_fusion_emitters=false"
+XLA_QUICK = "--xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1"
 BLAS_SINGLE = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 
 

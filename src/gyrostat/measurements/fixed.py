@@ -26,9 +26,10 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 from gyrostat import errors
 from gyrostat.environments import Environment, Environments
 from gyrostat.errors import GyrostatError
-from gyrostat.gaussians import normal
+from gyrostat.gaussians import chi_square, normal
 from gyrostat.measurements.base import Demand, Measurements, Reading, Scene, need_finite, residual
 from gyrostat.spaces import Leaf, Space
+from gyrostat.threefry import split
 
 RELATIVE = 1e-11
 """A query is taken to lie in the span when less than this part of it is new (rounding leaves about 1e-16)."""
@@ -101,7 +102,7 @@ def gram_product(
     n = known[index]
     mine = table[index]
     in_use = (n + rows - 1) // rows
-    squares, normals = jax.random.split(key)
+    squares, normals = split(key)
 
     def deflate(j: Array, pair: tuple[Array, Array]) -> tuple[Array, Array]:
         page, (q, z) = Q[mine[j]], pair
@@ -118,7 +119,7 @@ def gram_product(
     length = jnp.linalg.norm(q)
     is_new = (length > RELATIVE * jnp.linalg.norm(b)) & (n < jnp.minimum(m, b.size))
     q = jnp.where(is_new, q / jnp.where(length > 0, length, 1.0), 0.0)
-    chi = jnp.sqrt(jax.random.chisquare(squares, jnp.maximum(m - n, 1.0), dtype=float))
+    chi = jnp.sqrt(chi_square(squares, jnp.maximum(m - n, 1.0)))
     row = jnp.where(is_new, z - q * (q @ z) + chi * q, 0.0)
 
     opens = n % rows == 0

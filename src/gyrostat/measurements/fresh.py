@@ -22,10 +22,12 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from gyrostat import errors
+from gyrostat.counts import multinomial
 from gyrostat.environments import Environment
-from gyrostat.gaussians import normal
+from gyrostat.gaussians import chi_square, normal
 from gyrostat.measurements.base import Measurements, Reading, Scene, inner, residual
 from gyrostat.spaces import Leaf, SymmetricMatrices
+from gyrostat.threefry import fold_in, split
 
 BLOCK = 1024
 """Samples simulated together when a mixture is over a continuous law."""
@@ -52,16 +54,16 @@ class FreshGaussian(Measurements):
         M = residual(scene, environment)
         norm = jnp.sqrt(inner(M, M))
         unit = M / jnp.where(norm > 0, norm, 1.0)
-        squares, normals = jax.random.split(key)
+        squares, normals = split(key)
         z, W = _normals(normals, 2, scene)
-        chi2 = jax.random.chisquare(squares, self.num_samples, dtype=float)
+        chi2 = chi_square(squares, self.num_samples)
         span = _group(z, norm[None], chi2, self.noise)
         return _lift(W, unit[None], span, self.num_samples), state
 
     def mix(self, state: Any, key: PRNGKeyArray, scene: Scene) -> tuple[Reading, Any]:
         units, base = _mixture_span(scene)
         law: Any = scene.environments.law
-        in_span, normals = jax.random.split(key)
+        in_span, normals = split(key)
         if law.is_finite:
             z, W = _normals(normals, law.count * (base.size + 1), scene)
             span = self._finite_mixture(in_span, z.reshape(law.count, base.size + 1), law, base)
@@ -71,9 +73,9 @@ class FreshGaussian(Measurements):
         return _lift(W, units, span, self.num_samples), state
 
     def _finite_mixture(self, key: PRNGKeyArray, z: Float[Array, "K q"], law: Any, base: Float[Array, " p"]) -> _Span:
-        counting, squares = jax.random.split(key)
-        counts = jax.random.multinomial(counting, self.num_samples, jnp.asarray(law.weights), dtype=float)
-        drawn = jax.random.chisquare(squares, jnp.maximum(counts, 1.0), dtype=float)
+        counting, squares = split(key)
+        counts = multinomial(counting, self.num_samples, jnp.asarray(law.weights))
+        drawn = jax.vmap(chi_square)(split(squares, law.count), jnp.maximum(counts, 1.0))
         chi2 = jnp.where(counts > 0, drawn, 0.0)
 
         def group(index: Array, z: Array, chi2: Array) -> _Span:
@@ -86,8 +88,8 @@ class FreshGaussian(Measurements):
         """Every sample has a Sigma of its own, so its p + 1 coordinates are drawn one by one, in blocks."""
 
         def block(i: Array, total: _Span) -> _Span:
-            places, gaussians = jax.random.split(jax.random.fold_in(key, i))
-            sigmas = jax.vmap(lambda k: law.draw(k).sigma)(jax.random.split(places, BLOCK))
+            places, gaussians = split(fold_in(key, i))
+            sigmas = jax.vmap(lambda k: law.draw(k).sigma)(split(places, BLOCK))
             g = jax.random.normal(gaussians, (BLOCK, base.size + 1), dtype=float)
             c = jax.vmap(lambda sigma: _coefficients(base, sigma))(sigmas)
             w = jnp.sum(c * g[:, :-1], axis=1) - self.noise * g[:, -1]

@@ -13,6 +13,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from gyrostat import errors
 from gyrostat.environments import Environment
 from gyrostat.errors import GyrostatError
+from gyrostat.gaussians import normal
 from gyrostat.measurements.base import Measurements, Reading, Scene
 from gyrostat.spaces import Leaf, Space, SymmetricMatrices
 
@@ -55,8 +56,8 @@ class RankOne(Measurements):
 
     def _draw(self, key: PRNGKeyArray, scene: Scene) -> tuple[Array, Array]:
         vectors, noises = jax.random.split(key)
-        x = jax.random.normal(vectors, (self.num_samples, scene.space.shape[0]), dtype=float)
-        return x, self.noise * jax.random.normal(noises, (self.num_samples,), dtype=float)
+        m, d = self.num_samples, scene.space.shape[0]
+        return normal(vectors, m * d).reshape(m, d), self.noise * normal(noises, m)
 
     def _reading(self, scene: Scene, x: Float[Array, "m d"], y: Float[Array, " m"]) -> Reading:
         predicted = _quadratic(x, scene.product)

@@ -14,8 +14,10 @@ import numpy as np
 
 from gyrostat import errors
 from gyrostat.environments import Law, TwoPoint
+from gyrostat.gaussians import few_normals
 from gyrostat.precision import double
 from gyrostat.theory.conditions import Condition
+from gyrostat.threefry import fold_in, split
 
 LEARNT = 0.1
 """A spurious part below this share of the signal counts as eliminated."""
@@ -118,11 +120,11 @@ def _surrogate(
     def one(key: jax.Array) -> jax.Array:
         def step(t: jax.Array, state: tuple) -> tuple:
             r, v, w = state
-            place, normal = jax.random.split(jax.random.fold_in(key, t))
+            place, kicking = split(fold_in(key, t))
             s = law.draw(place).sigma[0, 0]
             q2 = v * v + w * w
             residual = jnp.hypot(1 - r * r, s - q2)
-            kick = eta * noise * residual * r * jax.random.normal(normal, dtype=float)
+            kick = eta * noise * residual * r * few_normals(kicking, 1)[0]
             return (
                 (1 + eta * (1 - r * r - w * w)) * r,
                 (1 + eta * (s - q2)) * v,

@@ -142,7 +142,7 @@ FIG6 = Experiment(
     "Xu 2024, Figure 6 (section B.2)",
     "m = 80 against 465 degrees of freedom: the isometry fails and the noise of single batches takes over.",
     {
-        "smoke": {"seeds": 8, "horizon": 15},
+        "smoke": {"seeds": 6, "horizon": 15},
         "standard": {"seeds": 60, "horizon": 20},
         "full": {"seeds": 200, "horizon": 60},
     },

@@ -160,7 +160,7 @@ STRUCTURAL = Experiment(
     "A feature caused by y is spurious. If its relation to y changes sign it oscillates and is dropped; if only noise levels "
     "change it is learnt as by pooled SGD.",
     {
-        "smoke": {"datasets": 10, "rows": 2000},
+        "smoke": {"datasets": 5, "rows": 2000},
         "standard": {"datasets": 20, "rows": 2000},
         "full": {"datasets": 100, "rows": 4000},
     },

@@ -166,7 +166,7 @@ CONDITION7 = Experiment(
     "Xu 2024, Assumption 2, condition (7)",
     "Off-diagonal entries that do not oscillate feed one spurious direction from the other.",
     {
-        "smoke": {"seeds": 60, "dimension": 20},
+        "smoke": {"seeds": 60, "dimension": 12},
         "standard": {"seeds": 60, "dimension": 60},
         "full": {"seeds": 300, "dimension": 60},
     },

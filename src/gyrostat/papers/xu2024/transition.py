@@ -100,7 +100,7 @@ FIG3 = Experiment(
     "Xu 2024, Figure 3",
     "Left: M = 1 learns both signals, M = 6 only the invariant one. Right: the transition over M = 1 ... 10.",
     {
-        "smoke": {"seeds": 48, "dimension": 24, "num_samples": 2000},
+        "smoke": {"seeds": 128, "dimension": 10, "num_samples": 2000},
         "standard": {"seeds": 80, "dimension": 100, "num_samples": 8000},
         "full": {"seeds": 400, "dimension": 100, "num_samples": 8000},
     },
@@ -235,7 +235,7 @@ FIG4 = Experiment(
     "Xu 2024, Figure 4",
     "M = 5 and step sizes .01 ... .09, each for the same time T = 10/eta.",
     {
-        "smoke": {"seeds": 64, "dimension": 20, "num_samples": 1600},
+        "smoke": {"seeds": 64, "dimension": 10, "num_samples": 1600},
         "standard": {"seeds": 60, "dimension": 100, "num_samples": 8000},
         "full": {"seeds": 300, "dimension": 100, "num_samples": 8000},
     },
@@ -317,7 +317,7 @@ ORDER = Experiment(
     "Xu 2024, Algorithm 3 (the order is left open); ours",
     "The paper draws environments independently in theory; going through them in turn removes the luck of the draw.",
     {
-        "smoke": {"seeds": 32, "dimension": 10},
+        "smoke": {"seeds": 32, "dimension": 8},
         "standard": {"seeds": 60, "dimension": 40},
         "full": {"seeds": 400, "dimension": 100},
     },
@@ -430,7 +430,7 @@ PREDICTOR = Experiment(
     "ours; Xu 2024, section 4 and Lemma 7 for comparison",
     "Over (eta, M) and two horizons: which rule tells whether most runs eliminate the spurious signal?",
     {
-        "smoke": {"seeds": 16, "dimension": 12, "horizons": (10,)},
+        "smoke": {"seeds": 24, "dimension": 6, "horizons": (10,)},
         "standard": {"seeds": 40, "dimension": 20, "horizons": (10, 40)},
         "full": {"seeds": 200, "dimension": 30, "horizons": (10, 40)},
     },
