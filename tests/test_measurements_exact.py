@@ -310,7 +310,7 @@ def joint(G: np.ndarray, square: np.ndarray, M: np.ndarray) -> dict[str, np.ndar
     }
 
 
-@pytest.mark.parametrize("i", range(4))
+@pytest.mark.parametrize("i", range(5))
 def test_residual_belongs_to_its_gradient(i):
     """The same programs as above with other keys: (gradient, residual) together, for one environment and for mixtures."""
     places, index, draw, kind = [
@@ -318,6 +318,7 @@ def test_residual_belongs_to_its_gradient(i):
         (matrix_places(4, TWO), None, None, gs.FreshGaussian),
         (matrix_places(4, CONTINUOUS), None, _uniform(0.5, 3.0, 1), gs.FreshGaussian),
         (matrix_places(4, TWO), None, None, functools.partial(gs.Dense, redraw=True)),
+        (RECTANGLE, 0, None, gs.FreshGaussian),
     ][i]
     A, m, noise = product_like(places), 6, 0.7
     M = np.asarray(A - (places.mean_target if index is None else places.target(TWO.values[index])))
