@@ -301,6 +301,15 @@ def test_imbalance_step_by_its_trigger(below):
         assert "notes" not in found.attrs and len(set(found.imbalance_step.values.tolist())) > 1
 
 
+def test_a_grid_notes_steps_that_were_not_made_also_where_only_some_settings_have_one():
+    def build(steps):
+        events = [gs.ImbalanceStep(below=1e-9)] if steps else []
+        return gs.GradientDescent(0.1, width=K, start=0.5, events=events), FACTORISATION
+
+    found = gs.run_grid(build, {"steps": [False, True]}, num_steps=3, seeds=2, record=["distance"], record_at=2)
+    assert "2 of 2 runs" in found.attrs["notes"] and "imbalance_step" not in found
+
+
 def test_imbalance_step_makes_the_late_rate_that_of_its_beta():
     """Xiong 2024, Theorem 5.1, sharp: the part of G that must vanish shrinks by 1 - eta beta^2 per step."""
     eta, beta, steps = 0.1, 1.3, 240

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -133,6 +134,27 @@ def test_where_it_is_not_exact_always_is_refused_with_the_reason(i):
 def test_a_rule_that_depends_on_the_coordinates_runs_in_them():
     found = gs.run(SIGNED, gs.Problem(PLAIN, gs.Identity()), num_steps=1, record=[SMALL], record_at=1)
     assert float(found.small[0, 0]) == N
+
+
+class Recipe(eqx.Module):
+    """A recipe of a user's own: what Problem asks for, and no word about its rank."""
+
+    law: gs.environments.Law
+    shape: tuple[int, ...] = eqx.field(static=True, default=(N, N))
+
+    def draw(self, key):
+        return gs.RandomEnvironments(N, 2, self.law).draw(key)
+
+
+def test_a_recipe_that_does_not_state_its_rank_runs_where_it_was_stated():
+    problem, algorithm = gs.Problem(Recipe(gs.Absent()), gs.Identity()), gs.GradientDescent(0.1, width=3, start=0.4)
+    known = gs.Problem(gs.RandomEnvironments(N, 2), gs.Identity())
+    options = {"num_steps": 9, "record": ["distance", SMALL], "record_at": 2, "tolerance": 0.5}
+    found, wanted = gs.run(algorithm, problem, **options), gs.run(algorithm, known, **options)
+    assert (found.small == N).all() and (wanted.small == 5).all()
+    np.testing.assert_allclose(found.distance, wanted.distance, atol=1e-12)
+    with pytest.raises(gs.GyrostatError, match="Recipe does not state its rank"):
+        gs.run(algorithm, problem, reduction="always", **options)
 
 
 def test_nothing_is_reduced_that_would_not_become_smaller():
