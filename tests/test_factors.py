@@ -181,11 +181,19 @@ def test_spectral_start_is_the_estimate_from_the_first_look():
 
 
 def test_spectral_start_and_later_readings_see_one_design():
-    """More questions than there are dimensions: a first look that was not counted would overflow the design."""
-    algorithm = gs.GradientDescent(0.1, width=1, start=gs.Spectral())
-    problem = gs.Problem(gs.RectangularEnvironments(np.eye(3, 1), np.eye(2, 1)), gs.FixedGaussian(60))
-    found = gs.run(algorithm, problem, num_steps=300, record=["distance"], record_at=2)
-    assert found.distance[0, 0] > 1e-3 and found.distance[0, -1] < 1e-10  # 60 noiseless samples of six numbers
+    """With H = X^T X / m, the start is H a and the gradient of step t is H (a_t - a): H is symmetric only if it is one."""
+    eta, truth = 0.1, np.diag([1.0, 0.6])
+    algorithm = gs.GradientDescent(eta, width=2, start=gs.Spectral())
+    problem = gs.Problem(gs.Environments(np.eye(2), values=[1.0, 0.6]), gs.FixedGaussian(9))
+    names = ["left_factor", "right_factor"]
+    found = gs.run(algorithm, problem, num_steps=7, record=names, record_at=8)  # more questions than dimensions
+    F, G = found.left_factor.values[0], found.right_factor.values[0]
+    first = F[0] @ G[0].T
+    for t in range(7):
+        gradient = (F[t] - F[t + 1]) / eta @ np.linalg.inv(G[t])  # F moved by -eta M G
+        # Both sides are a^T H (a_t - a), of order 0.1; inverting the step divides rounding by eta.
+        assert np.sum(truth * gradient) == pytest.approx(np.sum(first * (F[t] @ G[t].T - truth)), abs=1e-12)
+    assert np.abs(first - truth).max() > 0.05  # nine samples: H is not the identity
 
 
 # --- the imbalance step ---------------------------------------------------------------------------
@@ -212,7 +220,7 @@ def test_imbalance_step_fills_a_factor_that_lacks_a_direction(x64):
     np.testing.assert_allclose(new_F.T @ new_F, 0.49 * np.eye(K), atol=1e-13)
 
 
-@pytest.mark.parametrize("residual", [0.0, 0.05, 0.4, 1.9, 50.0])
+@pytest.mark.parametrize("residual", [0.0, 0.05, 0.15, 0.4, 0.8, 1.9, 50.0])
 def test_least_above_by_looking_at_every_value(residual, x64):
     values = np.array([3.0, 1.0, 0.2])
     A = (orthonormal(12, N1, 3) * values) @ orthonormal(13, N2, 3).T  # N2 values: the fourth is zero up to rounding
