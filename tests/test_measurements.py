@@ -103,6 +103,20 @@ def test_truncation_leaves_large_predictions_out(x64):
     assert not np.allclose(ours.gradient, everything.gradient)
 
 
+def test_the_printed_tau_is_the_nuclear_norm_and_nothing_else_changes(x64):
+    """The reading of Algorithm 4 that the network experiment refutes: refuted for what it is, not for a NaN."""
+    from gyrostat.papers.xu2024.network import NuclearNorm
+
+    places = given_places(3, LAW)
+    scene, key = scene_of(places), jax.random.key(2)
+    printed, _ = NuclearNorm(20, truncation=2.0, noise=0.3).sense((), key, scene, LAW.at(0))
+    ours, _ = gs.RankOne(20, truncation=2.0, noise=0.3).sense((), key, scene, LAW.at(0))
+    norm = np.linalg.norm(np.asarray(places.target(LAW.values[0])), "nuc")
+    assert float(printed.response_mean) == pytest.approx(norm, rel=1e-12) != float(ours.response_mean)
+    np.testing.assert_array_equal(printed.gradient, ours.gradient)
+    assert float(printed.residual_square) == float(ours.residual_square)
+
+
 def test_given_data_batches(x64):
     rng = np.random.default_rng(8)
     places = given_places(3, gs.Finite([1.0, 2.0], [0.25, 0.75]))
