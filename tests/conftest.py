@@ -34,6 +34,13 @@ def given_places(d: int = 5, law: Any = None, rank: int = 1) -> gs.Environments:
     return gs.Environments(basis[:, :rank], basis[:, rank:], law)
 
 
+def rectangular_places(n1: int = 4, n2: int = 3, law: Any = None, rank: int = 1) -> gs.RectangularEnvironments:
+    """The same for rectangular targets."""
+    law = gs.TwoPoint(mean=1.0, spread=3.0) if law is None else law
+    left, right = orthonormal(1, n1, rank + law.rank), orthonormal(2, n2, rank + law.rank)
+    return gs.RectangularEnvironments(left[:, :rank], right[:, :rank], left[:, rank:], right[:, rank:], law)
+
+
 class Watch:
     """A diagnostic that shows all parameters as one vector, counts its tracings and notes dtypes."""
 
@@ -88,6 +95,7 @@ class Spy(Measurements):
         note = {
             "gradient": reading.gradient,
             "mean": jnp.asarray(reading.response_mean),
+            "square": reading.residual_square,
             "product": scene.product,
         }
         # Callbacks run in a thread of single precision: doubles travel as pairs of words.

@@ -1,4 +1,4 @@
-"""Plain-NumPy twins, written straight from the equations of Xu 2024: no JAX, nothing of gyrostat."""
+"""Plain-NumPy twins, written straight from the equations of Xu 2024 and Xiong 2024: no JAX, nothing of gyrostat."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ def smat(x: np.ndarray) -> np.ndarray:
 
 
 def gaussian(rng: np.random.Generator, shape: tuple[int, ...], *lead: int) -> np.ndarray:
-    """Standard Gaussian elements: vectors of iid N(0, 1), or symmetrised matrices of iid N(0, 1)."""
+    """Standard Gaussian elements: vectors and rectangles of iid N(0, 1), or symmetrised squares of iid N(0, 1)."""
     Z = rng.standard_normal((*lead, *shape))
-    return Z if len(shape) == 1 else (Z + np.swapaxes(Z, -1, -2)) / 2
+    return Z if len(shape) == 1 or shape[0] != shape[1] else (Z + np.swapaxes(Z, -1, -2)) / 2
 
 
 # --- models ---------------------------------------------------------------------------------------
@@ -42,20 +42,30 @@ def product(model: str, params: Params) -> np.ndarray:
         return params[0] @ params[0].T
     if model == "SymmetricDifference":
         return params[0] @ params[0].T - params[1] @ params[1].T
+    if model == "Asymmetric":
+        return params[0] @ params[1].T
     return params[0] ** 2 - params[1] ** 2
 
 
 def pullback(model: str, params: Params, G: np.ndarray) -> Params:
-    """Eq. (3) and the end of section 3.1, factor 1: G U, (G U, -G V), and on the diagonal (g u, -g v)."""
+    """Eq. (3) and the end of section 3.1, factor 1: G U, (G U, -G V), and on the diagonal (g u, -g v).
+
+    Eq. (2.2) of Xiong 2024 for two factors: (M G, M^T F), both at the old ones.
+    """
     if model == "Symmetric":
         return (G @ params[0],)
     if model == "SymmetricDifference":
         return G @ params[0], -G @ params[1]
+    if model == "Asymmetric":
+        return G @ params[1], G.T @ params[0]
     return G * params[0], -G * params[1]
 
 
-def start(model: str, d: int, scale: float) -> Params:
-    """U_0 = alpha I, or alpha 1 on the diagonal."""
+def start(model: str, d: int, scale: float, columns: int | None = None) -> Params:
+    """U_0 = alpha I, or alpha 1 on the diagonal; for two factors alpha times the two parts of I that fit."""
+    if model == "Asymmetric":
+        n2 = d if columns is None else columns
+        return scale * np.eye(d, min(d, n2)), scale * np.eye(n2, min(d, n2))
     one = scale * (np.ones(d) if model == "Diagonal" else np.eye(d))
     return (one,) if model == "Symmetric" else (one, one)
 
@@ -106,6 +116,22 @@ def algorithm4_step(U: np.ndarray, x: np.ndarray, y: np.ndarray, eta: float, R: 
     return after / (1 - eta * (np.sum(U**2) - np.mean(y)))
 
 
+def preconditioned_step(model: str, params: Params, G: np.ndarray, eta: float, damping: float) -> Params:
+    """ScaledGD and PrecGD: every gradient times the inverse of (P^T P + damping I), P the other factor (or itself)."""
+    partners = params[::-1] if model == "Asymmetric" else params
+    inverses = [np.linalg.inv(P.T @ P + damping * np.eye(P.shape[1])) for P in partners]
+    return tuple(
+        p - eta * g @ inverse for p, g, inverse in zip(params, pullback(model, params, G), inverses, strict=True)
+    )
+
+
+def imbalance_step(F: np.ndarray, G: np.ndarray, beta: float) -> Params:
+    """Eq. (5.1) put right, through F^T F = V S^2 V^T (largest first) rather than through the SVD; signs are free."""
+    squares, V = np.linalg.eigh(F.T @ F)
+    s, V = np.sqrt(squares[::-1]), V[:, ::-1]
+    return F @ V * (beta / s), G @ V * (s / beta)
+
+
 def population_run(model: str, params: Params, targets: list, order: list[int], eta: float) -> list[Params]:
     """HeteroSGD with infinitely many samples, environments in the given order: the whole path."""
     path = [params]
@@ -125,12 +151,18 @@ def sense(rng: np.random.Generator, M: np.ndarray, m: int, noise: float, count: 
 
 def mixture(rng: np.random.Generator, residuals: np.ndarray, noise: float) -> np.ndarray:
     """The same with a residual of its own for every sample: residuals (count, m, *shape)."""
+    return readings(rng, residuals, noise)[0]
+
+
+def readings(rng: np.random.Generator, residuals: np.ndarray, noise: float) -> tuple[np.ndarray, np.ndarray]:
+    """The same, and beside each the mean square (1/m) sum_i (<X_i, M_i> - noise eps_i)^2 of the same samples."""
     count, m, *shape = residuals.shape
     axes = tuple(range(2, residuals.ndim))
-    out = np.empty((count, *shape))
+    out, squares = np.empty((count, *shape)), np.empty(count)
     for at in range(0, count, 500):
         part = residuals[at : at + 500]
         X = gaussian(rng, tuple(shape), len(part), m)
         w = np.sum(X * part, axis=axes) - noise * rng.standard_normal((len(part), m))
         out[at : at + 500] = np.einsum("nm,nm...->n...", w, X) / m
-    return out
+        squares[at : at + 500] = np.mean(w**2, axis=1)
+    return out, squares

@@ -20,10 +20,11 @@ class Which(Measurements):
     """Answers with the number of the environment that it was asked about, and counts the questions."""
 
     def sense(self, state, key, scene, environment):
-        return Reading(environment.index.astype(float)), state + 1
+        index = environment.index.astype(float)
+        return Reading(index, index**2), state + 1
 
     def mix(self, state, key, scene):
-        return Reading(jnp.asarray(-7.0)), state + 1
+        return Reading(jnp.asarray(-7.0), jnp.asarray(49.0)), state + 1
 
 
 def visited(batches: gs.batches.Batches, law, steps: int, seed: int = 0) -> np.ndarray:
@@ -76,8 +77,9 @@ def test_full_averages_by_weights(x64):
     np.testing.assert_allclose(visited(gs.Full(), law, 2), 0.2 + 2 * 0.3, rtol=1e-14)
     places = given_places(4, law)
     scene = Scene(places, SymmetricMatrices(4), jnp.eye(4))
-    _, asked = gs.Full().read(Which(), jnp.asarray(0), 0, jax.random.key(0), jax.random.key(1), scene)
+    reading, asked = gs.Full().read(Which(), jnp.asarray(0), 0, jax.random.key(0), jax.random.key(1), scene)
     assert int(asked) == 3 == gs.Full().queries(law)
+    assert float(reading.residual_square) == pytest.approx(0.2 + 4 * 0.3, rel=1e-14)  # the mean of squares
 
 
 def test_full_on_the_population_is_the_mixture(x64):

@@ -10,11 +10,15 @@ import pytest
 
 import gyrostat as gs
 import reference
-from conftest import Notes, Watch, given_places
+from conftest import Notes, Watch, given_places, rectangular_places
 
-D, STEPS, ETA, ALPHA, SAMPLES = 4, 12, 0.03, 0.3, 9
+D, COLUMNS, STEPS, ETA, ALPHA, SAMPLES = 4, 3, 12, 0.03, 0.3, 9
 LAW = gs.Finite([-1.0, 3.0])
 WEIGHTS = np.array([0.5, 0.5])
+DESCENTS = ("GradientDescent", "ScaledGD", "PrecGD")
+"""Full-batch descent of Xiong 2024 and its peers: they start at random."""
+BETA, AT, BELOW, DAMPING = 0.8, 4, 0.9999, 0.05
+EVENTS = {"at": gs.ImbalanceStep(at=AT, beta=BETA), "below": gs.ImbalanceStep(below=BELOW)}
 
 
 class Case(NamedTuple):
@@ -27,6 +31,16 @@ class Case(NamedTuple):
         return "-".join([self.algorithm, *map(str, self.options.values()), self.model, self.measurements])
 
     def build(self, step_size: Any = ETA, init_scale: float = ALPHA) -> gs.Algorithm:
+        if self.algorithm in DESCENTS:
+            options = {k: v for k, v in self.options.items() if k != "event"}
+            if "event" in self.options:
+                options["events"] = [EVENTS[self.options["event"]]]
+            # Two columns, so that the Gram matrices that ScaledGD divides by are well-conditioned.
+            if self.model == "SymmetricDifference":
+                options["model"] = gs.SymmetricDifference(width=2)
+            else:
+                options |= {"width": 2, "symmetric": self.model == "Symmetric"}
+            return getattr(gs, self.algorithm)(step_size, start=init_scale, **options)
         model = {} if self.algorithm == "QuadraticNetwork" else {"model": getattr(gs, self.model)()}
         return getattr(gs, self.algorithm)(step_size, init_scale=init_scale, **self.options, **model)
 
@@ -36,19 +50,21 @@ class Case(NamedTuple):
 
     @property
     def is_deterministic(self) -> bool:
-        """Whether nothing in the run is random, so that all seeds agree."""
-        fixed_order = self.options.get("order") == "cyclic" or self.algorithm == "PooledGD"
+        """Whether nothing that is measured is random, so that all seeds agree when they start alike."""
+        fixed_order = self.options.get("order") == "cyclic" or self.algorithm in ("PooledGD", *DESCENTS)
         averaged = self.measurements == "Identity" and self.algorithm == "PooledSGD"
         return (self.measurements in ("Identity", "DenseData") and fixed_order) or averaged
 
 
 def places(model: str) -> gs.Environments:
+    if model == "Asymmetric":
+        return rectangular_places(D, COLUMNS, LAW)
     return gs.VectorEnvironments([1.0, -0.5, 0.0, 0.0], [2], LAW) if model == "Diagonal" else given_places(D, LAW)
 
 
 def given_data(model: str) -> gs.DenseData:
     rng = np.random.default_rng(5)
-    X = reference.gaussian(rng, (D,) if model == "Diagonal" else (D, D), 3 * SAMPLES)
+    X = reference.gaussian(rng, places(model).shape, 3 * SAMPLES)
     return gs.DenseData(X, rng.standard_normal(len(X)), environment=np.arange(len(X)) % 3 // 2)
 
 
@@ -56,12 +72,13 @@ MEASUREMENTS = {
     "Identity": lambda model: gs.Identity(),
     "FreshGaussian": lambda model: gs.FreshGaussian(SAMPLES, noise=0.1),
     "FixedGaussian": lambda model: gs.FixedGaussian(SAMPLES, noise=0.1),
-    "Dense": lambda model: gs.Dense(SAMPLES, noise=0.1),
+    "Dense": lambda model: gs.Dense(SAMPLES, noise=0.1, operator="rows"),
     "DenseRedrawn": lambda model: gs.Dense(SAMPLES, redraw=True, noise=0.1),
     "DenseData": given_data,
     "RankOne": lambda model: gs.RankOne(SAMPLES, truncation=1.5, noise=0.1),
 }
 MATRIX = ("Symmetric", "SymmetricDifference")
+MODELS = ("Diagonal", "Asymmetric", *MATRIX)
 
 
 def fits(case: Case) -> bool:
@@ -89,7 +106,7 @@ def all_cases() -> list[Case]:
     found = []
     for algorithm, variants in OPTIONS.items():
         for options, (i, seen) in itertools.product(variants, enumerate(MEASUREMENTS)):
-            turn = [(*MATRIX, "Diagonal")[(i + j) % 3] for j in range(3)]
+            turn = [MODELS[(i + j) % len(MODELS)] for j in range(len(MODELS))]
             fitting = [c for model in turn if fits(c := Case(algorithm, options, model, seen))]
             reordered = options.get("order", "iid") != "iid" and seen not in ("Identity", "DenseData")
             if fitting and not reordered:
@@ -97,7 +114,18 @@ def all_cases() -> list[Case]:
     return found
 
 
-CASES = all_cases()
+# The descents see batches as PooledGD does; each has a case with rows, whose residual the twin computes itself.
+DESCENT_CASES = [
+    Case("GradientDescent", {}, "Symmetric", "FreshGaussian"),
+    Case("GradientDescent", {}, "Asymmetric", "Dense"),
+    Case("GradientDescent", {"event": "at"}, "Asymmetric", "FixedGaussian"),
+    Case("GradientDescent", {"event": "below"}, "Asymmetric", "DenseData"),
+    Case("ScaledGD", {}, "Asymmetric", "Dense"),
+    Case("ScaledGD", {"damping": DAMPING}, "Symmetric", "Identity"),
+    Case("PrecGD", {}, "Asymmetric", "FixedGaussian"),
+    Case("PrecGD", {}, "SymmetricDifference", "DenseRedrawn"),
+]
+CASES = all_cases() + DESCENT_CASES
 
 
 def test_every_algorithm_measurement_and_model_has_a_case():
@@ -115,8 +143,10 @@ def test_every_algorithm_measurement_and_model_has_a_case():
 
 
 def unpack(case: Case, flat: np.ndarray) -> tuple[np.ndarray, ...]:
-    one = (D,) if case.model == "Diagonal" else (D, D)
-    return tuple(x.reshape(one) for x in np.split(flat, 1 if case.model == "Symmetric" else 2))
+    """The parameters of a descent from their entries in a row."""
+    shapes = [(D, 2), (COLUMNS, 2)] if case.model == "Asymmetric" else [(D, 2)] * (1 + (case.model != "Symmetric"))
+    cuts = np.cumsum([np.prod(shape) for shape in shapes])[:-1]
+    return tuple(x.reshape(shape) for x, shape in zip(np.split(flat, cuts), shapes, strict=True))
 
 
 def explicit(case: Case, note: dict) -> tuple[np.ndarray, np.ndarray]:
@@ -124,7 +154,9 @@ def explicit(case: Case, note: dict) -> tuple[np.ndarray, np.ndarray]:
     X, y = note["rows"], note["responses"]
     if "weights" in note:
         X, y = X[note["weights"] > 0], y[note["weights"] > 0]
-    return (X if case.model == "Diagonal" else np.stack([reference.smat(x) for x in X])), y
+    if case.model in MATRIX:
+        return np.stack([reference.smat(x) for x in X]), y
+    return X.reshape(-1, *places(case.model).shape), y
 
 
 def twin_step(case: Case, params: tuple, asked: list[dict]) -> tuple:
@@ -148,6 +180,47 @@ def twin_step(case: Case, params: tuple, asked: list[dict]) -> tuple:
     return reference.move(case.model, params, G, ETA)
 
 
+def seen(case: Case, params: tuple, asked: list[dict]) -> tuple[np.ndarray, float]:
+    """The gradient and the root mean square residual of a full batch, from the rows if there are any."""
+    A = reference.product(case.model, params)
+    if "rows" in asked[0]:
+        batches = [explicit(case, note) for note in asked]
+        G = [reference.gradient(A, X, y) for X, y in batches]
+        squares = [np.mean((np.tensordot(X, A, axes=2) - y) ** 2) for X, y in batches]
+    elif case.measurements == "Identity":
+        G = [A - note["target"] for note in asked]
+        squares = [np.sum(g**2) for g in G]
+    else:  # exact in law: test_measurements_exact.py
+        G, squares = [note["gradient"] for note in asked], [float(note["square"]) for note in asked]
+    return np.mean(G, axis=0), np.sqrt(np.mean(squares))
+
+
+def descent_path(case: Case, path: np.ndarray, asked: list[list[dict]]) -> list[tuple]:
+    """All steps of a descent from its recorded start, given what was measured."""
+    params, first, fired = unpack(case, path[0]), None, False
+    found = []
+    for t, notes in enumerate(asked):
+        G, residual = seen(case, params, notes)
+        first = residual if first is None else first
+        if case.algorithm == "GradientDescent":
+            factor = 2.0 if case.model == "Symmetric" else 1.0  # eq. (2.3) of Xiong 2024
+            params = reference.move(case.model, params, G, factor * ETA)
+        else:
+            damping = residual if case.algorithm == "PrecGD" else case.options.get("damping", 0.0)
+            params = reference.preconditioned_step(case.model, params, G, ETA, damping)
+        event = case.options.get("event")
+        if (event == "at" and t == AT) or (event == "below" and not fired and residual <= BELOW * first):
+            fired = True
+            s = np.linalg.svd(params[0] @ params[1].T, compute_uv=False)
+            beta = BETA if event == "at" else np.sqrt(min(s[s > residual], default=s[0]))
+            F, G = reference.imbalance_step(*params, beta)
+            signs = np.sign(np.sum(F * unpack(case, path[t + 1])[0], axis=0))  # those of an SVD are free
+            params = F * signs, G * signs
+        found.append(params)
+    assert fired == ("event" in case.options)
+    return found
+
+
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_conforms(case: Case, notes: Notes):
     algorithm, problem = case.build(), case.problem
@@ -167,10 +240,12 @@ def test_conforms(case: Case, notes: Notes):
     assert len(runs) == 3
     gaps = np.array([[_gap(case, found.params.values[s], asked) for asked in runs] for s in range(3)])
     assert gaps.min(axis=1).max() < 1e-11
-    if case.is_deterministic:
-        assert np.ptp(found.params.values, axis=0).max() == 0
-    else:
+    if not case.is_deterministic:
         assert sorted(gaps.argmin(axis=1)) == [0, 1, 2]  # different seeds differ, and every run is its own
+    elif case.algorithm in DESCENTS:
+        assert len(np.unique(found.params.values[:, 0, 0])) == 3  # the start is random
+    else:
+        assert np.ptp(found.params.values, axis=0).max() == 0
 
     # Other seeds and other numbers in the settings: the same program; the same seed: the same numbers.
     before = watch.traced
@@ -206,10 +281,16 @@ def test_recording_and_company_have_no_influence(case: Case):
 def _gap(case: Case, path: np.ndarray, asked: list[dict]) -> float:
     """How far the recorded path is from the twin's, relative to its size."""
     per_step = len(asked) // STEPS
-    params = reference.start(case.model, D, ALPHA)
+    steps = [asked[t * per_step : (t + 1) * per_step] for t in range(STEPS)]
+    if case.algorithm in DESCENTS:
+        twin = descent_path(case, path, steps)
+    else:
+        twin, params = [], reference.start(case.model, D, ALPHA, COLUMNS)
+        for notes in steps:
+            params = twin_step(case, params, notes)
+            twin.append(params)
     worst = 0.0
-    for t in range(STEPS):
-        params = twin_step(case, params, asked[t * per_step : (t + 1) * per_step])
+    for params, recorded in zip(twin, path[1:], strict=True):
         flat = np.concatenate([p.ravel() for p in params])
-        worst = max(worst, np.abs(flat - path[t + 1]).max() / np.abs(flat).max())
+        worst = max(worst, np.abs(flat - recorded).max() / np.abs(flat).max())
     return worst

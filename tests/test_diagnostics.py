@@ -75,7 +75,7 @@ def test_diagonal_diagnostics_are_those_of_the_diagonal_matrix(x64):
     identity = np.eye(4)
     matrices = gs.Environments(identity[:, :2], identity[:, 2:3], law, values=[1.0, -2.0])
     narrow = View(vectors, gs.Diagonal(), (u, v), (len(u),))
-    wide = View(matrices, gs.SymmetricDifference(), (np.diag(u), np.diag(v)))
+    wide = View(matrices, gs.SymmetricDifference(), (np.diag(u), np.diag(v)), (len(u), len(u)))
     for name in (
         "signal",
         "spurious",
@@ -90,9 +90,9 @@ def test_diagonal_diagnostics_are_those_of_the_diagonal_matrix(x64):
 
 
 def test_spurious_share_without_a_mean_or_without_a_spurious_part(x64):
-    centred = View(given_places(4, gs.TwoPoint(mean=0.0, spread=1.0)), gs.Symmetric(), (np.eye(4),))
+    centred = View(given_places(4, gs.TwoPoint(mean=0.0, spread=1.0)), gs.Symmetric(), (np.eye(4),), (4, 4))
     assert float(gs.DIAGNOSTICS["spurious"].function(centred)) == pytest.approx(1.0, rel=1e-12)
-    absent = View(gs.Environments(U_STAR), gs.Symmetric(), (np.eye(5),))
+    absent = View(gs.Environments(U_STAR), gs.Symmetric(), (np.eye(5),), (5, 5))
     assert float(gs.DIAGNOSTICS["spurious"].function(absent)) == 0.0
     assert float(gs.DIAGNOSTICS["signal"].function(absent)) == pytest.approx(1.0, rel=1e-12)
 
@@ -104,7 +104,7 @@ def test_loss_in_another_basis_is_the_mean_over_draws(independent, x64):
 
     recipe = gs.FeatureEnvironments(4, 1, gs.Uniform(mean=0.5, spread=3.0, rank=2, independent=independent))
     places = recipe.draw(jax.random.key(1))
-    found = float(gs.DIAGNOSTICS["loss"].function(View(places, gs.Symmetric(), (0.3 * np.eye(4),))))
+    found = float(gs.DIAGNOSTICS["loss"].function(View(places, gs.Symmetric(), (0.3 * np.eye(4),), (4, 4))))
     sigma = jax.jit(jax.vmap(lambda k: places.law.draw(k).sigma))(jax.random.split(jax.random.key(2), 40_000))
     B = np.asarray(places.spurious_basis)
     gap = 0.09 * np.eye(4) - np.asarray(places.invariant) - B @ np.asarray(sigma) @ B.T

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import gyrostat as gs
-from conftest import Watch, given_places, orthonormal
+from conftest import Watch, given_places, orthonormal, rectangular_places
 
 EYE = np.eye(4)
 NAN, INF = float("nan"), float("inf")
@@ -42,6 +42,26 @@ NUMBERS = [  # argument, constructor of one number, whether zero is refused too
     ("gradient_factor", lambda x: gs.Symmetric(gradient_factor=x), True),
     ("gradient_factor", lambda x: gs.SymmetricDifference(gradient_factor=x), True),
     ("gradient_factor", lambda x: gs.Diagonal(gradient_factor=x), True),
+    ("step_size", gs.GradientDescent, True),
+    ("step_size", gs.ScaledGD, True),
+    ("step_size", gs.PrecGD, True),
+    ("init_scale", lambda x: gs.GradientDescent(0.1, start=x), True),
+    ("init_scale", gs.SymmetricGaussian, True),
+    ("init_scale", gs.ImbalancedGaussian, True),
+    ("ratio", lambda x: gs.ImbalancedGaussian(0.1, x), True),
+    ("init_scale", gs.OrthonormalZero, True),
+    ("damping", lambda x: gs.ScaledGD(0.1, damping=x), False),
+    ("damping", gs.Preconditioned, False),
+    ("at", lambda x: gs.ImbalanceStep(at=x), False),
+    ("below", lambda x: gs.ImbalanceStep(below=x), True),
+    ("beta", lambda x: gs.ImbalanceStep(at=1, beta=x), True),
+    ("design", lambda x: gs.Dense(5, design=x), False),
+    ("rows", lambda x: gs.RandomRectangular(x, 3), True),
+    ("columns", lambda x: gs.RandomRectangular(3, x), True),
+    ("rank", lambda x: gs.RandomRectangular(3, 3, x), True),
+    ("dimension", gs.Environments.diagonal, True),
+    ("step_size", lambda x: gs.late_speed(EYE, EYE, x, 1), True),
+    ("rank", lambda x: gs.late_speed(EYE, EYE, 0.1, x), True),
     ("num_samples", gs.FreshGaussian, True),
     ("num_samples", gs.FixedGaussian, True),
     ("num_samples", gs.Dense, True),
@@ -83,6 +103,10 @@ def test_numbers_say_what_they_got_and_need():
     assert refuses(lambda: gs.Dense(2.5), "num_samples", "whole number", "2.5")
     assert refuses(lambda: gs.TwoPoint(rank=13, independent=True), "rank", "12")
     assert refuses(lambda: gs.TwoPoint(mean=NAN), "mean")
+    assert refuses(lambda: gs.ImbalanceStep(below=1.5), "below", "at most 1", "1.5")
+    assert refuses(lambda: gs.ImbalanceStep(at=2.5), "at", "whole number", "2.5")
+    assert refuses(lambda: gs.Dense(5, design=0.5), "design", "whole number", "0.5")
+    assert refuses(lambda: gs.RandomRectangular(3, 5, 4), "rank", "at most 3", "smaller side", "4")
     assert refuses(lambda: gs.HeteroSGD(np.ones(3)), "step_size", "shape (3,)")
 
 
@@ -115,6 +139,22 @@ def test_numbers_say_what_they_got_and_need():
     (lambda: gs.VectorEnvironments([0.0, 0.0], [1], gs.TwoPoint()), ["coefficients", "all zero"]),
     (lambda: gs.VectorEnvironments([1.0, INF]), ["coefficients", "finite"]),
     (lambda: gs.VectorEnvironments([1.0, 0, 0], [1, 2], gs.Finite([np.ones((2, 2))])), ["law", "diagonal"]),
+    (lambda: gs.Environments.diagonal(2, [1.0, 2.0, 3.0]), ["values", "dimension=2", "3"]),
+    (lambda: gs.Environments.diagonal(2, []), ["values", "between 1 and", "0"]),
+    (lambda: gs.Environments.diagonal(2, 1.0), ["values", "1 dimensions"]),
+    (lambda: gs.RectangularEnvironments(EYE[:, :1], np.ones((3, 1))), ["right", "orthonormal", "qr"]),
+    (lambda: gs.RectangularEnvironments(np.ones((4, 1)), np.eye(3, 1)), ["invariant_basis", "orthonormal"]),
+    (lambda: gs.RectangularEnvironments(EYE[:, :2], np.eye(3, 1)), ["right", "1 columns", "2", "equal"]),
+    (lambda: gs.RectangularEnvironments(EYE[:, :1], np.eye(3, 1), EYE[:, 1:2], np.ones((3, 1)), gs.TwoPoint()),
+     ["spurious_right", "orthonormal"]),
+    (lambda: gs.RectangularEnvironments(EYE[:, :1], np.eye(3, 1), EYE[:, 1:2], None, gs.TwoPoint()),
+     ["spurious_right", "(3, 1)", "(3, 0)"]),
+    (lambda: gs.RectangularEnvironments(EYE[:, :1], np.eye(3, 1), EYE[:, 1:2], np.eye(4, 1), gs.TwoPoint()),
+     ["spurious_right", "(3, 1)", "(4, 1)"]),
+    (lambda: gs.RectangularEnvironments(EYE[:, :2], np.eye(3, 2), values=[1.0]), ["values", "2"]),
+    (lambda: gs.RandomRectangular(4, 3, 2, gs.TwoPoint(rank=2)), ["rank 2", "smaller side 3", "raise"]),
+    (lambda: gs.RandomRectangular(4, 3, 2, values=[1.0]), ["values", "rank=2", "1"]),
+    (lambda: gs.RandomRectangular(4, 3, law="two"), ["law", "'two'"]),
     (lambda: gs.Finite([]), ["values", "zero environments"]),
     (lambda: gs.Finite(np.ones((2, 2, 3))), ["values", "square"]),
     (lambda: gs.Finite([[[1.0, 2.0], [0.0, 1.0]]]), ["values", "symmetric"]),
@@ -148,6 +188,27 @@ def test_environments_and_laws(make, words):
     (lambda: gs.Algorithm(gs.Symmetric(), 0.1, gs.Full(), gs.Constant(0.1)), ["start", "0.1"]),
     (lambda: gs.Algorithm(gs.Symmetric(), gs.ScaledIdentity(1.0), "full", gs.Constant(1)), ["batches"]),
     (lambda: gs.Algorithm(gs.Symmetric(), gs.ScaledIdentity(1.0), gs.Full(), 0.1), ["schedule", "0.1"]),
+    (lambda: gs.GradientDescent(0.1, model=gs.Asymmetric(), width=2), ["model", "width", "leave"]),
+    (lambda: gs.ScaledGD(0.1, model=gs.Symmetric(), symmetric=True), ["model", "symmetric", "leave"]),
+    (lambda: gs.GradientDescent(0.1, model="Asymmetric"), ["model", "'Asymmetric'"]),
+    (lambda: gs.GradientDescent(0.1, start="spectral"), ["init_scale", "'spectral'"]),
+    (lambda: gs.GradientDescent(0.1, events=gs.ImbalanceStep(at=1)), ["events", "list", "ImbalanceStep"]),
+    (lambda: gs.GradientDescent(0.1, events=["imbalance"]), ["events", "list", "'imbalance'"]),
+    (lambda: gs.ScaledGD(0.1, damping="residuals"), ["damping", "'residuals'", "did you mean 'residual'"]),
+    (lambda: gs.ImbalanceStep(), ["ImbalanceStep", "exactly one", "at", "below"]),
+    (lambda: gs.ImbalanceStep(at=3, below=0.1), ["ImbalanceStep", "exactly one", "at", "below"]),
+    (lambda: gs.Given(np.ones((2, 2, 2))), ["params", "1 or 2 dimensions", "(2, 2, 2)"]),
+    (lambda: gs.Given([[1.0, NAN]]), ["params", "finite"]),
+    (lambda: gs.Dense(5, redraw=True, design=1), ["redraw", "design", "leave"]),
+    (lambda: gs.Dense(5, redraw=True, operator="gram"), ["redraw", "operator='gram'", "leave"]),
+    (lambda: gs.Dense(5, operator="grams"), ["operator", "'grams'", "did you mean 'gram'"]),
+    (lambda: gs.Dense(5).rows(given_places(3), gs.Symmetric().space((3, 3))), ["design", "None", "give a number"]),
+    (lambda: gs.late_speed(np.ones((3, 2)), np.ones((3, 1)), 0.1, 1), ["cofactor", "1 columns", "2", "equal"]),
+    (lambda: gs.late_speed(np.ones((3, 1)), np.ones((3, 1)), 0.1, 2), ["width 1", "rank 2", "raise width"]),
+    (lambda: gs.late_speed(EYE, EYE, 0.1, 4, np.ones((5, 7))), ["matrices", "16 columns", "7"]),
+    (lambda: gs.late_speed(np.ones(3), EYE, 0.1, 1), ["factor", "2 dimensions"]),
+    (lambda: gs.late_speed(EYE, EYE, 0.1, 4).iterations(-1.0, 1e-3), ["loss", "above 0", "-1.0"]),
+    (lambda: gs.late_speed(EYE, EYE, 0.1, 4).iterations(1.0, 0.0), ["tolerance", "above 0"]),
     (lambda: gs.Problem(EYE, gs.Identity()), ["environments", "RandomEnvironments"]),
     (lambda: gs.Problem(given_places(), "Identity"), ["measurements", "'Identity'"]),
 ])  # fmt: skip
@@ -163,6 +224,14 @@ UNIFORM = given_places(3, gs.Uniform())
 UNEQUAL = given_places(3, gs.Finite([1.0, 2.0], [0.3, 0.7]))
 DATA = gs.DenseData(X3, np.ones(4), [0, 0, 1, 1])
 HETERO = gs.HeteroSGD(0.1)
+RECTANGLE = rectangular_places(3, 2)
+TWO = gs.Environments.diagonal(3, [2.0, 1.0])
+
+
+def imbalance(step_size=0.1, start=0.1, width=2, model=None, **options) -> gs.GradientDescent:
+    chosen = {"width": width} if model is None else {"model": model}
+    return gs.GradientDescent(step_size, start=start, events=[gs.ImbalanceStep(**options)], **chosen)
+
 
 MISMATCHES = [
     (gs.PooledSGD(0.1), PLACES, gs.FixedGaussian(5), ["FixedGaussian", "Pooled", "Full"]),
@@ -187,6 +256,67 @@ MISMATCHES = [
     (gs.HeteroSGD(0.1, model=gs.Diagonal()), VECTORS, gs.RankOne(5), ["RankOne", "symmetric"]),
     (HETERO, given_places(4), DATA, ["matrices", "(3, 3)", "(4, 4)"]),
     (HETERO, given_places(3, gs.Finite([1.0, 2.0, 3.0])), DATA, ["3 environments", "2"]),
+    (HETERO, RECTANGLE, gs.Identity(), ["Symmetric", "shape (3, 2)", "Asymmetric"]),
+    (gs.PooledGD(0.1, model=gs.SymmetricDifference()), RECTANGLE, gs.Identity(), ["(3, 2)", "Asymmetric"]),
+    (gs.GradientDescent(0.1, symmetric=True), RECTANGLE, gs.Identity(), ["Symmetric", "(3, 2)", "Asymmetric"]),
+    (gs.GradientDescent(0.1), VECTORS, gs.Identity(), ["Asymmetric", "shape (3,)", "Diagonal"]),
+    (gs.GradientDescent(0.1, width=0), PLACES, gs.Identity(), ["Asymmetric's width", "at least 1", "0"]),
+    (gs.GradientDescent(0.1), PLACES, gs.RankOne(5), ["RankOne", "symmetric", "Symmetric"]),
+    (gs.GradientDescent(0.1), UNIFORM, gs.FreshGaussian(5), ["Full", "Uniform", "continuous"]),
+    (gs.GradientDescent(0.1), PLACES, gs.DenseData(np.ones((2, 3, 2)), [1.0, 1.0], [0, 1]), ["(3, 2)", "(3, 3)"]),
+    (gs.ScaledGD(0.1, model=gs.Diagonal()), VECTORS, gs.Identity(), ["Diagonal", "preconditioned", "Symmetric"]),
+    (gs.PrecGD(0.1, model=gs.Diagonal()), VECTORS, gs.Identity(), ["Diagonal", "preconditioned", "Asymmetric"]),
+    (
+        gs.GradientDescent(0.1, model=gs.Diagonal(), start=gs.Spectral()),
+        VECTORS,
+        gs.Identity(),
+        ["Diagonal", "spectral", "use"],
+    ),
+    (
+        gs.GradientDescent(0.1, symmetric=True, start=gs.ImbalancedGaussian(0.1)),
+        PLACES,
+        gs.Identity(),
+        ["ImbalancedGaussian", "two factors", "Symmetric", "use Asymmetric"],
+    ),
+    (
+        gs.PooledGD(0.1, model=gs.Symmetric()),
+        RECTANGLE,
+        gs.Identity(),
+        ["Symmetric", "(3, 2)"],
+    ),
+    (
+        gs.GradientDescent(0.1, model=gs.SymmetricDifference(), start=gs.OrthonormalZero()),
+        PLACES,
+        gs.Identity(),
+        ["OrthonormalZero", "two factors", "SymmetricDifference", "use Asymmetric"],
+    ),
+    (
+        gs.GradientDescent(0.1, width=4, start=gs.OrthonormalZero()),
+        PLACES,
+        gs.Identity(),
+        ["OrthonormalZero", "width <= 3", "4"],
+    ),
+    (
+        gs.GradientDescent(0.1, width=2, start=gs.Given(np.ones((3, 2)), np.ones((2, 2)))),
+        PLACES,
+        gs.Identity(),
+        ["params", "((3, 2), (3, 2))", "((3, 2), (2, 2))", "Asymmetric"],
+    ),
+    (
+        gs.GradientDescent(0.1, symmetric=True, start=gs.Given(np.ones((3, 3)), np.ones((3, 3)))),
+        PLACES,
+        gs.Identity(),
+        ["params", "((3, 3),)", "Symmetric"],
+    ),
+    (imbalance(at=3, model=gs.Symmetric()), PLACES, gs.Identity(), ["ImbalanceStep", "Symmetric", "use Asymmetric"]),
+    (imbalance(at=3, model=gs.Diagonal()), VECTORS, gs.Identity(), ["ImbalanceStep", "Diagonal"]),
+    (imbalance(at=3, width=4), PLACES, gs.Identity(), ["ImbalanceStep", "width", "at most 3", "4"]),
+    (imbalance(at=3, beta=0.2), PLACES, gs.Identity(), ["beta", "between 0.224 and 4.47", "0.2", "unstable"]),
+    (imbalance(at=3, beta=5.0), PLACES, gs.Identity(), ["beta", "between 0.224 and 4.47", "5"]),
+    (imbalance(at=3, beta=0.4), TWO, gs.Identity(), ["beta", "between 0.449 and 4.45", "0.4"]),
+    (imbalance(0.6, at=3, beta=1.0), TWO, gs.Identity(), ["step_size", "below 1 / sigma_1 = 0.5", "0.6"]),
+    (gs.PooledSGD(0.1), PLACES, gs.Dense(5, operator="gram"), ["operator='gram'", "Pooled", "'rows' or 'auto'"]),
+    (gs.PooledSGD(0.1), PLACES, gs.Dense(5, operator="gram", design=2), ["operator='gram'", "Pooled"]),
 ]
 
 
@@ -223,9 +353,35 @@ GOOD = gs.Problem(PLACES, gs.Identity())
     ({"record_at": [0, 50]}, ["record_at", "at most 5", "num_steps"]),
     ({"record_at": [3, 1]}, ["record_at", "increasing"]),
     ({"record_at": [-1, 1]}, ["record_at", "-1"]),
+    ({"tolerance": 0.0}, ["tolerance", "above 0", "0.0"]),
+    ({"tolerance": -1e-3}, ["tolerance", "above 0"]),
+    ({"tolerance": "small"}, ["tolerance", "'small'"]),
+    ({"reduction": "sometimes"}, ["reduction", "'sometimes'", "auto, never, always"]),
+    ({"reduction": "alway"}, ["reduction", "did you mean 'always'"]),
 ])  # fmt: skip
 def test_arguments_of_run(options, words):
     refuses(lambda: gs.run(HETERO, GOOD, **({"num_steps": 5} | options)), *words)
+
+
+@pytest.mark.parametrize(("model", "limit"), [
+    (gs.Symmetric(1), 1), (gs.Asymmetric(1), 1), (gs.SymmetricDifference(1), 2),
+])  # fmt: skip
+def test_a_tolerance_out_of_reach_is_refused(model, limit):
+    """Exact recovery needs the rank; without a tolerance a smaller width is nobody's mistake."""
+    problem = gs.Problem(gs.Environments.diagonal(4, [3.0, 2.0, 1.0]), gs.Identity())
+    algorithm = gs.GradientDescent(0.05, model=model)
+    refuses(
+        lambda: gs.run(algorithm, problem, num_steps=2, tolerance=1e-3),
+        "tolerance", f"{type(model).__name__} makes rank {limit}", "rank 3", "raise width to at least",
+    )  # fmt: skip
+    gs.loop.check(algorithm, problem)
+
+
+def test_a_tolerance_out_of_reach_of_a_recipe():
+    problem = gs.Problem(gs.RandomRectangular(4, 3, 2), gs.Identity())
+    refuses(
+        lambda: gs.run(gs.GradientDescent(0.05, width=1), problem, num_steps=2, tolerance=1e-3), "tolerance", "rank 2"
+    )
 
 
 def test_arguments_of_run_that_are_not_parts():

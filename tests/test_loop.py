@@ -107,6 +107,49 @@ def test_divergence_is_seen_after_the_last_recording():
     assert np.isfinite(found.signal[0, 0]) and np.isnan(found.signal[0, -1])
 
 
+# --- the step at which a tolerance is reached -----------------------------------------------------
+
+REACHING = {"num_steps": 60, "record": ["distance"], "reduction": "never"}
+
+
+def reaching(tolerance: float, record_at=2):
+    """Descent on a rectangle from a given start: the run, and the losses of its NumPy twin."""
+    rng, eta = np.random.default_rng(11), 0.3
+    places = gs.RectangularEnvironments(np.eye(4, 1), np.eye(3, 1))
+    start = 0.5 * rng.standard_normal((4, 1)), 0.5 * rng.standard_normal((3, 1))
+    algorithm = gs.GradientDescent(eta, width=1, start=gs.Given(*start))
+    problem = gs.Problem(places, gs.Identity())
+    found = gs.run(algorithm, problem, tolerance=tolerance, record_at=record_at, **REACHING)
+    path = reference.population_run("Asymmetric", start, [np.eye(4, 3) * np.eye(1, 3)], [0] * 60, eta)
+    return found, np.array([np.sum((F @ G.T - np.eye(4, 3) * np.eye(1, 3)) ** 2) / 2 for F, G in path])
+
+
+@pytest.mark.parametrize("at", [0, 1, 7, 30, 60])
+def test_reached_is_the_first_step_below_the_tolerance(at):
+    """Between two losses of the twin, so that the step is decided far from rounding; the last step counts too."""
+    _, losses = reaching(1.0)
+    assert (np.diff(losses) < 0).all()  # so there is one first step for every level
+    level = 2 * losses[0] if at == 0 else np.sqrt(losses[at - 1] * losses[at])
+    found, _ = reaching(level)
+    assert found.reached.values.tolist() == [at]
+
+
+def test_reached_is_looked_at_in_every_step_and_may_be_never():
+    found, losses = reaching(1e-3, record_at=[0])
+    often, _ = reaching(1e-3, record_at=61)
+    assert found.reached.values.tolist() == often.reached.values.tolist() == [int(np.argmax(losses < 1e-3))]
+    never, _ = reaching(losses[-1] / 2)
+    assert never.reached.values.tolist() == [-1]
+    options = REACHING | {"record_at": 2}
+    without = gs.run(gs.PooledGD(0.1), population(), **options)
+    assert "reached" not in without
+
+
+def test_a_run_that_diverges_never_reaches():
+    found = gs.run(gs.HeteroSGD(30.0, init_scale=0.5, order="cyclic"), population(), tolerance=1e-6, **REACHING)
+    assert int(found.diverged[0]) > 0 and int(found.reached[0]) == -1
+
+
 # --- many seeds, many cells -----------------------------------------------------------------------
 
 

@@ -10,7 +10,7 @@ import pytest
 import gyrostat as gs
 import reference
 from conftest import given_places
-from gyrostat.measurements.base import Scene
+from gyrostat.measurements.base import Demand, Scene
 from gyrostat.spaces import SymmetricMatrices, Vectors
 
 LAW = gs.Finite([-1.0, 2.0, 4.0], [0.5, 0.3, 0.2])
@@ -46,10 +46,10 @@ def test_gaussian_readings_are_unbiased(kind, mixes, x64):
     scene = scene_of(places)
     measurements = gs.FreshGaussian(7, noise=0.5) if kind == "FreshGaussian" else gs.Dense(7, redraw=True, noise=0.5)
     if mixes:
-        (mean, error), _ = mean_reading(lambda k: measurements.mix((), k, scene), 20_000)
+        (mean, error), _ = mean_reading(lambda k: measurements.mix(None, k, scene), 20_000)
         wanted = scene.product - places.mean_target
     else:
-        (mean, error), _ = mean_reading(lambda k: measurements.sense((), k, scene, LAW.at(2)), 20_000)
+        (mean, error), _ = mean_reading(lambda k: measurements.sense(None, k, scene, LAW.at(2)), 20_000)
         wanted = scene.product - places.target(LAW.values[2])
     assert (np.abs(mean - wanted) < 5 * error).all()  # five standard errors over nine entries
     assert (np.abs(wanted) > 5 * error).any()  # and the test would see a zero
@@ -103,6 +103,20 @@ def test_truncation_leaves_large_predictions_out(x64):
     assert not np.allclose(ours.gradient, everything.gradient)
 
 
+def test_the_printed_tau_is_the_nuclear_norm_and_nothing_else_changes(x64):
+    """The reading of Algorithm 4 that the network experiment refutes: refuted for what it is, not for a NaN."""
+    from gyrostat.papers.xu2024.network import NuclearNorm
+
+    places = given_places(3, LAW)
+    scene, key = scene_of(places), jax.random.key(2)
+    printed, _ = NuclearNorm(20, truncation=2.0, noise=0.3).sense((), key, scene, LAW.at(0))
+    ours, _ = gs.RankOne(20, truncation=2.0, noise=0.3).sense((), key, scene, LAW.at(0))
+    norm = np.linalg.norm(np.asarray(places.target(LAW.values[0])), "nuc")
+    assert float(printed.response_mean) == pytest.approx(norm, rel=1e-12) != float(ours.response_mean)
+    np.testing.assert_array_equal(printed.gradient, ours.gradient)
+    assert float(printed.residual_square) == float(ours.residual_square)
+
+
 def test_given_data_batches(x64):
     rng = np.random.default_rng(8)
     places = given_places(3, gs.Finite([1.0, 2.0], [0.25, 0.75]))
@@ -110,7 +124,7 @@ def test_given_data_batches(x64):
     X = rng.standard_normal((10, 3, 3))  # not symmetric: only the symmetric part is seen by symmetric products
     y, label = rng.standard_normal(10), np.array([1, 0, 0, 1, 1, 0, 1, 1, 1, 1])
     data = gs.DenseData(X, y, label)
-    state = data.init(jax.random.key(0), places, scene.space, 1)
+    state = data.init(jax.random.key(0), places, scene.space, Demand(1, False))
     A = np.asarray(scene.product)
     symmetric = (X + np.swapaxes(X, 1, 2)) / 2
     exact = [reference.gradient(A, symmetric[label == e], y[label == e]) for e in range(2)]
@@ -129,7 +143,7 @@ def test_dense_mixture_of_fixed_rows_is_unbiased_for_its_rows(x64):
     places = given_places(3, gs.Finite([1.0, -2.0]))
     scene = scene_of(places)
     measurements = gs.Dense(4, noise=0.2)
-    state = measurements.init(jax.random.key(5), places, scene.space, 1)
+    state = measurements.init(jax.random.key(5), places, scene.space, Demand(1, True))
     wanted = np.mean([measurements.sense(state, None, scene, places.law.at(e))[0].gradient for e in range(2)], axis=0)
     (mean, error), _ = mean_reading(lambda k: measurements.mix(state, k, scene), 20_000)
     assert (np.abs(mean - wanted) < 5 * error).all()
@@ -140,7 +154,7 @@ def test_environments_of_a_fixed_design_are_independent(x64):
     places = given_places(3, gs.Finite([1.0, 1.0]))
     scene = scene_of(places)
     measurements = gs.FixedGaussian(6, noise=0.3)
-    state = measurements.init(jax.random.key(0), places, scene.space, 8)
+    state = measurements.init(jax.random.key(0), places, scene.space, Demand(8, False))
     answers = []
     for t, e in enumerate([0, 1, 0, 1]):
         reading, state = measurements.sense(state, jax.random.key(t), scene, places.law.at(e))

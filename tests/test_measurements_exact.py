@@ -20,11 +20,11 @@ from scipy import stats
 import gyrostat as gs
 import reference
 from conftest import orthonormal
-from gyrostat.loop import lane
+from gyrostat.loop import Plan, lane
 from gyrostat.measurements import fixed
-from gyrostat.measurements.base import Scene
+from gyrostat.measurements.base import Demand, Scene
 from gyrostat.precision import double
-from gyrostat.spaces import SymmetricMatrices, Vectors
+from gyrostat.spaces import Matrices, SymmetricMatrices, Vectors
 
 N = 2000
 LEVEL = 1e-3
@@ -34,14 +34,19 @@ P: dict[str, dict[str, float]] = {}
 
 
 def functionals(G: np.ndarray, M: np.ndarray) -> dict[str, np.ndarray]:
-    """Numbers that tell laws of symmetric matrices (n, d, d) or vectors (n, d) apart; M is the residual."""
+    """Numbers that tell laws of matrices (n, d, d) or (n, n1, n2), or of vectors (n, d), apart; M is the residual."""
     n = len(G)
     flat, unit = G.reshape(n, -1), M.ravel() / np.linalg.norm(M)
     along = flat @ unit
     rest = np.linalg.norm(flat - along[:, None] * unit, axis=1)
     a = np.random.default_rng(99).standard_normal(G.shape[-1])
     found = {"along": along, "rest": rest, "ratio": rest**2 / along}
-    if G.ndim == 3:
+    if G.ndim == 3 and G.shape[1] != G.shape[2]:
+        values = np.linalg.svd(G, compute_uv=False)
+        found |= {"largest": values[:, 0], "smallest": values[:, -1], "sum": G.sum(axis=(1, 2))}
+        b = np.random.default_rng(98).standard_normal(G.shape[1])
+        found |= {"form": np.einsum("nij,i,j->n", G, b, a), "entry": G[:, 0, -1], "cube": (G**3).sum(axis=(1, 2))}
+    elif G.ndim == 3:
         values = np.linalg.eigvalsh(G)
         found |= {"largest": values[:, -1], "smallest": values[:, 0], "trace": values.sum(axis=1)}
         found |= {
@@ -76,19 +81,29 @@ def refuted(ours: dict[str, np.ndarray], brute: dict[str, np.ndarray]) -> None:
 def _ask(measurements, places, space, product, keys, environment=None):
     scene = Scene(places, space, product)
     if environment is None:
-        return jax.vmap(lambda k: measurements.mix((), k, scene)[0].gradient)(keys)
-    return jax.vmap(lambda k: measurements.sense((), k, scene, environment)[0].gradient)(keys)
+        return jax.vmap(lambda k: measurements.mix(None, k, scene)[0][:2])(keys)
+    return jax.vmap(lambda k: measurements.sense(None, k, scene, environment)[0][:2])(keys)
 
 
 def ask(measurements, places, product, seed, index=None) -> np.ndarray:
-    """N independent answers, of environment ``index`` or of the mixture."""
+    """N independent gradients, of environment ``index`` or of the mixture."""
+    return ask_both(measurements, places, product, seed, index)[0]
+
+
+def ask_both(measurements, places, product, seed, index=None) -> tuple[np.ndarray, np.ndarray]:
+    """N independent gradients, each with the mean square residual of its batch."""
     with double():
-        space = Vectors(len(product)) if product.ndim == 1 else SymmetricMatrices(len(product))
+        if product.ndim == 1:
+            space = Vectors(len(product))
+        else:
+            square = product.shape[0] == product.shape[1]
+            space = SymmetricMatrices(len(product)) if square else Matrices(*product.shape)
         environment = None if index is None else jax.tree.map(jnp.asarray, places.law.at(index))
         # Arrays, so that other numbers in the same shapes do not compile anew.
         measurements, places = jax.tree.map(jnp.asarray, (measurements, places))
         keys = jax.random.split(jax.random.key(seed), N)
-        return np.asarray(_ask(measurements, places, space, jnp.asarray(product), keys, environment))
+        gradients, squares = _ask(measurements, places, space, jnp.asarray(product), keys, environment)
+        return np.asarray(gradients), np.asarray(squares)
 
 
 def matrix_places(d: int, law: gs.environments.Law, seed: int = 1) -> gs.Environments:
@@ -96,6 +111,11 @@ def matrix_places(d: int, law: gs.environments.Law, seed: int = 1) -> gs.Environ
     tilted = basis[:, 1:].copy()
     tilted[:, 0] = 0.3 * basis[:, 0] + np.sqrt(1 - 0.09) * basis[:, 1]  # the two subspaces overlap
     return gs.Environments(basis[:, :1], tilted, law, values=[1.5])
+
+
+def rectangular(law: gs.environments.Law) -> gs.RectangularEnvironments:
+    left, right = orthonormal(3, 4, 1 + law.rank), orthonormal(4, 3, 1 + law.rank)
+    return gs.RectangularEnvironments(left[:, :1], right[:, :1], left[:, 1:], right[:, 1:], law, values=[1.5])
 
 
 def vector_places(law: gs.environments.Law) -> gs.Environments:
@@ -142,13 +162,18 @@ def test_dense_redrawn_is_the_brute_force():
 
 def mixed(places, A, m, noise, seed, draw=None, count=N) -> np.ndarray:
     """Brute force of a mixture: Sigma by Sigma, drawn by NumPy."""
+    return mixed_both(places, A, m, noise, seed, draw, count)[0]
+
+
+def mixed_both(places, A, m, noise, seed, draw=None, count=N) -> tuple[np.ndarray, np.ndarray]:
+    """The same, with mean square residuals."""
     rng = np.random.default_rng(seed)
-    law, V = places.law, places.spurious_basis
+    law, V, Z = places.law, places.spurious_basis, places.right_spurious_basis
     if draw is None:  # a finite law
         draw = lambda rng, lead: law.values[rng.choice(law.count, size=lead, p=law.weights)]  # noqa: E731
     sigmas = draw(rng, (count, m))
-    spurious = np.diagonal(sigmas, axis1=2, axis2=3) @ V.T if A.ndim == 1 else V @ sigmas @ V.T
-    return reference.mixture(rng, np.asarray(A - places.invariant) - spurious, noise)
+    spurious = np.diagonal(sigmas, axis1=2, axis2=3) @ V.T if A.ndim == 1 else V @ sigmas @ Z.T
+    return reference.readings(rng, np.asarray(A - places.invariant) - spurious, noise)
 
 
 def _uniform(centre, spread, rank):
@@ -244,6 +269,66 @@ def test_one_environment_per_batch_is_not_a_mixture():
     shared = np.repeat(_uniform(0.5, 3.0, 1)(np.random.default_rng(7), (N, 1)), 40, axis=1)
     one = mixed(places, A, 40, 0.0, 8, lambda rng, lead: shared)
     refuted(functionals(one, V @ V.T), functionals(ask(gs.FreshGaussian(40), places, A, 295), V @ V.T))
+
+
+# --- rectangular targets, and the residual beside the gradient ------------------------------------
+
+RECTANGLE = rectangular(TWO)
+
+
+@pytest.mark.parametrize("i", range(3))
+def test_fresh_batch_on_a_rectangle(i):
+    m, noise = [(1, 0.0), (2, 0.7), (6, 0.7)][i]
+    A = product_like(RECTANGLE)
+    M = np.asarray(A - RECTANGLE.target(TWO.values[1]))
+    ours = functionals(ask(gs.FreshGaussian(m, noise=noise), RECTANGLE, A, 500 + i, index=1), M)
+    holds(f"rectangle {i}", ours, functionals(reference.sense(np.random.default_rng(500 + i), M, m, noise, N), M))
+    # Able to notice: a Gaussian with the same first coordinate whose other rows are twice as wide.
+    Z = np.random.default_rng(510 + i).standard_normal((N, m, *M.shape)) * np.array([1.0, 2.0, 2.0, 2.0])[:, None]
+    w = np.tensordot(Z, M, axes=2) - noise * np.random.default_rng(520 + i).standard_normal((N, m))
+    refuted(ours, functionals(np.einsum("nm,nm...->n...", w, Z) / m, M))
+
+
+def test_fresh_mixture_on_a_rectangle():
+    A = product_like(RECTANGLE)
+    M = np.asarray(A - RECTANGLE.mean_target)
+    for j, (m, noise) in enumerate([(2, 0.5), (6, 0.0)]):
+        ours = functionals(ask(gs.FreshGaussian(m, noise=noise), RECTANGLE, A, 530 + j), M)
+        holds(f"rectangle mix {j}", ours, functionals(mixed(RECTANGLE, A, m, noise, 530 + j), M))
+
+
+def joint(G: np.ndarray, square: np.ndarray, M: np.ndarray) -> dict[str, np.ndarray]:
+    """Numbers that tell joint laws of a gradient and of the mean square residual apart."""
+    flat = G.reshape(len(G), -1)
+    along, entry = flat @ (M.ravel() / np.linalg.norm(M)), flat[:, -1]
+    size = np.linalg.norm(flat, axis=1)
+    return {
+        "square": square,
+        "square against along": square - along * np.linalg.norm(M),
+        "square times entry": square * entry,
+        "size over root": size / np.sqrt(square),
+    }
+
+
+@pytest.mark.parametrize("i", range(5))
+def test_residual_belongs_to_its_gradient(i):
+    """The same programs as above with other keys: (gradient, residual) together, for one environment and for mixtures."""
+    places, index, draw, kind = [
+        (matrix_places(4, TWO), 1, None, gs.FreshGaussian),
+        (matrix_places(4, TWO), None, None, gs.FreshGaussian),
+        (matrix_places(4, CONTINUOUS), None, _uniform(0.5, 3.0, 1), gs.FreshGaussian),
+        (matrix_places(4, TWO), None, None, functools.partial(gs.Dense, redraw=True)),
+        (RECTANGLE, 0, None, gs.FreshGaussian),
+    ][i]
+    A, m, noise = product_like(places), 6, 0.7
+    M = np.asarray(A - (places.mean_target if index is None else places.target(TWO.values[index])))
+    G, square = ask_both(kind(m, noise=noise), places, A, 540 + i, index)
+    if index is None:
+        brute = mixed_both(places, A, m, noise, 540 + i, draw)
+    else:
+        brute = reference.readings(np.random.default_rng(540 + i), np.broadcast_to(M, (N, m, *M.shape)), noise)
+    holds(f"joint {i}", joint(G, square, M), joint(*brute, M))
+    refuted(joint(G, np.roll(square, 1), M), joint(*brute, M))  # the residual of another batch
 
 
 # --- fixed designs --------------------------------------------------------------------------------
@@ -407,22 +492,23 @@ DIAGNOSTICS = ("signal", "spurious", "error", "distance", "singular_values")
 
 
 @eqx.filter_jit
-def _lanes(algorithm, problem, record, keys, grid, capacity):
-    return jax.vmap(lambda k: lane(algorithm, problem, k, record, grid, capacity))(keys)
+def _lanes(algorithm, problem, keys, grid, plan):
+    return jax.vmap(lambda k: lane(algorithm, problem, k, grid, jnp.zeros(()), plan))(keys)
 
 
-def trajectories(algorithm, measurements, steps, seed) -> dict[str, np.ndarray]:
+def trajectories(algorithm, measurements, steps, seed, places=None) -> dict[str, np.ndarray]:
     """Final and half-way values of N runs of the loop itself."""
     from gyrostat.diagnostics.trajectory import resolve
 
-    problem = gs.Problem(matrix_places(3, TRAJECTORY_LAW), measurements)
-    capacity = steps * algorithm.batches.queries(TRAJECTORY_LAW)
+    problem = gs.Problem(matrix_places(3, TRAJECTORY_LAW) if places is None else places, measurements)
+    demand = Demand(steps * algorithm.batches.queries(problem.environments.law), algorithm.batches.mixes)
+    plan = Plan(resolve(DIAGNOSTICS), demand, reduces=False, watches=False)
     with double():
         keys = jax.random.split(jax.random.key(seed), N)
         grid = jnp.asarray([steps // 2, steps])
         arrays, static = eqx.partition((algorithm, problem), eqx.is_array_like)
         algorithm, problem = eqx.combine(jax.tree.map(jnp.asarray, arrays), static)
-        values = _lanes(algorithm, problem, resolve(DIAGNOSTICS), keys, grid, capacity)
+        values = _lanes(algorithm, problem, keys, grid, plan)
     assert (np.asarray(values.pop("diverged")) == -1).all()
     found = {f"{n} {at}": np.asarray(values[n][:, at]) for n in DIAGNOSTICS[:-1] for at in (0, 1)}
     return found | {"top": np.asarray(values["singular_values"][:, 1, 0])}
@@ -449,6 +535,15 @@ def test_trajectories_on_fresh_data(name):
     ours = trajectories(algorithm, gs.FreshGaussian(4, noise=0.5), 14, 400)
     brute = trajectories(algorithm, gs.Dense(4, redraw=True, noise=0.5), 14, 401)
     holds(f"{name} fresh", ours, brute)
+
+
+def test_trajectories_on_a_rectangle():
+    """PrecGD looks at gradient and residual in every step; F and G start at the same place in every run."""
+    start = gs.Given(0.6 * np.eye(4, 2), 0.4 * np.eye(3, 2))
+    algorithm, places = gs.PrecGD(0.15, width=2, start=start), rectangular(TRAJECTORY_LAW)
+    ours = trajectories(algorithm, gs.FixedGaussian(9, noise=0.3), 8, 600, places)
+    holds("rectangle fixed", ours, trajectories(algorithm, gs.Dense(9, noise=0.3), 8, 601, places))
+    refuted(ours, trajectories(algorithm, gs.FreshGaussian(9, noise=0.3), 8, 602, places))
 
 
 # --- the family -----------------------------------------------------------------------------------

@@ -14,6 +14,12 @@ from gyrostat.schedules import Constant, Event, GradientStep, Preconditioned, Ru
 from gyrostat.starts import ImbalancedGaussian, ScaledIdentity, Start, SymmetricGaussian
 
 
+def _listed(events: Any) -> tuple[Event, ...]:
+    if not isinstance(events, tuple | list) or not all(isinstance(event, Event) for event in events):
+        raise GyrostatError(f"events must be a list of Event objects; got {errors.shown(events)}.")
+    return tuple(events)
+
+
 class Algorithm(eqx.Module):
     """A model, where it starts, which batches it sees, how a gradient moves it, on which schedule, with which events.
 
@@ -26,16 +32,13 @@ class Algorithm(eqx.Module):
     batches: Batches
     schedule: Schedule
     rule: Rule = eqx.field(default_factory=GradientStep)
-    events: tuple[Event, ...] = ()
+    events: tuple[Event, ...] = eqx.field(converter=_listed, default=())
 
     def __check_init__(self) -> None:
         kinds = (("model", Model), ("start", Start), ("batches", Batches), ("schedule", Schedule), ("rule", Rule))
         for name, kind in kinds:
             if not isinstance(getattr(self, name), kind):
                 raise GyrostatError(f"{name} must be a {kind.__name__}; got {errors.shown(getattr(self, name))}.")
-        for event in self.events:
-            if not isinstance(event, Event):
-                raise GyrostatError(f"events must list Event objects; got {errors.shown(event)}.")
 
 
 def _parts(step_size: Any, init_scale: float, model: Model | None, batches: Batches) -> dict[str, Any]:
@@ -76,7 +79,7 @@ class GradientDescent(Algorithm):
         self, step_size: Any, *, width: int | None = None, symmetric: bool = False, start: Any = 0.1,
         model: Model | None = None, events: tuple[Event, ...] = (),
     ):  # fmt: skip
-        super().__init__(**_descent(step_size, width, symmetric, start, model, 2.0), events=tuple(events))
+        super().__init__(**_descent(step_size, width, symmetric, start, model, 2.0), events=events)
 
 
 class ScaledGD(Algorithm):

@@ -35,8 +35,8 @@ class ImbalanceStep(Event):
     mean square residual is at most ``below`` times that of the first step.
 
     ``beta`` is of the order of sqrt(sigma_r); left out, it is the root of the smallest singular value of F G^T above
-    the residual: by Weyl's inequality such a value belongs to the truth. A stable descent
-    with step size eta afterwards needs ``eta beta^2 < 2`` and ``eta (sigma_1 / beta)^2 < 2``.
+    the residual: by Weyl's inequality such a value belongs to the truth. A stable descent with step size eta afterwards
+    needs ``eta (beta^2 + (sigma_1 / beta)^2) < 2`` (:func:`stable_range`).
 
     >>> ImbalanceStep(at=500, beta=1.0).beta.item()
     1.0
@@ -60,17 +60,23 @@ class ImbalanceStep(Event):
         return True
 
     def check(self, algorithm: Any, problem: Any) -> None:
-        if not isinstance(algorithm.model, Asymmetric):
-            name = type(algorithm.model).__name__
+        model = algorithm.model
+        if not isinstance(model, Asymmetric):
+            name = type(model).__name__
             raise GyrostatError(f"ImbalanceStep moves weight between F and G; {name} has no such pair: use Asymmetric.")
+        rows, width = model.shapes(problem.shape)[0]
+        if width > rows:
+            raise GyrostatError(
+                f"ImbalanceStep makes F's columns orthogonal: width must be at most {rows}; got {width}."
+            )
         values = getattr(problem.environments, "invariant_values", getattr(problem.environments, "values", ()))
         if self.beta is None or not isinstance(algorithm.schedule, Constant) or np.size(values) == 0:
             return
         low, high = stable_range(float(algorithm.schedule.step_size), float(np.abs(values).max()))
         if not low < self.beta < high:
             raise GyrostatError(
-                f"beta must lie between sigma_1 sqrt(step_size / 2) = {low:.3g} and sqrt(2 / step_size) = {high:.3g}, "
-                f"outside of which the descent after the step is unstable; got {float(self.beta):g}."
+                f"beta must lie between {low:.3g} and {high:.3g}, where step_size (beta^2 + (sigma_1 / beta)^2) < 2: "
+                f"outside, the descent after the step is unstable; got {float(self.beta):g}."
             )
 
     def init(self, model: Model, params: Params) -> Watch:
@@ -100,12 +106,20 @@ class ImbalanceStep(Event):
 def stable_range(step_size: float, sigma: float) -> tuple[float, float]:
     """The values of beta after which descent with ``step_size`` is stable, for a largest singular value ``sigma``.
 
-    After the step F^T F = beta^2 I and ||G|| = sigma / beta, and the curvature in G and in F must be below 2 / step_size.
+    After the step F^T F = beta^2 I and ||G|| = sigma / beta, and the steepest curvature ``||F||^2 + ||G||^2`` must be
+    below 2 / step_size: beta^2 lies between ``(1 -+ sqrt(1 - (step_size sigma)^2)) / step_size``.
 
     >>> [round(x, 3) for x in stable_range(0.2, 1.0)]
-    [0.316, 3.162]
+    [0.318, 3.146]
     """
-    return sigma * math.sqrt(step_size / 2), math.sqrt(2 / step_size)
+    if step_size * sigma >= 1:
+        raise GyrostatError(
+            f"step_size must be below 1 / sigma_1 = {1 / sigma:.3g} for any beta to be stable; got {step_size:g}."
+        )
+    root = math.sqrt(1 - (step_size * sigma) ** 2)
+    # The smaller root through the product of the two, sigma^2: 1 - root cancels when the step is small.
+    high = math.sqrt((1 + root) / step_size)
+    return sigma / high, high
 
 
 def _step(operand: tuple[Params, Array, Array, Array]) -> tuple[Params, Array, Array, Array]:

@@ -121,7 +121,7 @@ def simulate(
             rows[i] = {name: x[j * len(lanes) : (j + 1) * len(lanes)] for name, x in merged.items()}
     values = {d.name: _stack([rows[i][d.name] for i in range(len(cells))]) for d in chosen}
     ends = {name: np.stack([rows[i][name] for i in range(len(cells))]) for name in _ends(rows, chosen)}
-    notes = [note for event in _events(cells) for note in event.notes(ends)]
+    notes = [note for event in _events(cells) for note in event.notes(_gathered(rows))]
     return Trajectories(values, {d.name: d.dims for d in chosen}, ends, notes, grids, np.asarray(lanes))
 
 
@@ -148,7 +148,7 @@ def _tolerance(tolerance: float | None, cells: Sequence[Cell]) -> float | None:
         return None
     for algorithm, problem in cells:
         limit, rank = algorithm.model.rank_limit(problem.shape), exact.rank_of(problem.environments)
-        if limit < rank:
+        if rank is not None and limit < rank:
             raise GyrostatError(
                 f"tolerance asks for exact recovery, but {type(algorithm.model).__name__} makes rank {limit} at most and the "
                 f"truth has rank {rank}: raise width to at least {rank}, or leave tolerance out."
@@ -305,6 +305,12 @@ def _ends(rows: dict[int, dict[str, np.ndarray]], chosen: tuple[Diagnostic, ...]
     recorded = {d.name for d in chosen}
     shared = set.intersection(*(set(row) for row in rows.values())) - recorded
     return sorted(shared)
+
+
+def _gathered(rows: dict[int, dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
+    """Every value over the runs of those cells that have it."""
+    names = {name for row in rows.values() for name in row}
+    return {name: np.concatenate([row[name].ravel() for row in rows.values() if name in row]) for name in names}
 
 
 def _events(cells: Sequence[Cell]) -> list[Any]:

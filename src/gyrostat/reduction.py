@@ -48,6 +48,8 @@ def decide(mode: str, algorithm: Algorithm, problem: Problem) -> bool:
 def _obstacle(algorithm: Algorithm, problem: Problem) -> str | None:
     if not problem.measurements.isotropic:
         return f"{type(problem.measurements).__name__} does not see the whole residual"
+    if rank_of(problem.environments) is None:
+        return f"{type(problem.environments).__name__} does not state its rank"
     parts: tuple[Any, ...] = (algorithm.model, algorithm.rule, *algorithm.events)
     for part in parts:
         if not part.rotates:
@@ -66,18 +68,18 @@ def _columns(algorithm: Algorithm, problem: Problem) -> tuple[int, int]:
     """How many columns span everything on the left and on the right."""
     model, recipe = algorithm.model, problem.environments
     shapes = model.shapes(problem.shape)
-    ranks = rank_of(recipe) + recipe.law.rank
+    ranks = (rank_of(recipe) or 0) + recipe.law.rank
     params = [jnp.zeros(s) for s in shapes]
     factor, cofactor = model.factor(tuple(params)), model.cofactor(tuple(params))
     left = ranks + factor.shape[1]
     return left, left if cofactor is None else ranks + cofactor.shape[1]
 
 
-def rank_of(recipe: object) -> int:
-    """The rank of the truth of environments or of a recipe for them."""
+def rank_of(recipe: object) -> int | None:
+    """The rank of the truth of environments or of a recipe for them; None for a recipe that does not say."""
     if isinstance(recipe, Environments):
         return recipe.invariant_basis.shape[1]
-    return recipe.rank  # type: ignore[attr-defined]
+    return getattr(recipe, "rank", None)
 
 
 def compress(algorithm: Algorithm, environments: Environments, params: Params) -> Stage:

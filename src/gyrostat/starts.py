@@ -122,7 +122,7 @@ class Given(Start):
     """Parameters given as arrays, one per factor of the model.
 
     >>> import jax, gyrostat
-    >>> Given(np.eye(3, 2))(gyrostat.Symmetric(2), (3, 3), jax.random.key(0))[0].shape
+    >>> Given(jnp.eye(3, 2))(gyrostat.Symmetric(2), (3, 3), jax.random.key(0))[0].shape
     (3, 2)
     """
 

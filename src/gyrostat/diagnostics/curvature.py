@@ -24,25 +24,28 @@ class Speed(NamedTuple):
     @property
     def stable(self) -> bool:
         """Whether the step size is below 2 / steepest."""
-        return math.isfinite(self.rate)
+        return self.rate > -math.inf
 
     def iterations(self, loss: float, tolerance: float) -> float:
-        """The number of steps from ``loss`` to ``tolerance`` at this rate.
+        """The number of steps from ``loss`` to ``tolerance`` at this rate; infinite if the step size is not stable.
 
         >>> round(Speed(0.1, 2.0, 0.04).iterations(1.0, 1e-12))
         691
         """
         loss = float(errors.number("loss", loss, above=0))
-        return max(0.0, math.log(loss / float(errors.number("tolerance", tolerance, above=0))) / self.rate)
+        decay = math.log(loss / float(errors.number("tolerance", tolerance, above=0)))
+        if decay <= 0:
+            return 0.0
+        return decay / self.rate if self.rate > 0 else math.inf
 
 
 def late_speed(factor: Any, cofactor: Any, step_size: float, rank: int, matrices: Any = None) -> Speed:
     """The speed of gradient descent on ``||A(F G^T) - y||^2 / 2`` near the zero-residual point (F, G).
 
     The Gauss-Newton Hessian is ``J^T J`` with ``J(dF, dG) = A(dF G^T + F dG^T)``. Directions along which the product does
-    not change have curvature zero and are left out: with a target of rank r, F of full rank k and G of rank r, there are
-    (n1 + n2) k - n2 k - (n1 - k) r of them. ``matrices`` (m x n1 n2, rows vec(A_i) / sqrt(m)) is the operator; None
-    for factorisation.
+    not change have curvature zero and are left out: with a target of rank r, F of full rank a = min(n1, k) and G of rank
+    r, there are (n1 + n2) k - n2 a - (n1 - a) r of them. ``matrices`` (m x n1 n2, rows vec(A_i) / sqrt(m)) is the
+    operator; None for factorisation.
 
     >>> F, G = np.eye(4, 2), np.zeros((4, 2)); G[0, 0] = 1.0
     >>> round(late_speed(F, G, 0.1, rank=1).slowest, 6)
@@ -58,11 +61,13 @@ def late_speed(factor: Any, cofactor: Any, step_size: float, rank: int, matrices
         raise GyrostatError(f"width {k} is below rank {r}: there is no zero of the loss to converge to; raise width.")
     J = _jacobian(F, G, matrices)
     values = np.linalg.eigvalsh(J.T @ J)
-    flat = (n1 + n2) * k - n2 * k - (n1 - k) * r
+    a = min(n1, k)
+    flat = (n1 + n2) * k - n2 * a - (n1 - a) * r
     slowest, steepest = float(values[flat]), float(values[-1])
-    stable = eta * steepest < 2
     worst = max(abs(1 - eta * slowest), abs(1 - eta * steepest))
-    return Speed(slowest, steepest, -2 * math.log(worst) if stable else -math.inf)
+    if eta * steepest >= 2:
+        return Speed(slowest, steepest, -math.inf)
+    return Speed(slowest, steepest, -2 * math.log(worst) if worst > 0 else math.inf)
 
 
 def _jacobian(F: np.ndarray, G: np.ndarray, matrices: Any) -> np.ndarray:

@@ -10,10 +10,13 @@ from gyrostat.errors import GyrostatError
 
 
 def factors(view: View) -> tuple[Array, Array]:
-    """F and G; for a symmetric model both are the one factor."""
+    """F and G with A = F G^T; for U U^T both are U."""
     F, G = view.model.factor(view.params), view.model.cofactor(view.params)
-    if F.ndim != 2:
-        raise GyrostatError(f"{type(view.model).__name__} has no matrix factors: record other diagnostics.")
+    if G is None and len(view.params) > 1:
+        raise GyrostatError(
+            f"{type(view.model).__name__} is not a product F G^T: record diagnostics of the product, "
+            "or use Asymmetric or Symmetric."
+        )
     return F, F if G is None else G
 
 

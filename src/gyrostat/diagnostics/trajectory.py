@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import jax.numpy as jnp
+from jax.scipy.linalg import block_diag
 from jaxtyping import Array, Float
 
 from gyrostat import errors
@@ -76,7 +77,11 @@ def resolve(names: Sequence[str | Diagnostic]) -> tuple[Diagnostic, ...]:
 
 
 def parts(view: View) -> tuple[Float[Array, "k r1"], Float[Array, "k r2"], Float[Array, "d k"]]:
-    """R = U^T U*, Q = U^T V*, E = U - U* R^T - V* Q^T (Xu 2024, eq. 17 and 18); of F and G together if there are two."""
+    """R = U^T U*, Q = U^T V*, E = U - U* R^T - V* Q^T (Xu 2024, eq. 17 and 18).
+
+    For two factors these are R and Q of F above those of G, and E of F and of G as the blocks of a diagonal: their rows
+    belong to different spaces.
+    """
     U, places = view.model.factor(view.params), view.environments
     left = _split(U, places.invariant_basis, places.spurious_basis)
     W = view.model.cofactor(view.params)
@@ -84,9 +89,7 @@ def parts(view: View) -> tuple[Float[Array, "k r1"], Float[Array, "k r2"], Float
         return left
     right = _split(W, places.right_basis, places.right_spurious_basis)
     R, Q = (jnp.concatenate(pair) for pair in zip(left[:2], right[:2], strict=True))
-    rows = max(len(U), len(W))
-    sides = [jnp.pad(E, ((0, rows - len(E)), (0, 0))) for E in (left[2], right[2])]
-    return R, Q, jnp.concatenate(sides, axis=1)
+    return R, Q, block_diag(left[2], right[2])
 
 
 def _split(U: Array, U_star: Array, V_star: Array) -> tuple[Array, Array, Array]:

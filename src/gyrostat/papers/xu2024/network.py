@@ -11,7 +11,6 @@ import xarray as xr
 import gyrostat as gs
 from gyrostat.lab.experiment import Claim, Experiment, Outcome, together, within
 from gyrostat.lab.figures import Bars, Figure, Panel, band
-from gyrostat.measurements import Reading
 from gyrostat.papers.statistics import last, median
 from gyrostat.papers.xu2024.common import compare
 
@@ -22,7 +21,7 @@ class NuclearNorm(gs.RankOne):
     def sense(self, state: Any, key: Any, scene: Any, environment: Any) -> Any:
         reading, state = super().sense(state, key, scene, environment)
         norm = jnp.abs(jnp.linalg.eigvalsh(scene.environments.target(environment.sigma))).sum()
-        return Reading(reading.gradient, norm), state
+        return reading._replace(response_mean=norm), state
 
 
 def _excess(view: Any) -> Any:

@@ -1,0 +1,193 @@
+"""Diagnostics of two factors against NumPy, and the late speed against the Hessian and against descent itself."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy import linalg
+
+import gyrostat as gs
+import reference
+from conftest import orthonormal
+from gyrostat.diagnostics import Speed, View
+
+N1, N2, K, RANK = 6, 5, 3, 2
+RNG = np.random.default_rng(0)
+LEFT, RIGHT = orthonormal(1, N1, RANK + 1), orthonormal(2, N2, RANK + 1)
+VALUES = np.array([2.0, 0.5])
+LAW = gs.Finite([-1.0, 2.0])
+PLACES = gs.RectangularEnvironments(
+    LEFT[:, :RANK], RIGHT[:, :RANK], LEFT[:, RANK:], RIGHT[:, RANK:], LAW, values=VALUES
+)
+F, G = RNG.standard_normal((N1, K)), RNG.standard_normal((N2, K))
+VIEW = View(PLACES, gs.Asymmetric(K), (F, G), (N1, N2))
+A, SIGMA = F @ G.T, np.diag(VALUES)
+# The paper's coordinates: Sigma in the first rows, F = [U; J] and G = [V; K] after a rotation of either side.
+U, V = LEFT[:, :RANK].T @ F, RIGHT[:, :RANK].T @ G
+REST_LEFT, REST_RIGHT = linalg.null_space(LEFT[:, :RANK].T), linalg.null_space(RIGHT[:, :RANK].T)
+J, KK = REST_LEFT.T @ F, REST_RIGHT.T @ G
+IMBALANCE = F.T @ F - G.T @ G
+NORM = np.linalg.norm
+
+EXPECTED = {
+    "imbalance": NORM(IMBALANCE),
+    "imbalance_values": np.linalg.eigvalsh(IMBALANCE),
+    "imbalance_matrix": IMBALANCE,
+    "block_norms": [NORM(x, 2) for x in (U, V, J, KK)],
+    "block_errors": [NORM(U @ V.T - SIGMA), NORM(J @ V.T), NORM(U @ KK.T), NORM(J @ KK.T)],
+    "factor_values": np.sqrt(np.linalg.eigvalsh(F.T @ F))[::-1],
+    "cofactor_values": np.sqrt(np.linalg.eigvalsh(G.T @ G))[::-1],
+    "principal_cosines": np.cos(np.sort(linalg.subspace_angles(LEFT[:, :RANK], np.linalg.svd(A)[0][:, :RANK]))),
+    "potential": NORM(J) ** 2,
+    "row_norms": np.sum(F**2, axis=1),
+    "left_factor": F,
+    "right_factor": G,
+}
+
+
+def test_every_diagnostic_of_factors_has_an_expected_value():
+    ours = {n for n, d in gs.DIAGNOSTICS.items() if d.function.__module__ == "gyrostat.diagnostics.factors"}
+    assert ours == set(EXPECTED)
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_diagnostic_of_factors_equals_its_formula(name, x64):
+    chosen = gs.DIAGNOSTICS[name]
+    found = np.asarray(chosen.function(VIEW))
+    assert found.ndim == len(chosen.dims) and chosen.description
+    np.testing.assert_allclose(found, EXPECTED[name], rtol=1e-11, atol=1e-13)
+
+
+def test_blocks_of_the_error_add_up_to_the_distance(x64):
+    """Xiong 2024, eq. (4.3): the four blocks are the whole error."""
+    blocks = np.asarray(gs.DIAGNOSTICS["block_errors"].function(VIEW))
+    distance = float(gs.DIAGNOSTICS["distance"].function(VIEW))
+    assert NORM(blocks) == pytest.approx(distance, rel=1e-12) == pytest.approx(NORM(A - PLACES.invariant), rel=1e-12)
+
+
+def test_diagnostics_of_the_product_on_a_rectangle(x64):
+    def found(name):
+        return np.asarray(gs.DIAGNOSTICS[name].function(VIEW))
+
+    spurious = LEFT[:, RANK:].T @ A @ RIGHT[:, RANK:]
+    E_left, E_right = F - LEFT @ LEFT.T @ F, G - RIGHT @ RIGHT.T @ G
+    assert found("signal") == pytest.approx(NORM(U @ V.T) / NORM(VALUES), rel=1e-12)
+    assert found("spurious") == pytest.approx(NORM(spurious) / 0.5, rel=1e-12)  # the law's mean is 1/2
+    np.testing.assert_allclose(found("signal_values"), np.diag(U @ V.T), rtol=1e-12)
+    np.testing.assert_allclose(found("singular_values")[:K], np.linalg.svd(A, compute_uv=False)[:K], rtol=1e-12)
+    assert found("error") == pytest.approx(np.hypot(NORM(E_left), NORM(E_right)), rel=1e-12)
+    assert found("error_operator") == pytest.approx(max(NORM(E_left, 2), NORM(E_right, 2)), rel=1e-12)
+    assert found("spurious_part") == pytest.approx(np.hypot(NORM(F.T @ LEFT[:, 2:]), NORM(G.T @ RIGHT[:, 2:])))
+    both = np.concatenate([F.T @ LEFT[:, :RANK], G.T @ RIGHT[:, :RANK]])
+    np.testing.assert_allclose(found("invariant_singular_values"), np.linalg.svd(both, compute_uv=False), rtol=1e-12)
+
+
+def test_one_factor_is_both(x64):
+    X = RNG.standard_normal((N1, K))
+    places = gs.Environments(LEFT[:, :RANK], values=VALUES)
+    view = View(places, gs.Symmetric(K), (X,), (N1, N1))
+    assert float(gs.DIAGNOSTICS["imbalance"].function(view)) == 0
+    np.testing.assert_array_equal(gs.DIAGNOSTICS["right_factor"].function(view), X)
+    blocks = np.asarray(gs.DIAGNOSTICS["block_errors"].function(view))
+    assert NORM(blocks) == pytest.approx(NORM(X @ X.T - places.invariant), rel=1e-12)
+
+
+@pytest.mark.parametrize("model", [gs.SymmetricDifference(), gs.Diagonal()])
+def test_what_is_not_a_product_of_two_factors_is_refused(model):
+    places = gs.VectorEnvironments([1.0, 0.0]) if isinstance(model, gs.Diagonal) else gs.Environments(np.eye(2, 1))
+    with pytest.raises(gs.GyrostatError, match=r"is not a product F G\^T: .*Asymmetric or Symmetric"):
+        gs.run(gs.PooledGD(0.1, model=model), gs.Problem(places, gs.Identity()), num_steps=1, record=["block_errors"])
+
+
+# --- the late speed -------------------------------------------------------------------------------
+
+
+def zero_of_the_loss(k: int, seed: int = 0, n1: int = N1, n2: int = N2) -> tuple[np.ndarray, np.ndarray]:
+    """F of full rank and G of rank two, whose product is the target."""
+    rng = np.random.default_rng(seed)
+    F = rng.standard_normal((n1, k))
+    G = rng.standard_normal((n2, RANK)) @ rng.standard_normal((RANK, k))
+    return F / np.sqrt(n1), G / np.sqrt(n2)
+
+
+def hessian(F: np.ndarray, G: np.ndarray, matrices: np.ndarray | None) -> np.ndarray:
+    """Of ||A(F G^T) - y||^2 / 2 at a zero of it, by central differences of the gradient written out."""
+    target, sizes = F @ G.T, (F.size, G.size)
+    operator = np.eye(target.size) if matrices is None else matrices
+
+    def gradient(theta):
+        left, right = theta[: sizes[0]].reshape(F.shape), theta[sizes[0] :].reshape(G.shape)
+        M = (operator.T @ (operator @ (left @ right.T - target).ravel())).reshape(target.shape)
+        return np.concatenate([(M @ right).ravel(), (M.T @ left).ravel()])
+
+    theta, h = np.concatenate([F.ravel(), G.ravel()]), 1e-5
+    steps = h * np.eye(theta.size)
+    H = np.array([(gradient(theta + e) - gradient(theta - e)) / (2 * h) for e in steps])
+    return (H + H.T) / 2
+
+
+@pytest.mark.parametrize(("k", "m"), [(2, None), (3, None), (8, None), (2, 60), (3, 60), (4, 60)])
+def test_late_speed_is_read_from_the_hessian(k, m):
+    """The number of flat directions too, also for factors with more columns than rows."""
+    F, G = zero_of_the_loss(k)
+    matrices = None if m is None else RNG.standard_normal((m, N1 * N2)) / np.sqrt(m)
+    values = np.linalg.eigvalsh(hessian(F, G, matrices))
+    found = gs.late_speed(F, G, 1e-3, RANK, matrices)
+    assert found.steepest == pytest.approx(values[-1], rel=1e-7)  # differences: h^2 = 1e-10 and rounding / h
+    flat = np.abs(values) < 1e-7
+    assert found.slowest == pytest.approx(values[~flat].min(), rel=1e-5)
+    assert values[~flat].min() > 1e-4  # what is flat and what is not are far apart
+    assert found.rate == pytest.approx(-2 * np.log(1 - 1e-3 * found.slowest), rel=1e-9)
+
+
+def test_late_speed_of_factorisation_in_closed_form():
+    """Eigenvalues are the sums s_i(F)^2 + s_j(G)^2, zeros included: the slowest takes a zero of one side."""
+    F, G = zero_of_the_loss(K, seed=3)
+    f, g = (np.linalg.svd(x, compute_uv=False) for x in (F, G))
+    found = gs.late_speed(F, G, 0.01, RANK)
+    assert found.steepest == pytest.approx(f[0] ** 2 + g[0] ** 2, rel=1e-12)
+    assert found.slowest == pytest.approx(min(f[-1], g[RANK - 1]) ** 2, rel=1e-10)
+    beta, sigma = 1.3, 2.0
+    F, G = beta * np.eye(N1, K), sigma / beta * np.eye(N2, RANK) @ np.eye(RANK, K)
+    found = gs.late_speed(F, G, 0.1, RANK)
+    assert found.slowest == pytest.approx(min(beta**2, (sigma / beta) ** 2), rel=1e-12)
+    assert found.steepest == pytest.approx(beta**2 + (sigma / beta) ** 2, rel=1e-12)
+
+
+@pytest.mark.parametrize("eta", [0.05, 0.5, 0.97])
+def test_late_speed_is_that_of_descent(eta):
+    """Sensing with 60 rows from beside a zero of the loss; the largest step size is limited by the steepest direction."""
+    F, G = zero_of_the_loss(K, seed=4)
+    matrices = np.random.default_rng(5).standard_normal((60, N1 * N2)) / np.sqrt(60)
+    eta = eta * 2 / gs.late_speed(F, G, 1.0, RANK, matrices).steepest
+    speed = gs.late_speed(F, G, eta, RANK, matrices)
+    target, rng = F @ G.T, np.random.default_rng(6)
+    params = tuple(p + 1e-6 * rng.standard_normal(p.shape) for p in (F, G))
+    steps = int(12 / speed.rate)
+    losses = []
+    for _ in range(steps):
+        error = matrices @ (params[0] @ params[1].T - target).ravel()
+        losses.append(error @ error / 2)
+        params = reference.move("Asymmetric", params, (matrices.T @ error).reshape(N1, N2), eta)
+    late = np.arange(2 * steps // 3, steps)
+    slope = np.polyfit(late, np.log(np.array(losses)[late]), 1)[0]
+    assert -slope == pytest.approx(speed.rate, rel=0.02)  # the second slowest direction is e^-8 below or more
+    assert speed.stable
+    first, last = losses[late[0]], losses[-1]
+    assert speed.iterations(first, last) == pytest.approx(late[-1] - late[0], rel=0.02)
+
+
+def test_steps_that_are_too_large_take_for_ever():
+    F, G = zero_of_the_loss(K)
+    steepest = gs.late_speed(F, G, 1.0, RANK).steepest
+    assert gs.late_speed(F, G, 1.99 / steepest, RANK).stable
+    wild = gs.late_speed(F, G, 2.01 / steepest, RANK)
+    assert not wild.stable and wild.iterations(1.0, 1e-6) == math.inf and wild.iterations(1e-6, 1.0) == 0
+    assert Speed(0.0, 1.0, 0.0).iterations(1.0, 0.5) == math.inf
+
+
+def test_one_step_is_enough_when_all_curvatures_agree():
+    found = gs.late_speed(np.ones((1, 1)), np.ones((1, 1)), 0.5, 1)
+    assert found.rate == math.inf and found.stable and found.iterations(1.0, 1e-12) == 0
