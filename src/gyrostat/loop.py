@@ -120,7 +120,7 @@ def simulate(
         for j, i in enumerate(group):
             rows[i] = {name: x[j * len(lanes) : (j + 1) * len(lanes)] for name, x in merged.items()}
     values = {d.name: _stack([rows[i][d.name] for i in range(len(cells))]) for d in chosen}
-    ends = {name: np.stack([rows[i][name] for i in range(len(cells))]) for name in _ends(rows, chosen)}
+    ends = _ends([rows[i] for i in range(len(cells))], {d.name for d in chosen})
     notes = [note for event in _events(cells) for note in event.notes(_gathered(rows))]
     return Trajectories(values, {d.name: d.dims for d in chosen}, ends, notes, grids, np.asarray(lanes))
 
@@ -148,6 +148,10 @@ def _tolerance(tolerance: float | None, cells: Sequence[Cell]) -> float | None:
         return None
     for algorithm, problem in cells:
         limit, rank = algorithm.model.rank_limit(problem.shape), exact.rank_of(problem.environments)
+        if rank == 0:
+            raise GyrostatError(
+                "tolerance asks how near the truth is, which Observed places do not know: leave it out."
+            )
         if rank is not None and limit < rank:
             raise GyrostatError(
                 f"tolerance asks for exact recovery, but {type(algorithm.model).__name__} makes rank {limit} at most and the "
@@ -300,11 +304,14 @@ def _groups(cells: list[Cell], horizons: list[int]) -> list[list[int]]:
     return list(groups.values())
 
 
-def _ends(rows: dict[int, dict[str, np.ndarray]], chosen: tuple[Diagnostic, ...]) -> list[str]:
-    """Names of the numbers about whole runs that every cell has."""
-    recorded = {d.name for d in chosen}
-    shared = set.intersection(*(set(row) for row in rows.values())) - recorded
-    return sorted(shared)
+def _ends(rows: list[dict[str, np.ndarray]], recorded: set[str]) -> dict[str, np.ndarray]:
+    """The numbers about whole runs; cells that do not have one (an event of others) get -1, or NaN for a real number."""
+
+    def missing(like: np.ndarray) -> np.ndarray:
+        return np.full(like.shape, -1 if np.issubdtype(like.dtype, np.integer) else np.nan, dtype=like.dtype)
+
+    found = {name: x for row in rows for name, x in row.items() if name not in recorded}
+    return {name: np.stack([row.get(name, missing(x)) for row in rows]) for name, x in sorted(found.items())}
 
 
 def _gathered(rows: dict[int, dict[str, np.ndarray]]) -> dict[str, np.ndarray]:

@@ -113,8 +113,8 @@ class Environments(eqx.Module):
             Environments, invariant_basis=U, spurious_basis=V, law=self.law, invariant_values=self.invariant_values
         )
 
-    @classmethod
-    def diagonal(cls, dimension: int, values: Any = (1.0,)) -> Environments:
+    @staticmethod
+    def diagonal(dimension: int, values: Any = (1.0,)) -> Environments:
         """One place, whose truth is ``diag(values, 0, 0, ...)``: plain recovery, as in Xiong 2024.
 
         >>> np.diag(Environments.diagonal(3, [2.0, 1.0]).invariant).tolist()
@@ -123,7 +123,7 @@ class Environments(eqx.Module):
         d, x = errors.integer("dimension", dimension, least=1), errors.array("values", values, ndim=1)
         if not 1 <= x.size <= d:
             raise GyrostatError(f"values must list between 1 and dimension={d} numbers; got {x.size}.")
-        return cls(np.eye(d, x.size), values=x)
+        return Environments(np.eye(d, x.size), values=x)
 
 
 class VectorEnvironments(Environments):

@@ -112,6 +112,7 @@ class Dense(Measurements):
         """
         if self.design is None:
             raise GyrostatError("design is None, so every run draws its own rows: give a number to share one design.")
+        need_finite(self, environments)
         with double():
             return self._draw(jax.random.key(self.design), environments.law.count, space)
 
