@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,7 +14,8 @@ from rich.console import Console
 import gyrostat as gs
 from gyrostat.errors import GyrostatError
 from gyrostat.lab import bench
-from gyrostat.lab.bench import core, curves, naive, ours, parts
+from gyrostat.lab.bench import core, gd, naive, naive_gd, ours, parts
+from gyrostat.lab.bench.panels import panels
 from gyrostat.lab.bench.records import Record, Report, table
 from gyrostat.lab.bench.timing import best_of, single_threaded
 
@@ -80,7 +82,7 @@ def test_an_unknown_suite_is_refused_with_the_closest_name(tmp_path) -> None:
 
 
 def test_run_suites_writes_records_and_a_figure(tmp_path, monkeypatch) -> None:
-    curve = {"x": [1, 10], "y": [2.0, 2.1]}
+    curve = {"title": "Cost", "xlabel": "m", "x": [1, 10], "y": [2.0, 2.1]}
     record = Record("core/fresh-flat-in-m", 1.0, "s", 1.0, "P", 0.8, {"curve": curve})
     monkeypatch.setattr(bench, "in_child", lambda name, say: (Report([record], []), ""))
     assert bench.run_suites([], tmp_path, Console(file=io.StringIO())) == 0
@@ -186,4 +188,51 @@ def test_the_core_suite_gives_every_record(monkeypatch) -> None:
     assert len(said) == len(core.GROUPS) and len(set(ids)) == len(ids)
     assert all("fresh" in name or "fixed" in name for name in ids)
     assert json.loads(json.dumps([record.as_dict() for record in report.records]))
-    assert len(curves.panels(report.records)) == 3
+    assert len(panels(report.records)) == 3
+
+
+TINY = naive_gd.Descent(dimension=6, width=3, step_size=0.05, scale=0.5)
+
+
+def test_the_descent_loops_follow_the_library() -> None:
+    torch = pytest.importorskip("torch")
+    X = naive_gd.numpy_factorisation(TINY, 40)
+    np.testing.assert_allclose(naive_gd.torch_factorisation(TINY, 40).detach().numpy(), X, atol=1e-12)
+    product = gs.Diagnostic("product", lambda view: view.product, ("row", "column"))
+    truth = gs.Environments.diagonal(6, [1.0, 1.0])
+    symmetric = gs.GradientDescent(0.05, width=3, symmetric=True, start=gs.Given(TINY.one_factor()))
+    options = {"num_steps": 40, "record": [product], "record_at": 1}
+    found = gs.run(symmetric, gs.Problem(truth, gs.Identity()), **options)
+    np.testing.assert_allclose(found["product"].values[0, -1], X @ X.T, atol=1e-12)
+
+    A = naive_gd.design(TINY, 60)
+    F, G = naive_gd.numpy_sensing(TINY, A, 40)
+    other = naive_gd.torch_sensing(TINY, torch.from_numpy(A), 40)
+    np.testing.assert_allclose((other[0] @ other[1].T).numpy(), F @ G.T, atol=1e-12)
+    data = gs.DenseData(60**0.5 * A.reshape(-1, 6, 6), 60**0.5 * A @ TINY.target().ravel(), np.zeros(60, dtype=int))
+    problem = gs.Problem(gs.Observed((6, 6), 1), data)
+    found = gs.run(gs.GradientDescent(0.05, width=3, start=gs.Given(*TINY.two_factors())), problem, **options)
+    np.testing.assert_allclose(found["product"].values[0, -1], F @ G.T, atol=1e-12)
+
+
+def test_the_gd_suite_gives_every_record(monkeypatch) -> None:
+    outcome = SimpleNamespace(ends={"reached": np.array([[5, -1, 7, 9, -1, 6, 8, 7]])})
+
+    def stand_in(algorithm, problem, steps, runs, **options):
+        sum(range(1000 * steps))  # no compiling here, but more steps take longer
+        return outcome
+
+    monkeypatch.setattr(gd, "_ours", stand_in)
+    sizes = gd.Sizes(
+        factorisation=TINY, sensing=TINY, iterations=3, runs=2, naive_iterations=2, dimensions=(6, 9), curve_runs=2,
+        samples=(20, 30), sensing_iterations=3, sharing=4, repeats=1, limit=10,
+    )  # fmt: skip
+    said: list[str] = []
+    report = gd.run(said.append, sizes)
+    ids = [record.id for record in report.records]
+    assert len(said) == len(gd.GROUPS) and len(set(ids)) == len(ids)
+    assert all("factorisation" in name or "sensing" in name for name in ids)
+    assert json.loads(json.dumps([record.as_dict() for record in report.records]))
+    assert len(panels(report.records)) == 1
+    assert {r.goal for r in report.records if "-shared-single-" in r.id} == {8.0}
+    assert {r.goal for r in report.records if "-one-single-" in r.id} == {2.0}

@@ -8,11 +8,12 @@ from typing import Any, NamedTuple
 
 from gyrostat.lab.bench import curves, memory, naive, ours
 from gyrostat.lab.bench.naive import Setting
+from gyrostat.lab.bench.panels import panels
 from gyrostat.lab.bench.parts import parts
 from gyrostat.lab.bench.records import Record, Report
 from gyrostat.lab.bench.timing import best_of
 
-panels = curves.panels
+__all__ = ["panels", "run"]
 
 
 class Sizes(NamedTuple):

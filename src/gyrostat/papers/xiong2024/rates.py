@@ -40,9 +40,14 @@ def theorem42_data(*, seed: int, progress: Any = None, starts: int, designs: int
             record=("distance",), record_at=121,
         )  # fmt: skip
         out[f"rate_{width}"] = late_rates(losses(ds), ds.step, 0.3)
-    found = gs.isometry_constant(dimension, 20 * dimension, rank=9, symmetric=False, seed=seed)
+    near = gs.isometry_constant(dimension, 20 * dimension, rank=9, symmetric=False, seed=seed).value
+    asked = theorem42_conditions(LITERAL, 0.05, np.ones(2), 4, 50, near)
+    conditions = xr.DataArray(
+        [float(c.holds) for c in asked], dims="condition", coords={"condition": [c.name for c in asked]}
+    )
     return xr.Dataset(
-        out, attrs={"settings": ds.attrs["settings"], "isometry": float(found.value), "dimension": dimension}
+        {**out, "conditions": conditions},
+        attrs={"settings": ds.attrs["settings"], "isometry": near, "dimension": dimension},
     )
 
 
@@ -82,8 +87,8 @@ def _promise43(ds: xr.Dataset) -> Outcome:
 
 
 def _conditions42(ds: xr.Dataset) -> Outcome:
-    found = theorem42_conditions(LITERAL, 0.05, np.ones(2), 4, 50, ds.attrs["isometry"])
-    return within(1, 1, **{c.name.replace(" ", "_"): float(c.holds) for c in found})
+    names = ds.condition.values
+    return within(1, 1, **{str(name): ds.conditions.sel(condition=name) for name in names})
 
 
 THEOREM42 = Experiment(
