@@ -25,9 +25,10 @@ def figure_i1_data(
     """k = 4, r = 2, m = 1200, eta = .2: X X^T against F G^T, until eta t alpha^2 = ``until``."""
 
     def build(kind: str, scale: float, design: int) -> Any:
-        return gs.GradientDescent(LITERAL, width=4, symmetric=MODELS[kind], start=scale), sensing(
-            24, design, dimension=dimension
-        )
+        # The same size of start for both: alpha N(0, 1/n).
+        start = gs.ScaledGaussian(scale / dimension**0.5) if MODELS[kind] else scale
+        descent = gs.GradientDescent(LITERAL, width=4, symmetric=MODELS[kind], start=start)
+        return descent, sensing(24, design, dimension=dimension)
 
     def steps(kind: str, scale: float) -> int:
         return max(600, round(until / (LITERAL * scale**2)))
@@ -94,7 +95,7 @@ FIG_I1 = Experiment(
     "The same measurements, recovered with X X^T and with F G^T. Large eta x iteration shows what the printed axis cuts off.",
     {
         "smoke": {"dimension": 20, "starts": 3, "designs": 1, "until": 14.0},
-        "standard": {"dimension": 50, "starts": 4, "designs": 1, "until": 15.0},
+        "standard": {"dimension": 50, "starts": 3, "designs": 2, "until": 14.0},
         "full": {"dimension": 50, "starts": 5, "designs": 4, "until": 30.0},
     },
     figure_i1_data,
@@ -279,7 +280,7 @@ FIG_I3 = Experiment(
 def figure_i4_data(*, seed: int, progress: Any = None, dimension: int, starts: int, designs: int) -> xr.Dataset:
     """k = 10, r = 5, m = 2000, eta = .03: symmetric, asymmetric, and the imbalance step half-way."""
     numbers, values = designs_of(seed, designs), (1.0,) * 5
-    half = 400
+    half = 800
 
     def build(symmetric: bool = False, events: tuple = ()) -> Any:
         return lambda scale, design: (
@@ -316,7 +317,7 @@ def draw_figure_i4(ds: xr.Dataset) -> Figure:
     for i, a in enumerate((0.5, 0.05)):
         series.append(band(ds.gd.sel(scale_c=a), f"GD, alpha = {a:g}", colour=2 * i))
         series.append(band(ds.step.sel(scale_c=a), f"with the step, alpha = {a:g}", colour=2 * i + 1))
-    series.append(Marker(400.0, "the imbalance step", axis="x"))
+    series.append(Marker(float(ds.step_c[-1]) / 2, "the imbalance step", axis="x"))
     return Figure(
         "The same with rank 5 and ten columns",
         [
