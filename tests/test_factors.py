@@ -315,7 +315,8 @@ def test_a_grid_notes_steps_that_were_not_made_also_where_only_some_settings_hav
         return gs.GradientDescent(0.1, width=K, start=0.5, events=events), FACTORISATION
 
     found = gs.run_grid(build, {"steps": [False, True]}, num_steps=3, seeds=2, record=["distance"], record_at=2)
-    assert "2 of 2 runs" in found.attrs["notes"] and "imbalance_step" not in found
+    assert "2 of 2 runs" in found.attrs["notes"]
+    assert (found.imbalance_step == -1).all() and np.isnan(found.imbalance_beta).all()
 
 
 def test_imbalance_step_makes_the_late_rate_that_of_its_beta():
