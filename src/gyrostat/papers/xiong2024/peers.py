@@ -129,7 +129,7 @@ PEERS = Experiment(
         Claim("step-wins", "At kappa = 1 the imbalance step needs fewer iterations than ScaledGD and PrecGD (ours).",
               "fewest of the two over the step's >= 1.2 at both learning rates (about 2 at n = 50)", _step_wins),
         Claim("step-loses", "At kappa = 10 it needs more (ours).",
-              "the step's iterations (the better trigger's, or the limit) over the fewest of the two >= 2 at eta = .2", _step_loses),
+              "the step's iterations (better trigger, or the limit) over the fewest of the two >= 2, eta = .2", _step_loses),
         Claim("no-step-needed", "A start with F0 orthonormal and G0 = 0 does about as well as the step (ours).",
               "its iterations over the step's in [.5, 2] at kappa = 1", _no_step_needed),
         Claim("preconditioned", "Preconditioning makes the condition number irrelevant.",
