@@ -144,3 +144,12 @@ def notes(monkeypatch):
     monkeypatch.setattr(dense, "_reading", reading)
     monkeypatch.setattr(gs.RankOne, "_reading", rank_one)
     return Notes()
+
+
+def pytest_generate_tests(metafunc):
+    """Tests of a class that names its paper get the names of that paper's experiments."""
+    paper = getattr(metafunc.cls, "paper", None)
+    if paper is not None and "name" in metafunc.fixturenames:
+        from gyrostat.papers import experiments
+
+        metafunc.parametrize("name", list(experiments(paper)))
