@@ -22,6 +22,60 @@ def data(paper, name):
     return _DATA[paper, name]
 
 
+def spoilt(ds):
+    """The same data, wrong in one way each."""
+    changes = {
+        "zero": lambda x: np.zeros_like(x),
+        "one": lambda x: np.ones_like(x),
+        "hundredfold": lambda x: 100 * x,
+        "hundredth": lambda x: x / 100,
+        "huge": lambda x: 1e12 * x,
+        "negated": lambda x: -x,
+        "third": lambda x: 1 / 3 + 0 * x,
+    }
+    for word, change in changes.items():
+        yield word, ds.map(lambda v, change=change: v.copy(data=change(v.values.astype(float))))
+    for dim in ds.dims:
+        flipped = ds.map(lambda v, dim=dim: v.copy(data=np.flip(v.values, v.get_axis_num(dim))) if dim in v.dims else v)
+        yield f"flipped along {dim}", flipped
+        for way in (1, -1):
+            ramp = np.linspace(0.01, 2, ds.sizes[dim])[::way]
+            yield f"ramp along {dim}", ds.map(lambda v, dim=dim, ramp=ramp: _ramped(v, dim, ramp))
+    for name in ds.data_vars:
+        for word, change in changes.items():
+            yield f"{name} {word}", ds.assign({name: ds[name].copy(data=change(ds[name].values.astype(float)))})
+    for name, value in ds.attrs.items():
+        if isinstance(value, float):
+            for factor in (1e-6, 1e6):
+                yield f"attribute {name} x {factor:g}", ds.assign_attrs({name: value * factor})
+    for dim, along in itertools.permutations(ds.dims, 2):
+        shifted = ds.map(lambda v, dim=dim, along=along: _shifted(v, dim, along))
+        yield f"last of {dim} shifted along {along}", shifted
+
+
+def _shifted(v, dim, along):
+    """The last slice of one dimension moved by a third of another."""
+    if not {dim, along} <= set(v.dims):
+        return v
+    moved = v.roll({along: v.sizes[along] // 3}, roll_coords=False)
+    return v.where(np.arange(v.sizes[dim]).reshape(_shape(v, dim)) < v.sizes[dim] - 1, moved)
+
+
+def _ramped(v, dim, ramp):
+    return v.copy(data=np.broadcast_to(ramp.reshape(_shape(v, dim)), v.shape)) if dim in v.dims else v
+
+
+def _shape(v, dim):
+    return [v.sizes[d] if d == dim else 1 for d in v.dims]
+
+
+def _verdict(claim, ds):
+    try:
+        return claim.measure(ds).verdict
+    except (ValueError, ZeroDivisionError, np.linalg.LinAlgError):  # degenerate data refused: that is not a verdict
+        return "refused"
+
+
 class Checks:
     """Tests of every experiment of ``paper``; conftest.py gives them its names."""
 
@@ -34,51 +88,6 @@ class Checks:
             assert outcome.verdict == claim.expected, f"{name}/{claim.slug}: {dict(outcome.measured)}"
             assert all(math.isfinite(v) for v in outcome.measured.values())
 
-    def spoilt(ds):
-        """The same data, wrong in one way each."""
-        changes = {
-            "zero": lambda x: np.zeros_like(x),
-            "one": lambda x: np.ones_like(x),
-            "hundredfold": lambda x: 100 * x,
-            "hundredth": lambda x: x / 100,
-            "huge": lambda x: 1e12 * x,
-            "negated": lambda x: -x,
-            "third": lambda x: 1 / 3 + 0 * x,
-        }
-        for word, change in changes.items():
-            yield word, ds.map(lambda v, change=change: v.copy(data=change(v.values.astype(float))))
-        for dim in ds.dims:
-            flipped = ds.map(
-                lambda v, dim=dim: v.copy(data=np.flip(v.values, v.get_axis_num(dim))) if dim in v.dims else v
-            )
-            yield f"flipped along {dim}", flipped
-            for way in (1, -1):
-                ramp = np.linspace(0.01, 2, ds.sizes[dim])[::way]
-                yield f"ramp along {dim}", ds.map(lambda v, dim=dim, ramp=ramp: _ramped(v, dim, ramp))
-        for name in ds.data_vars:
-            for word, change in changes.items():
-                yield f"{name} {word}", ds.assign({name: ds[name].copy(data=change(ds[name].values.astype(float)))})
-        for name, value in ds.attrs.items():
-            if isinstance(value, float):
-                for factor in (1e-6, 1e6):
-                    yield f"attribute {name} x {factor:g}", ds.assign_attrs({name: value * factor})
-        for dim, along in itertools.permutations(ds.dims, 2):
-            shifted = ds.map(lambda v, dim=dim, along=along: _shifted(v, dim, along))
-            yield f"last of {dim} shifted along {along}", shifted
-
-    def _shifted(v, dim, along):
-        """The last slice of one dimension moved by a third of another."""
-        if not {dim, along} <= set(v.dims):
-            return v
-        moved = v.roll({along: v.sizes[along] // 3}, roll_coords=False)
-        return v.where(np.arange(v.sizes[dim]).reshape(_shape(v, dim)) < v.sizes[dim] - 1, moved)
-
-    def _ramped(v, dim, ramp):
-        return v.copy(data=np.broadcast_to(ramp.reshape(_shape(v, dim)), v.shape)) if dim in v.dims else v
-
-    def _shape(v, dim):
-        return [v.sizes[d] if d == dim else 1 for d in v.dims]
-
     def test_every_claim_can_come_out_otherwise(self, name):
         ds = data(self.paper, name)
         for claim in experiments(self.paper)[name].claims:
@@ -86,12 +95,6 @@ class Checks:
             with np.errstate(all="ignore"):
                 turned = any(_verdict(claim, wrong) == other for _, wrong in spoilt(ds))
             assert turned, f"no wrong input makes {name}/{claim.slug} come out as '{other}'"
-
-    def _verdict(claim, ds):
-        try:
-            return claim.measure(ds).verdict
-        except (ValueError, ZeroDivisionError, np.linalg.LinAlgError):  # degenerate data refused: that is not a verdict
-            return "refused"
 
     def test_figures_show_labelled_finite_data(self, name):
         figure = experiments(self.paper)[name].draw(data(self.paper, name))
