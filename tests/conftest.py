@@ -129,7 +129,7 @@ class Notes:
 @pytest.fixture
 def notes(monkeypatch):
     """Notes in which ``rows``, ``responses`` and ``weights`` appear if measurements have rows."""
-    plain, quadratic = dense._reading, gs.RankOne._reading
+    plain, whole, quadratic = dense._reading, dense._seen, gs.RankOne._reading
 
     def reading(scene, X, y, weights=None):
         _stash.update(rows=X, responses=jnp.asarray(y))
@@ -137,11 +137,16 @@ def notes(monkeypatch):
             _stash["weights"] = weights
         return plain(scene, X, y, weights)
 
+    def seen(scene, X, target, noise):
+        _stash.update(rows=X, responses=X @ target + noise)
+        return whole(scene, X, target, noise)
+
     def rank_one(self, scene, x, y):
         _stash.update(rows=x, responses=y)
         return quadratic(self, scene, x, y)
 
     monkeypatch.setattr(dense, "_reading", reading)
+    monkeypatch.setattr(dense, "_seen", seen)
     monkeypatch.setattr(gs.RankOne, "_reading", rank_one)
     return Notes()
 
