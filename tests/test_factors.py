@@ -457,3 +457,10 @@ def test_modules_keep_what_they_were_given():
     step = gs.ImbalanceStep(below=0.1)
     assert step.at is None and step.beta is None and float(step.below) == 0.1
     assert eqx.tree_equal(gs.Given(np.eye(3, 2)).params, (np.eye(3, 2),))
+
+
+def test_preconditioning_survives_the_floor_of_rounding():
+    """Superfluous columns vanish and leave a singular Gram matrix: the run must stay where it got to, not blow up."""
+    prec = gs.PrecGD(0.3, width=K, start=0.3)
+    found = gs.run(prec, FACTORISATION, num_steps=3000, seeds=3, record=["distance"], record_at=3)
+    assert (found.diverged == -1).all() and float(found.distance.isel(step=-1).max()) < 1e-12

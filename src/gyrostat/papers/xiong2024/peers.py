@@ -117,7 +117,7 @@ PEERS = Experiment(
     "Xiong 2024, sections 1.3 and 5; Tong, Ma, Chi 2021; Zhang, Fattahi, Zhang 2021",
     "The same measurements and starts for all methods, which only see data (no method is told the truth or its rank).",
     {
-        "smoke": {"dimension": 20, "starts": 3, "designs": 1, "limit": 4000},
+        "smoke": {"dimension": 20, "starts": 3, "designs": 1, "limit": 3000},
         "standard": {"dimension": 30, "starts": 4, "designs": 2, "limit": 6000},
         "full": {"dimension": 50, "starts": 8, "designs": 4, "limit": 10_000},
     },
