@@ -12,7 +12,7 @@ from scipy import stats
 import gyrostat as gs
 import reference
 from conftest import orthonormal, rectangular_places
-from gyrostat.imbalance import imbalanced, least_above, stable_range
+from gyrostat.imbalance import automatic_beta, imbalanced, least_above, stable_range
 from gyrostat.rarely import rarely
 
 N1, N2, K = 5, 4, 3
@@ -218,6 +218,13 @@ def test_imbalance_step_fills_a_factor_that_lacks_a_direction(x64):
     new_F, new_G = (np.asarray(x) for x in imbalanced((F, G), 0.7))
     np.testing.assert_allclose(new_F @ new_G.T, F @ G.T, atol=1e-13)
     np.testing.assert_allclose(new_F.T @ new_F, 0.49 * np.eye(K), atol=1e-13)
+
+
+@pytest.mark.parametrize(("values", "residual", "wanted"), [((1, 0.9, 0.08), 0.07, 0.9), ((1, 0.3, 0.08), 0.05, 0.3)])
+def test_the_spare_columns_do_not_choose_beta(values, residual, wanted, x64):
+    """With few measurements what spare columns hold is a little above the residual that is seen."""
+    found = automatic_beta(np.diag(np.asarray(values, dtype=float)), np.asarray(residual), np.asarray(0.01))
+    assert float(found) == pytest.approx(np.sqrt(wanted), rel=1e-12)
 
 
 @pytest.mark.parametrize("residual", [0.0, 0.05, 0.15, 0.4, 0.8, 1.9, 50.0])

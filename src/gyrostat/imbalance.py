@@ -34,8 +34,7 @@ class ImbalanceStep(Event):
     product is not preserved.) The step is made once, after step number ``at``, or after the first step whose root
     mean square residual is at most ``below`` times that of the first step.
 
-    ``beta`` is of the order of sqrt(sigma_r); left out, it is the root of the smallest singular value of F G^T above
-    the residual (by Weyl's inequality such a value belongs to the truth), but not below ``sigma_1 sqrt(step_size)``.
+    ``beta`` is of the order of sqrt(sigma_r); left out, :func:`automatic_beta` reads it off F G^T and the residual.
     A stable descent with step size eta afterwards needs ``eta (beta^2 + (sigma_1 / beta)^2) < 2`` (:func:`stable_range`).
 
     >>> ImbalanceStep(at=500, beta=1.0).beta.item()
@@ -129,14 +128,21 @@ def _step(operand: tuple[Params, Array, Array, Array, Array]) -> tuple[Params, A
     return imbalanced(params, beta), beta, chosen, residual, eta
 
 
+MARGIN = 2.0
+
+
 def automatic_beta(product: Float[Array, "n1 n2"], residual: Float[Array, ""], step_size: Float[Array, ""]) -> Array:
-    """The beta of a step whose user did not choose one.
+    """The beta of a step whose user did not choose one: ``sqrt(sigma_r)``, or the least that is stable if that is more.
+
+    A singular value belongs to the truth when it is above the error of the product (Weyl's inequality). Few measurements
+    show less of that error than there is, so the residual is taken twice; sigma_r counts as the smallest value above.
+    The least stable beta is ``sigma_1 sqrt(step_size)``.
 
     >>> round(float(automatic_beta(np.diag([1.0, 0.25, 1e-3]), 0.01, 0.04)), 6)
     0.5
     """
     largest = jnp.linalg.norm(product, 2)
-    return jnp.maximum(jnp.sqrt(least_above(product, residual)), largest * jnp.sqrt(step_size))
+    return jnp.maximum(jnp.sqrt(least_above(product, MARGIN * residual)), largest * jnp.sqrt(step_size))
 
 
 def imbalanced(params: Params, beta: Float[Array, ""]) -> Params:

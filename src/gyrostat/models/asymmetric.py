@@ -9,6 +9,7 @@ from jaxtyping import Array, Float
 from gyrostat.errors import GyrostatError
 from gyrostat.models.base import Model, Params
 from gyrostat.models.symmetric import width_of
+from gyrostat.products import times
 from gyrostat.spaces import Matrices
 
 
@@ -35,11 +36,11 @@ class Asymmetric(Model):
 
     def product(self, params: Params) -> Float[Array, "n1 n2"]:
         F, G = params
-        return F @ G.T
+        return times(F, G.T)
 
     def pullback(self, params: Params, gradient: Float[Array, "n1 n2"]) -> Params:
         F, G = params
-        return gradient @ G, gradient.T @ F
+        return times(gradient, G), times(gradient.T, F)
 
     def factor(self, params: Params) -> Float[Array, "n1 k"]:
         return params[0]

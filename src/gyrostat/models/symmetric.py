@@ -9,6 +9,7 @@ from jaxtyping import Array, Float
 from gyrostat import errors
 from gyrostat.errors import GyrostatError
 from gyrostat.models.base import Model, Params
+from gyrostat.products import times
 from gyrostat.spaces import Leaf, SymmetricMatrices
 
 
@@ -55,11 +56,11 @@ class Symmetric(Model):
 
     def product(self, params: Params) -> Float[Array, "d d"]:
         (U,) = params
-        return U @ U.T
+        return times(U, U.T)
 
     def pullback(self, params: Params, gradient: Float[Array, "d d"]) -> Params:
         (U,) = params
-        return (self.gradient_factor * (gradient @ U),)
+        return (self.gradient_factor * times(gradient, U),)
 
     def factor(self, params: Params) -> Float[Array, "d k"]:
         return params[0]
@@ -102,11 +103,11 @@ class SymmetricDifference(Model):
 
     def product(self, params: Params) -> Float[Array, "d d"]:
         U, V = params
-        return U @ U.T - V @ V.T
+        return times(U, U.T) - times(V, V.T)
 
     def pullback(self, params: Params, gradient: Float[Array, "d d"]) -> Params:
         U, V = params
-        return self.gradient_factor * (gradient @ U), -self.gradient_factor * (gradient @ V)
+        return self.gradient_factor * times(gradient, U), -self.gradient_factor * times(gradient, V)
 
     def factor(self, params: Params) -> Float[Array, "d k"]:
         return jnp.concatenate(params, axis=1)

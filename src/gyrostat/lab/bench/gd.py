@@ -179,7 +179,7 @@ def methods(sizes: Sizes) -> Found:
 
     setting, m = sizes.sensing, sizes.samples[0]
     made = {
-        "imbalance": {"events": (gs.ImbalanceStep(below=0.05),)}, "orthonormal": {"start": gs.OrthonormalZero()},
+        "imbalance": {"events": (gs.ImbalanceStep(below=0.02),)}, "orthonormal": {"start": gs.OrthonormalZero()},
         "scaled": {}, "prec": {},
     }  # fmt: skip
     kinds = {"scaled": gs.ScaledGD, "prec": gs.PrecGD}
