@@ -120,6 +120,41 @@ def test_the_cheaper_operator_is_chosen(m, demand, kind, x64):
     assert isinstance(state, kind)
 
 
+# --- single precision -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("operator", ["rows", "gram"])
+def test_single_precision_is_that_of_the_design_only(operator, x64):
+    """The reading is off by single rounding, and really by that much, while everything around it stays double."""
+    scene = scene_of("rectangle")
+    wanted, found = (_first_reading(scene, operator, precision) for precision in ("double", "single"))
+    for field in ("gradient", "residual_square"):
+        one, other = np.asarray(getattr(wanted, field)), np.asarray(getattr(found, field))
+        assert other.dtype == np.float64
+        off = np.abs(one - other).max() / np.abs(one).max()
+        assert 1e-10 < off < 1e-5, f"{field} is off by {off:.1e}"
+
+
+def _first_reading(scene, operator, precision):
+    measurements = gs.Dense(20, noise=0.4, design=5, operator=operator, precision=precision)
+    state = measurements.init(jax.random.key(KEY), scene.environments, scene.space, ALONE)
+    return measurements.sense(state, None, scene, LAW.at(0))[0]
+
+
+@pytest.mark.parametrize("operator", ["rows", "gram"])
+def test_single_precision_does_not_end_convergence(operator):
+    places = gs.Environments.diagonal(6, [1.0, 1.0])
+    problem = gs.Problem(places, gs.Dense(200, design=1, operator=operator, precision="single"))
+    found = gs.run(gs.GradientDescent(0.2, width=2, start=0.1), problem, num_steps=500, seeds=2, record=["distance"])
+    assert (found.distance.isel(step=-1) < 1e-13).all()
+
+
+def test_single_precision_refuses_designs_that_jax_multiplies_wrongly():
+    problem = gs.Problem(gs.Environments.diagonal(3), gs.Dense(32_769, design=1, precision="single"))
+    with pytest.raises(gs.GyrostatError, match=r"at most 32768 rows .* got 32769 x 9: use precision='double'"):
+        gs.run(gs.GradientDescent(0.1, width=2), problem, num_steps=1)
+
+
 # --- the mean square residual ---------------------------------------------------------------------
 
 

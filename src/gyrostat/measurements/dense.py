@@ -51,7 +51,7 @@ class Dense(Measurements):
     With ``design`` (any whole number) all runs share the design of that number, so that their products with it become one
     matrix product; without, every run draws its own. ``operator`` is how a whole batch is applied: ``"rows"`` (two
     products with X), ``"gram"`` (one with X^T X), or ``"auto"``, the cheaper of the two. ``precision="single"`` keeps and
-    applies the rows in single precision, twice as fast: the reading is then off by about 1e-6 of itself, which leaves
+    applies either in single precision, twice as fast: the reading is then off by about 1e-6 of itself, which leaves
     parameters and residuals (in double precision) free to converge as far as ever.
 
     >>> Dense(100, redraw=True).num_samples
@@ -121,9 +121,8 @@ class Dense(Measurements):
             return None
         drawing = key if self.design is None else jax.random.key(self.design)
         rows = self._draw(drawing, environments.law.count, space)  # type: ignore[attr-defined]
-        # A product with the Gram matrix reads size^2 numbers, two with the rows 2 m size: of half the length in single.
-        cost = self.num_samples if self.precision == "single" else 2 * self.num_samples
-        pays = self.operator == "gram" or (self.operator == "auto" and space.size < cost)
+        # A product with the Gram matrix reads size^2 numbers, two with the rows 2 m size.
+        pays = self.operator == "gram" or (self.operator == "auto" and space.size < 2 * self.num_samples)
         kept = _gram(rows) if pays and not demand.mixes else rows
         # With one place the leading axis goes: indexing it in every step would keep XLA from its fast matrix product.
         return type(kept)(*(x[0] for x in kept)) if len(rows.matrices) == 1 else kept
@@ -270,12 +269,13 @@ def _gram(rows: Rows) -> Gram:
     m = X.shape[1]
     transposed = jnp.swapaxes(X, 1, 2)
     cross = (transposed @ eps[:, :, None])[..., 0] / m
-    return Gram(transposed @ X / m, cross, jnp.mean(eps**2, axis=1), jnp.mean(X, axis=1), jnp.mean(eps, axis=1))
+    gram = (transposed @ X / m).astype(rows[0].dtype)
+    return Gram(gram, cross, jnp.mean(eps**2, axis=1), jnp.mean(X, axis=1), jnp.mean(eps, axis=1))
 
 
 def _gram_reading(scene: Scene, design: Gram, target: Float[Array, " size"]) -> Reading:
     b = scene.space.coordinates(scene.product) - target
-    seen = design.gram @ b
+    seen = (design.gram @ b.astype(design.gram.dtype)).astype(b.dtype)
     square = b @ seen - 2 * b @ design.cross + design.energy
     return Reading(scene.space.element(seen - design.cross), square, design.mean @ target + design.noise)
 
