@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from gyrostat import errors
+from gyrostat import errors, lanes
 from gyrostat import reduction as exact
 from gyrostat.algorithms import Algorithm
 from gyrostat.diagnostics.trajectory import Diagnostic, View, resolve
@@ -25,6 +25,7 @@ from gyrostat.measurements.base import Demand, Scene
 from gyrostat.models import Params
 from gyrostat.precision import double
 from gyrostat.problem import Problem
+from gyrostat.products import square, written
 from gyrostat.schedules import Moment
 from gyrostat.threefry import fold_in, split
 
@@ -194,30 +195,32 @@ def lane(
             moment = Moment(t, fold_in(key, 2**30 + i), eta, state.params, after, reading)
             after, memory = event(state.events[i], model, moment)
             memories.append(memory)
-        fine = sum(jnp.vdot(p, p) for p in after) < LIMIT**2
+        fine = sum(square(p) for p in after) < LIMIT**2
         diverged = jnp.where((state.diverged < 0) & ~fine, t + 1, state.diverged)
-        after = tuple(jnp.where(fine, p, jnp.nan) for p in after)
-        reached = watch(t, state.reached, scene.product)
-        return State(after, measured, tuple(memories), diverged, reached)
+        # What has left the finite range goes on, and is NaN where it is looked at: a pass over all numbers saved.
+        return State(after, measured, tuple(memories), diverged, watch(t, state, scene.product))
 
-    def watch(t: Int[Array, ""], reached: Int[Array, ""], product: Array) -> Int[Array, ""]:
+    def watch(t: Int[Array, ""], state: State, product: Array) -> Int[Array, ""]:
         if not plan.watches:
-            return reached
-        error = product - environments.invariant
-        return jnp.where((reached < 0) & (jnp.sum(error * error) / 2 < tolerance), t, reached)
+            return state.reached
+        there = square(product - environments.invariant) / 2 < tolerance
+        return jnp.where((state.reached < 0) & (state.diverged < 0) & there, t, state.reached)
 
     def segment(state: State, until: tuple[Array, Array]) -> tuple[State, dict[str, Array]]:
-        state = jax.lax.fori_loop(*until, step, state)
-        small = View(environments, model, state.params, problem.shape)
-        full = View(stated, model, stage.lift(state.params), problem.shape)
+        state = loop(*until, step, state)
+        params = tuple(jnp.where(state.diverged < 0, p, jnp.nan) for p in state.params)
+        small = View(environments, model, params, problem.shape)
+        full = View(stated, model, stage.lift(params), problem.shape)
         return state, {d.name: d.function(small if d.rotates else full) for d in plan.record}
 
+    beside = problem.measurements.isotropic and written(environments.shape, params)
+    loop = lanes.fori_loop if beside else jax.lax.fori_loop
     never = jnp.full((), -1, dtype=grid.dtype)
     state = State(params, measured, events, never, never)
     state, values = jax.lax.scan(segment, state, (jnp.concatenate([jnp.zeros_like(grid[:1]), grid[:-1]]), grid))
     ends = {"diverged": state.diverged}
     if plan.watches:
-        ends["reached"] = watch(grid[-1], state.reached, model.product(state.params))
+        ends["reached"] = watch(grid[-1], state, model.product(state.params))
     for event, memory in zip(algorithm.events, state.events, strict=True):
         ends |= event.summary(memory)
     return values | ends

@@ -12,6 +12,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from gyrostat import errors
 from gyrostat.environments.laws import Absent, Finite, Law
 from gyrostat.errors import GyrostatError
+from gyrostat.products import times
 from gyrostat.spaces import Leaf
 
 Places = TypeVar("Places", bound="Environments")
@@ -72,12 +73,12 @@ class Environments(eqx.Module):
     def invariant(self) -> Float[Array, "d d"]:
         """A_star."""
         U, values = self.invariant_basis, self.invariant_values
-        return (U * values) @ U.T
+        return times(U * values, U.T)
 
     def spurious(self, sigma: Float[Array, "r2 r2"]) -> Float[Array, "d d"]:
         """``V* Sigma V*^T``."""
         V = self.spurious_basis
-        return V @ sigma @ V.T
+        return times(times(V, sigma), V.T)
 
     def target(self, sigma: Float[Array, "r2 r2"]) -> Array:
         """The total signal of an environment."""

@@ -15,6 +15,7 @@ from gyrostat.environments.environments import Environments, is_law, unchecked
 from gyrostat.environments.laws import Absent, Law
 from gyrostat.environments.recipes import haar
 from gyrostat.errors import GyrostatError
+from gyrostat.products import times
 from gyrostat.spaces import Leaf
 
 
@@ -61,10 +62,10 @@ class RectangularEnvironments(Environments):
 
     @property
     def invariant(self) -> Float[Array, "n1 n2"]:
-        return (self.invariant_basis * self.invariant_values) @ self.right.T
+        return times(self.invariant_basis * self.invariant_values, self.right.T)
 
     def spurious(self, sigma: Float[Array, "r2 r2"]) -> Float[Array, "n1 n2"]:
-        return self.spurious_basis @ sigma @ self.right_spurious.T
+        return times(times(self.spurious_basis, sigma), self.right_spurious.T)
 
     def rotated(self, left: Float[Array, "q n1"], right: Float[Array, "p n2"]) -> Environments:
         return unchecked(
