@@ -17,6 +17,9 @@ from gyrostat.measurements import Reading
 from gyrostat.models import Model, Params
 from gyrostat.spaces import Leaf
 
+CONVENTIONS = {"weight_decay": (2.0, 1.0), "main_text": (1.0, 2.0), "appendix": (1.0, 1.0)}
+"""Readings of the update of Wang 2023: multipliers of the gradient and of the ridge."""
+
 
 class Schedule(eqx.Module):
     """Step size and ridge at each step."""
@@ -45,7 +48,7 @@ class Rule(eqx.Module):
 
     @property
     def rotates(self) -> bool:
-        """Whether rotating the coordinates of the product before the step or after it is the same."""
+        """Whether rotating coordinates (of the product, of a hidden layer) before the step or after it is the same."""
         return False
 
     def check(self, model: Model, shape: tuple[int, ...]) -> None:
@@ -73,6 +76,38 @@ class GradientStep(Rule):
         keep = 1 - self.decay * step_size * ridge
         directions = model.pullback(params, reading.gradient)
         return tuple(keep * p - step_size * g for p, g in zip(params, directions, strict=True))
+
+
+class RidgeStep(Rule):
+    """The three conventions in which Wang 2023's update can be read, for G the mean of ``(A_ij - y_ij) E_ij``.
+
+    ``"weight_decay"``: ``(1 - eta lambda) theta - 2 eta pullback(G)``, what SGD with weight decay does to the mean of
+    ``(A_ij - y_ij)^2``; it alone reproduces the paper's figures. ``"main_text"``: ``(1 - 2 eta lambda) theta - eta
+    pullback(G)`` (section 2.3). ``"appendix"``: ``(1 - eta lambda) theta - eta pullback(G)`` (section E). All layers move
+    at once, from the old ones.
+
+    >>> RidgeStep("main_text").multipliers
+    (1.0, 2.0)
+    """
+
+    convention: str = eqx.field(
+        static=True, default="weight_decay", converter=lambda x: errors.choice("convention", x, CONVENTIONS)
+    )
+
+    @property
+    def rotates(self) -> bool:
+        return True
+
+    @property
+    def multipliers(self) -> tuple[float, float]:
+        """What multiplies ``step_size * pullback(G)`` and ``step_size * ridge``."""
+        return CONVENTIONS[self.convention]
+
+    def __call__(
+        self, model: Model, params: Params, reading: Reading, step_size: Float[Array, ""], ridge: Float[Array, ""]
+    ) -> Params:
+        gain, decay = self.multipliers
+        return GradientStep(decay / gain)(model, params, reading, gain * step_size, ridge)
 
 
 class Preconditioned(Rule):
@@ -138,7 +173,7 @@ class Event(eqx.Module):
 
     @property
     def rotates(self) -> bool:
-        """Whether rotating the coordinates of the product before the event or after it is the same."""
+        """Whether rotating coordinates (of the product, of a hidden layer) before the event or after it is the same."""
         return False
 
     def summary(self, state: Any) -> dict[str, Array]:
