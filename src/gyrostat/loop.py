@@ -33,7 +33,7 @@ LIMIT = 1e8
 """A run whose parameters exceed this has left the finite range: it is marked with the step and becomes NaN."""
 
 APART = 8
-"""More parameters than this are single numbers: XLA would compute all of them again for each, in every check of all."""
+"""More parameters than this are single numbers, and are squared as one vector."""
 
 DEFAULT_RECORD = ("signal", "spurious", "error", "distance")
 
@@ -228,9 +228,7 @@ def lane(
             moment = Moment(t, fold_in(key, 2**30 + i), eta, state.params, after, reading)
             after, memory = event(state.events[i], model, moment)
             memories.append(memory)
-        if len(after) > APART:
-            after = jax.lax.optimization_barrier(after)
-        fine = sum(jnp.vdot(p, p) for p in after) < LIMIT**2
+        fine = _square(after) < LIMIT**2
         diverged = jnp.where((state.diverged < 0) & ~fine, t + 1, state.diverged)
         after = tuple(jnp.where(fine, p, jnp.nan) for p in after)
         reached = watch(t, state.reached, scene.product)
@@ -260,6 +258,15 @@ def lane(
     for event, memory in zip(happening, state.events, strict=True):
         ends |= event.summary(memory)
     return values | ends
+
+
+def _square(params: Params) -> Float[Array, ""]:
+    """The sum of all squares."""
+    if len(params) > APART:
+        # A product of vectors is made once; a sum XLA would make again for each number that depends on it.
+        together = jnp.stack(params)
+        return together @ together
+    return sum(jnp.vdot(p, p) for p in params)  # type: ignore[return-value]
 
 
 def _first_look(

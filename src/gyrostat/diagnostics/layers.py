@@ -69,7 +69,7 @@ def _gaps(W: Params) -> list[Array]:
 def representation_cost(matrix: Array, depth: int) -> Array:
     """``R(A; L) = L sum_i s_i^(2/L)``: the least ||W_1||^2 + ... + ||W_L||^2 with W_L ... W_1 = A (Wang 2023, section 2.2).
 
-    >>> round(float(representation_cost(np.diag([8.0, 1.0]), 3)), 5)
+    >>> round(float(representation_cost(jnp.diag(jnp.array([8.0, 1.0])), 3)), 5)
     15.0
     """
     L = errors.integer("depth", depth, least=1)
@@ -86,7 +86,7 @@ def excess_cost(view: View) -> Array:
 def smooth_count(x: Array, alpha: float | Array) -> Array:
     """f_alpha(x) = x (2 alpha - x) / alpha^2 up to alpha and 1 beyond: 0 at 0, once differentiable (Wang 2023).
 
-    >>> [float(v) for v in smooth_count(np.array([0.0, 0.5, 1.0, 7.0]), 1.0)]
+    >>> [float(v) for v in smooth_count(jnp.array([0.0, 0.5, 1.0, 7.0]), 1.0)]
     [0.0, 0.75, 1.0, 1.0]
     """
     share = jnp.minimum(jnp.asarray(x) / alpha, 1.0)
@@ -96,7 +96,7 @@ def smooth_count(x: Array, alpha: float | Array) -> Array:
 def layer_rank(layer: Array, alpha: float | Array) -> Array:
     """``sum_i f_alpha(s_i(W^T W))``: a rank that counts values far below alpha little.
 
-    >>> round(float(layer_rank(np.diag([2.0, 0.1]), 1.0)), 4)
+    >>> round(float(layer_rank(jnp.diag(jnp.array([2.0, 0.1])), 1.0)), 4)
     1.0199
     """
     return jnp.sum(smooth_count(jnp.linalg.svd(layer, compute_uv=False) ** 2, alpha))
