@@ -129,13 +129,17 @@ class Notes:
 @pytest.fixture
 def notes(monkeypatch):
     """Notes in which ``rows``, ``responses`` and ``weights`` appear if measurements have rows."""
-    plain, quadratic = dense._reading, gs.RankOne._reading
+    plain, whole, quadratic = dense._reading, dense._seen, gs.RankOne._reading
 
     def reading(scene, X, y, weights=None):
         _stash.update(rows=X, responses=jnp.asarray(y))
         if weights is not None:
             _stash["weights"] = weights
         return plain(scene, X, y, weights)
+
+    def seen(scene, X, target, noise):
+        _stash.update(rows=X, responses=X @ target + noise)
+        return whole(scene, X, target, noise)
 
     def rank_one(self, scene, x, y):
         _stash.update(rows=x, responses=y)
@@ -151,5 +155,15 @@ def notes(monkeypatch):
 
     monkeypatch.setattr(entries, "_reading", entry)
     monkeypatch.setattr(dense, "_reading", reading)
+    monkeypatch.setattr(dense, "_seen", seen)
     monkeypatch.setattr(gs.RankOne, "_reading", rank_one)
     return Notes()
+
+
+def pytest_generate_tests(metafunc):
+    """Tests of a class that names its paper get the names of that paper's experiments."""
+    paper = getattr(metafunc.cls, "paper", None)
+    if paper is not None and "name" in metafunc.fixturenames:
+        from gyrostat.papers import experiments
+
+        metafunc.parametrize("name", list(experiments(paper)))

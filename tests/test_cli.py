@@ -69,7 +69,7 @@ def test_help_is_quick():
         (("reproduce", "--seed", "one"), "--seed"),
         (("reproduce", "--size", "huge"), "--size"),
         (("reproduce", "--colour"), "No such option"),
-        (("claims", "--paper", "xu2042"), "gyrostat: unknown paper 'xu2042': did you mean 'xu2024'?"),
+        (("claims", "--paper", "xu2042"), "gyrostat: unknown paper 'xu2042': did you mean 'xu2024'"),
         (("claims", "--surprises"), "need a results folder"),
         (("claims", "nowhere"), "'nowhere' holds no claims.json"),
         (("nonsense",), "No such command"),

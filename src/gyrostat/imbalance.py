@@ -35,8 +35,8 @@ class ImbalanceStep(Event):
     mean square residual is at most ``below`` times that of the first step.
 
     ``beta`` is of the order of sqrt(sigma_r); left out, it is the root of the smallest singular value of F G^T above
-    the residual: by Weyl's inequality such a value belongs to the truth. A stable descent with step size eta afterwards
-    needs ``eta (beta^2 + (sigma_1 / beta)^2) < 2`` (:func:`stable_range`).
+    the residual (by Weyl's inequality such a value belongs to the truth), but not below ``sigma_1 sqrt(step_size)``.
+    A stable descent with step size eta afterwards needs ``eta (beta^2 + (sigma_1 / beta)^2) < 2`` (:func:`stable_range`).
 
     >>> ImbalanceStep(at=500, beta=1.0).beta.item()
     1.0
@@ -89,7 +89,7 @@ class ImbalanceStep(Event):
         due = low_enough if self.at is None else moment.step == self.at
 
         chosen = jnp.array(jnp.nan) if self.beta is None else jnp.asarray(self.beta, dtype=float)
-        params, beta, _, _ = rarely(due, _step, (moment.after, state.beta, chosen, residual))
+        params, beta, *_ = rarely(due, _step, (moment.after, state.beta, chosen, residual, moment.step_size))
         return params, Watch(first, jnp.where(due, moment.step + 1, state.fired), beta)
 
     def summary(self, state: Watch) -> dict[str, Array]:
@@ -122,11 +122,21 @@ def stable_range(step_size: float, sigma: float) -> tuple[float, float]:
     return sigma / high, high
 
 
-def _step(operand: tuple[Params, Array, Array, Array]) -> tuple[Params, Array, Array, Array]:
-    params, _, chosen, residual = operand
+def _step(operand: tuple[Params, Array, Array, Array, Array]) -> tuple[Params, Array, Array, Array, Array]:
+    params, _, chosen, residual, eta = operand
     F, G = params
-    beta = jnp.where(jnp.isnan(chosen), jnp.sqrt(least_above(F @ G.T, residual)), chosen)
-    return imbalanced(params, beta), beta, chosen, residual
+    beta = jnp.where(jnp.isnan(chosen), automatic_beta(F @ G.T, residual, eta), chosen)
+    return imbalanced(params, beta), beta, chosen, residual, eta
+
+
+def automatic_beta(product: Float[Array, "n1 n2"], residual: Float[Array, ""], step_size: Float[Array, ""]) -> Array:
+    """The beta of a step whose user did not choose one.
+
+    >>> round(float(automatic_beta(np.diag([1.0, 0.25, 1e-3]), 0.01, 0.04)), 6)
+    0.5
+    """
+    largest = jnp.linalg.norm(product, 2)
+    return jnp.maximum(jnp.sqrt(least_above(product, residual)), largest * jnp.sqrt(step_size))
 
 
 def imbalanced(params: Params, beta: Float[Array, ""]) -> Params:

@@ -143,7 +143,10 @@ class Preconditioned(Rule):
         keep = 1 - 2 * step_size * ridge
 
         def moved(p: Array, direction: Array, partner: Array) -> Array:
-            gram = partner.T @ partner + damping * jnp.eye(partner.shape[1])
+            gram = partner.T @ partner
+            # At the floor of rounding a Gram matrix of superfluous columns is singular, and the step would be noise.
+            floor = jnp.finfo(gram.dtype).eps * jnp.trace(gram)
+            gram = gram + (damping + floor) * jnp.eye(len(gram))
             return keep * p - step_size * jnp.linalg.solve(gram, direction.T).T
 
         directions = model.pullback(params, reading.gradient)

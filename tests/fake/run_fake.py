@@ -1,5 +1,6 @@
 """The command line with the fake paper; worker processes import this file too, and so know the paper."""
 
+import signal
 import sys
 from pathlib import Path
 
@@ -15,4 +16,6 @@ if __name__ in ("__main__", "__mp_main__"):
 if __name__ == "__main__":
     from gyrostat.cli import main
 
+    # Tests that run in the background (nohup, &) ignore Ctrl-C, and their children inherit that.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     main()

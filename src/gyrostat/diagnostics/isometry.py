@@ -77,7 +77,7 @@ def _run(key: PRNGKeyArray, m: Float[Array, ""], space: Space, rank: int, steps:
     best = jnp.zeros(())
     for sign in (1.0, -1.0):
         start = jax.random.fold_in(key, 1 if sign > 0 else 2)
-        M = _unit(_truncate(space.gaussian(start), rank))
+        M = _unit(space.project(_truncate(space.gaussian(start), rank)))
 
         def climb(t: Array, carry: tuple, sign: float = sign) -> tuple:
             M, design, best = carry
@@ -88,7 +88,8 @@ def _run(key: PRNGKeyArray, m: Float[Array, ""], space: Space, rank: int, steps:
             # Without the 1 that all eigenvalues share, the speed of the climb does not depend on m; the shift, the
             # size of the restricted spectrum, keeps it from jumping between the two ends.
             ahead = sign * (GM - M) + jnp.sqrt(space.shape[0] * rank / m) * M
-            return _unit(_truncate(ahead, rank)), design, best
+            # Rounding leaves the space of symmetric matrices, and the climb would go on outside it.
+            return _unit(space.project(_truncate(ahead, rank))), design, best
 
         M, design, best = jax.lax.fori_loop(0, steps + 1, climb, (M, design, best))
     return best

@@ -18,11 +18,12 @@ TOLERANCE, WIDTH, SCALE = 1e-12, 4, 0.05
 
 
 def methods(step_size: float) -> dict[str, gs.Algorithm]:
-    """The methods with one learning rate; the trigger of the step is one twentieth of the first residual."""
-    step = (gs.ImbalanceStep(below=0.05),)
+    """The methods with one learning rate; the step is made at one twentieth or one fiftieth of the first residual."""
+    early, late = (gs.ImbalanceStep(below=share) for share in (0.05, 0.02))
     return {
         "GD": gs.GradientDescent(step_size, width=WIDTH, start=SCALE),
-        "imbalance step": gs.GradientDescent(step_size, width=WIDTH, start=SCALE, events=step),
+        "imbalance step": gs.GradientDescent(step_size, width=WIDTH, start=SCALE, events=(early,)),
+        "imbalance step, later": gs.GradientDescent(step_size, width=WIDTH, start=SCALE, events=(late,)),
         "F0 orthonormal, G0 = 0": gs.GradientDescent(step_size, width=WIDTH, start=gs.OrthonormalZero()),
         "ScaledGD": gs.ScaledGD(step_size, width=WIDTH, start=SCALE),
         "PrecGD": gs.PrecGD(step_size, width=WIDTH, start=SCALE),
@@ -92,7 +93,7 @@ def _step_wins(ds: xr.Dataset) -> Outcome:
 def _step_loses(ds: xr.Dataset) -> Outcome:
     y = typical(ds).sel(kappa=10.0, step_size=0.2)
     best = float(y.sel({"solver": ["ScaledGD", "PrecGD"]}).min("solver"))
-    mine = float(y.sel(solver="imbalance step"))
+    mine = float(y.sel({"solver": ["imbalance step", "imbalance step, later"]}).min("solver"))
     limit = float(ds.limit.sel(solver="imbalance step", kappa=10.0, step_size=0.2))
     # If the step's runs did not get there, its number is at least the limit.
     return within(2, np.inf, ratio=min(mine, limit) / best)
@@ -116,7 +117,7 @@ PEERS = Experiment(
     "Xiong 2024, sections 1.3 and 5; Tong, Ma, Chi 2021; Zhang, Fattahi, Zhang 2021",
     "The same measurements and starts for all methods, which only see data (no method is told the truth or its rank).",
     {
-        "smoke": {"dimension": 20, "starts": 3, "designs": 1, "limit": 4000},
+        "smoke": {"dimension": 20, "starts": 3, "designs": 1, "limit": 3000},
         "standard": {"dimension": 30, "starts": 4, "designs": 2, "limit": 6000},
         "full": {"dimension": 50, "starts": 8, "designs": 4, "limit": 10_000},
     },
@@ -128,7 +129,7 @@ PEERS = Experiment(
         Claim("step-wins", "At kappa = 1 the imbalance step needs fewer iterations than ScaledGD and PrecGD (ours).",
               "fewest of the two over the step's >= 1.2 at both learning rates (about 2 at n = 50)", _step_wins),
         Claim("step-loses", "At kappa = 10 it needs more (ours).",
-              "the step's iterations (or its limit) over the fewest of the two >= 2 at eta = .2", _step_loses),
+              "the step's iterations (better trigger, or the limit) over the fewest of the two >= 2, eta = .2", _step_loses),
         Claim("no-step-needed", "A start with F0 orthonormal and G0 = 0 does about as well as the step (ours).",
               "its iterations over the step's in [.5, 2] at kappa = 1", _no_step_needed),
         Claim("preconditioned", "Preconditioning makes the condition number irrelevant.",

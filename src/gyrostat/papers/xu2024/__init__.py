@@ -1,6 +1,17 @@
 """Xu, Gu, Fang 2024: multi-environment matrix sensing. Figures 1-6 and one experiment for each theory item."""
 
-from gyrostat.papers.xu2024 import lemmas, network, oscillation, pooled, recovery, regression, spectra, transition
+from gyrostat.papers.xu2024 import (
+    lemmas,
+    network,
+    oscillation,
+    pooled,
+    predictor,
+    recovery,
+    regression,
+    spectra,
+    transition,
+    window,
+)
 
 EXPERIMENTS = (
     oscillation.FIG1,
@@ -10,8 +21,8 @@ EXPERIMENTS = (
     pooled.FIG5,
     pooled.FIG6,
     recovery.THEOREM2,
-    recovery.WINDOW,
-    recovery.PHASES,
+    window.WINDOW,
+    window.PHASES,
     recovery.DATA,
     lemmas.LEMMA5,
     lemmas.LEMMA6,
@@ -25,6 +36,6 @@ EXPERIMENTS = (
     spectra.CONDITION7,
     regression.DIAGONAL,
     regression.STRUCTURAL,
-    transition.ORDER,
-    transition.PREDICTOR,
+    predictor.ORDER,
+    predictor.PREDICTOR,
 )
