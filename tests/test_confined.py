@@ -35,6 +35,12 @@ CASES = {
         gs.Problem(gs.RandomRectangular(3, 4, 1), gs.Entries([(0, 0), (1, 3), (2, 1), (2, 2)])),
         7,
     ),
+    "large, written as matrices": (
+        gs.DeepLinear(4, WIDTH),
+        gs.Orthogonal(),
+        gs.Problem(gs.RandomRectangular(6, 5, 2), gs.Entries([(i, i % 5) for i in range(6)], batch_size=2)),
+        11,
+    ),
 }
 
 

@@ -24,7 +24,6 @@ from gyrostat.models.deep import directions, forward
 from gyrostat.schedules import Event, Moment
 from gyrostat.spaces import Matrices
 from gyrostat.starts import ScaledGaussian, Start
-from gyrostat.turns import after
 
 LEVELS = 12
 """Levels of the block Krylov spaces; what arrives at the last is measured."""
@@ -156,22 +155,18 @@ def closed_bases(layers: Params) -> list[Array]:
     """Orthonormal bases of the images of both outer layers in every hidden layer."""
     ahead = forward(layers[:-1])
     back = forward(tuple(W.T for W in layers[:0:-1]))[::-1]
-    bases: list[Array] = []
-    for pair in zip(ahead, back, strict=True):
-        X = jnp.concatenate(pair, axis=1)
-        bases.append(jnp.linalg.qr(after(bases[-1], X) if bases else X)[0])
-    return bases
+    return [jnp.linalg.qr(jnp.concatenate(pair, axis=1))[0] for pair in zip(ahead, back, strict=True)]
 
 
 def krylov_bases(layers: Params) -> list[Array]:
     """Orthonormal bases of the block Krylov spaces of the middle layer, level by level."""
     first, W, last = layers
     P = jnp.linalg.qr(first)[0]
-    Q = jnp.linalg.qr(after(P, last.T))[0]
+    Q = jnp.linalg.qr(last.T)[0]
     newest, other = P, Q
     for _ in range(LEVELS - 1):
         ahead = _beyond(P, W.T @ other)
-        newest, other = ahead, _beyond(Q, after(ahead, W @ newest))
+        newest, other = ahead, _beyond(Q, W @ newest)
         P, Q = jnp.concatenate([P, newest], axis=1), jnp.concatenate([Q, other], axis=1)
     return [P, Q]
 

@@ -12,7 +12,6 @@ from gyrostat.errors import GyrostatError
 from gyrostat.models.base import Model, Params
 from gyrostat.spaces import Leaf
 from gyrostat.starts import Start, normals
-from gyrostat.turns import after
 
 
 class _Layers(Start):
@@ -69,7 +68,7 @@ class Orthogonal(_Layers):
         layers: list[Array] = []
         for Z in normals(model, shape, key):
             tall = Z if Z.shape[0] >= Z.shape[1] else Z.T
-            Q, R = jnp.linalg.qr(after(layers[-1], tall) if layers else tall)
+            Q, R = jnp.linalg.qr(tall)
             Q = Q * jnp.where(jnp.diagonal(R) < 0, -1.0, 1.0)  # uniform only with R's diagonal positive
             layers.append(self.scale * (Q if tall is Z else Q.T))
         return tuple(layers)

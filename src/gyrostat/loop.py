@@ -28,6 +28,7 @@ from gyrostat.precision import double
 from gyrostat.problem import Problem
 from gyrostat.schedules import Moment
 from gyrostat.threefry import fold_in, split
+from gyrostat.turns import Turns
 
 LIMIT = 1e8
 """A run whose parameters exceed this has left the finite range: it is marked with the step and becomes NaN."""
@@ -203,13 +204,14 @@ def lane(
 ) -> dict[str, Array]:
     """One run of one seed: the values of the diagnostics at the steps of ``grid``."""
     drawing, starting, measuring, stepping = split(key, 4)
-    stated, space = problem.draw(drawing), algorithm.model.space(problem.shape)
+    in_turn, space = Turns(), algorithm.model.space(problem.shape)
+    stated = in_turn(lambda: problem.draw(drawing))
     measured, seen = (), None
     if not plan.reduction.rows or algorithm.start.looks:
-        measured = problem.measurements.init(measuring, stated, space, plan.demand)
+        measured = in_turn(lambda: problem.measurements.init(measuring, stated, space, plan.demand))
     if algorithm.start.looks:
         seen, measured = _first_look(algorithm, problem, stated, measured, starting)
-    params = algorithm.start(algorithm.model, problem.shape, starting, seen)
+    params = in_turn.wait(in_turn(lambda: algorithm.start(algorithm.model, problem.shape, starting, seen)))
     stage = exact.stage(algorithm, stated, params, plan.reduction)
     environments, model, params = stage.environments, stage.model, stage.params
     space = model.space(environments.shape)
@@ -241,13 +243,13 @@ def lane(
         return jnp.where((reached < 0) & (jnp.sum(error * error) / 2 < tolerance), t, reached)
 
     def segment(state: State, until: tuple[Array, Array]) -> tuple[State, dict[str, Array]]:
-        state = jax.lax.fori_loop(*until, step, state)
+        state = jax.lax.fori_loop(*until, lambda t, state: Turns()(lambda: step(t, state)), state)
         views = {
             "small": View(environments, algorithm.model, stage.show(state.params), problem.shape),
             "product": View(stated, algorithm.model, stage.unturn(state.params), problem.shape),
             "stated": View(stated, algorithm.model, stage.lift(state.params), problem.shape),
         }
-        return state, {d.name: d.function(views[d.sees]) for d in plan.record}
+        return state, Turns()(lambda: {d.name: d.function(views[d.sees]) for d in plan.record})
 
     never = jnp.full((), -1, dtype=grid.dtype)
     state = State(params, measured, events, never, never)

@@ -26,6 +26,7 @@ from gyrostat.errors import GyrostatError
 from gyrostat.models import DeepLinear, Model, Params
 from gyrostat.problem import Problem
 from gyrostat.schedules import Event
+from gyrostat.turns import Turns
 
 MODES = ("auto", "never", "always")
 
@@ -170,13 +171,17 @@ def _turned(algorithm: Algorithm, environments: Environments, params: Params) ->
     """The run in an orthonormal basis of the rows and columns that it can reach."""
     model = algorithm.model
     cofactor = model.cofactor(params)
-    L = _basis(environments.invariant_basis, environments.spurious_basis, model.factor(params))
-    R = L if cofactor is None else _basis(environments.right_basis, environments.right_spurious_basis, cofactor)
+    places, in_turn = environments, Turns()
+    L = in_turn(lambda: _basis(places.invariant_basis, places.spurious_basis, model.factor(params)))
+    if cofactor is None:
+        R = L
+    else:
+        R = in_turn(lambda: _basis(places.right_basis, places.right_spurious_basis, cofactor))
 
     def back(small: Params) -> Params:
         return model.rotated(small, L, R)
 
-    return Stage(environments.rotated(L.T, R.T), model, model.rotated(params, L.T, R.T), (), _same, back, back)
+    return Stage(places.rotated(L.T, R.T), model, model.rotated(params, L.T, R.T), (), _same, back, back)
 
 
 def _basis(*columns: Array) -> Array:
@@ -186,7 +191,7 @@ def _basis(*columns: Array) -> Array:
 def _narrowed(stage: Stage, kind: str) -> Stage:
     """The run in the subspaces of the hidden layers that it can reach."""
     start = stage.params
-    bases = confined.krylov_bases(start) if kind == "krylov" else confined.closed_bases(start)
+    bases = Turns()(lambda: confined.krylov_bases(start) if kind == "krylov" else confined.closed_bases(start))
     model, params = confined.confined(start, bases)
     rows, columns = stage.environments.shape
     # The last block of the Krylov spaces: images of the other outer layer when the number of levels is even.
