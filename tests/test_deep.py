@@ -14,7 +14,7 @@ import gyrostat as gs
 import reference
 from conftest import Watch, rectangular_places
 from gyrostat.measurements import Demand
-from gyrostat.measurements.base import Scene
+from gyrostat.measurements.base import Entry, Reading, Scene
 
 SHAPE = (3, 4)
 MODELS = [gs.DeepLinear(2, 5), gs.DeepLinear(3, 2), gs.DeepLinear(5, 6), gs.DeepLinear(widths=(4, 7, 2, 5, 3))]
@@ -49,6 +49,59 @@ def test_product_and_pullback_equal_the_twin_and_torch(i, x64):
     for ours, twin, theirs in zip(model.pullback(params, G), twins, theta, strict=True):
         np.testing.assert_allclose(ours, twin, rtol=1e-11, atol=1e-11)  # products of five matrices, in another order
         np.testing.assert_allclose(ours, theirs.grad.numpy(), rtol=1e-11, atol=1e-11)
+
+
+@pytest.mark.parametrize("i", range(len(MODELS)))
+def test_one_entry_is_an_entry_of_the_product_and_so_is_its_pullback(i, x64):
+    model = MODELS[i]
+    params = tuple(map(jnp.asarray, layers_of(model, i)))
+    for row, column in itertools.product(range(3), range(4)):
+        np.testing.assert_allclose(model.entry(params, row, column), model.product(params)[row, column], rtol=1e-12)
+        G = np.zeros(SHAPE)
+        G[row, column] = -1.7
+        for pair, whole in zip(model.entry_pullback(params, row, column, -1.7), model.pullback(params, G), strict=True):
+            np.testing.assert_allclose(pair.matrix, whole, rtol=1e-12, atol=1e-12)
+            assert float(pair.square) == pytest.approx(float(jnp.sum(whole**2)), rel=1e-12)
+    assert gs.Asymmetric(2).entry_pullback((jnp.ones((3, 2)), jnp.ones((4, 2))), 0, 0, 1.0) is None
+
+
+@pytest.mark.parametrize("rule", [gs.GradientStep(0.7), *(gs.RidgeStep(name) for name in gs.schedules.CONVENTIONS)])
+def test_the_sum_of_squares_is_followed_without_looking(rule, x64):
+    """300 steps on single entries by pairs of vectors: the parameters are those of the dense gradient, the sum theirs."""
+    model, rng = gs.DeepLinear(3, 6), np.random.default_rng(2)
+    params = dense = tuple(0.5 * jnp.asarray(W) for W in layers_of(model, 1))
+    square = sum(jnp.sum(W * W) for W in params)
+    target = rng.standard_normal(SHAPE)
+    step, size = jax.jit(lambda *a: rule(model, *a)), jax.jit(lambda s, *a: rule.square(s, model, *a))
+    for _ in range(300):
+        i, j = (int(rng.integers(n)) for n in SHAPE)
+        value = model.product(params)[i, j]
+        gradient = jnp.zeros(SHAPE).at[i, j].set(value - target[i, j])
+        whole = Reading(gradient, jnp.asarray(0.0))
+        single = whole._replace(entry=Entry(jnp.asarray(i), jnp.asarray(j), value - target[i, j], value))
+        assert rule.square(square, model, params, whole, 0.05, 0.1) is None
+        square = size(square, params, single, 0.05, 0.1)
+        params, dense = step(params, single, 0.05, 0.1), step(dense, whole, 0.05, 0.1)
+    for a, b in zip(params, dense, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-12)
+    assert float(square) == pytest.approx(sum(float(jnp.sum(W * W)) for W in params), rel=1e-12)
+
+
+@pytest.mark.parametrize("reduction", ["never", "auto"])
+def test_a_run_on_single_entries_that_diverges_is_lost_from_that_step_on(reduction):
+    """Found by hand: the twin's layers exceed 1e8 in the same step, and everything recorded is NaN from there."""
+    problem = gs.Problem(PLACES, gs.Entries(OBSERVED, batch_size=1))
+    algorithm = gs.RidgeDescent(0.9, 0.01, model=gs.DeepLinear(3, 10), start=gs.Orthogonal(1.3))
+    record = ["product", "layer_norms", "imbalances"]
+    found = gs.run(algorithm, problem, num_steps=60, seeds=6, record=record, record_at=61, reduction=reduction)
+    lost = found.diverged.values
+    assert (lost > 0).sum() >= 3  # most do
+    for seed in np.flatnonzero(lost > 0):
+        at = lost[seed]
+        for name in record:
+            values = found[name].values[seed]
+            assert np.isfinite(values[:at]).all() and np.isnan(values[at:]).all()
+        assert found.layer_norms.values[seed, :at].sum(axis=1).max() < 1e16
 
 
 @pytest.mark.parametrize("i", range(len(MODELS)))

@@ -15,7 +15,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from gyrostat import errors
 from gyrostat import reduction as exact
@@ -43,9 +43,13 @@ Progress = Callable[[int, int], None]
 
 
 class State(NamedTuple):
-    """What the next step needs, and the steps at which the run diverged and reached the tolerance (-1 for not yet)."""
+    """What the next step needs, and the steps at which the run diverged and reached the tolerance (-1 for not yet).
+
+    ``square`` is the sum of the squares of all parameters.
+    """
 
     params: Params
+    square: Float[Array, ""]
     measured: Any
     events: tuple[Any, ...]
     diverged: Int[Array, ""]
@@ -221,7 +225,7 @@ def lane(
     def step(t: Int[Array, ""], state: State) -> State:
         eta, ridge = algorithm.schedule(t)
         key = fold_in(stepping, t)
-        scene = Scene(environments, space, model.product(state.params))
+        scene = Scene(environments, space, model.product(state.params), lambda i, j: model.entry(state.params, i, j))
         reading, measured = algorithm.batches.read(problem.measurements, state.measured, t, stepping, key, scene)
         after = algorithm.rule(model, state.params, reading, eta, ridge)
         memories = []
@@ -230,11 +234,12 @@ def lane(
             moment = Moment(t, fold_in(key, 2**30 + i), eta, state.params, after, reading)
             after, memory = event(state.events[i], model, moment)
             memories.append(memory)
-        fine = _square(after) < LIMIT**2
+        known = None if happening else algorithm.rule.square(state.square, model, state.params, reading, eta, ridge)
+        square = _square(after) if known is None else known
+        fine = square < LIMIT**2
         diverged = jnp.where((state.diverged < 0) & ~fine, t + 1, state.diverged)
-        after = tuple(jnp.where(fine, p, jnp.nan) for p in after)
         reached = watch(t, state.reached, scene.product)
-        return State(after, measured, tuple(memories), diverged, reached)
+        return State(_spoilt(after, ~fine), square, measured, tuple(memories), diverged, reached)
 
     def watch(t: Int[Array, ""], reached: Int[Array, ""], product: Array) -> Int[Array, ""]:
         if not plan.watches:
@@ -244,15 +249,16 @@ def lane(
 
     def segment(state: State, until: tuple[Array, Array]) -> tuple[State, dict[str, Array]]:
         state = jax.lax.fori_loop(*until, lambda t, state: Turns()(lambda: step(t, state)), state)
+        params = tuple(jnp.where(state.diverged < 0, p, jnp.nan) for p in state.params)
         views = {
-            "small": View(environments, algorithm.model, stage.show(state.params), problem.shape),
-            "product": View(stated, algorithm.model, stage.unturn(state.params), problem.shape),
-            "stated": View(stated, algorithm.model, stage.lift(state.params), problem.shape),
+            "small": View(environments, algorithm.model, stage.show(params), problem.shape),
+            "product": View(stated, algorithm.model, stage.unturn(params), problem.shape),
+            "stated": View(stated, algorithm.model, stage.lift(params), problem.shape),
         }
         return state, Turns()(lambda: {d.name: d.function(views[d.sees]) for d in plan.record})
 
     never = jnp.full((), -1, dtype=grid.dtype)
-    state = State(params, measured, events, never, never)
+    state = State(params, _square(params), measured, events, never, never)
     state, values = jax.lax.scan(segment, state, (jnp.concatenate([jnp.zeros_like(grid[:1]), grid[:-1]]), grid))
     ends = {"diverged": state.diverged}
     if plan.watches:
@@ -269,6 +275,12 @@ def _square(params: Params) -> Float[Array, ""]:
         together = jnp.stack(params)
         return together @ together
     return sum(jnp.vdot(p, p) for p in params)  # type: ignore[return-value]
+
+
+def _spoilt(params: Params, when: Bool[Array, ""]) -> Params:
+    """All numbers and the smallest array as NaN, which the next step spreads: a pass over the others would cost as much."""
+    smallest = min(range(len(params)), key=lambda k: (params[k].ndim == 0, params[k].size))
+    return tuple(jnp.where(when, jnp.nan, p) if k == smallest or p.ndim == 0 else p for k, p in enumerate(params))
 
 
 def _first_look(

@@ -171,17 +171,19 @@ def _turned(algorithm: Algorithm, environments: Environments, params: Params) ->
     """The run in an orthonormal basis of the rows and columns that it can reach."""
     model = algorithm.model
     cofactor = model.cofactor(params)
-    places, in_turn = environments, Turns()
-    L = in_turn(lambda: _basis(places.invariant_basis, places.spurious_basis, model.factor(params)))
-    if cofactor is None:
-        R = L
-    else:
-        R = in_turn(lambda: _basis(places.right_basis, places.right_spurious_basis, cofactor))
+
+    def bases() -> tuple[Array, Array]:
+        L = _basis(environments.invariant_basis, environments.spurious_basis, model.factor(params))
+        if cofactor is None:
+            return L, L
+        return L, _basis(environments.right_basis, environments.right_spurious_basis, cofactor)
+
+    L, R = Turns()(bases)
 
     def back(small: Params) -> Params:
         return model.rotated(small, L, R)
 
-    return Stage(places.rotated(L.T, R.T), model, model.rotated(params, L.T, R.T), (), _same, back, back)
+    return Stage(environments.rotated(L.T, R.T), model, model.rotated(params, L.T, R.T), (), _same, back, back)
 
 
 def _basis(*columns: Array) -> Array:

@@ -15,6 +15,7 @@ from gyrostat import errors
 from gyrostat.errors import GyrostatError
 from gyrostat.measurements import Reading
 from gyrostat.models import Model, Params
+from gyrostat.models.base import Outer
 from gyrostat.spaces import Leaf
 
 CONVENTIONS = {"weight_decay": (2.0, 1.0), "main_text": (1.0, 2.0), "appendix": (1.0, 1.0)}
@@ -60,6 +61,13 @@ class Rule(eqx.Module):
     ) -> Params:
         """The parameters after the step."""
 
+    def square(
+        self, square: Float[Array, ""], model: Model, params: Params, reading: Reading, step_size: Float[Array, ""],
+        ridge: Float[Array, ""],
+    ) -> Float[Array, ""] | None:  # fmt: skip
+        """The sum of their squares after the step, given that before, where it can be had without looking at all of them."""
+        return None
+
 
 class GradientStep(Rule):
     """``theta <- (1 - decay * step_size * ridge) theta - step_size * pullback(theta, G)``, with decay 2 by default."""
@@ -74,8 +82,27 @@ class GradientStep(Rule):
         self, model: Model, params: Params, reading: Reading, step_size: Float[Array, ""], ridge: Float[Array, ""]
     ) -> Params:
         keep = 1 - self.decay * step_size * ridge
-        directions = model.pullback(params, reading.gradient)
+        pairs = _pairs(model, params, reading)
+        directions = model.pullback(params, reading.gradient) if pairs is None else [pair.matrix for pair in pairs]
         return tuple(keep * p - step_size * g for p, g in zip(params, directions, strict=True))
+
+    def square(
+        self, square: Float[Array, ""], model: Model, params: Params, reading: Reading, step_size: Float[Array, ""],
+        ridge: Float[Array, ""],
+    ) -> Float[Array, ""] | None:  # fmt: skip
+        pairs, seen = _pairs(model, params, reading), reading.entry
+        if pairs is None or seen is None:
+            return None
+        keep = 1 - self.decay * step_size * ridge
+        # ||keep p - eta g||^2 term by term; the model is linear in each p, so <p, g> = <A, G> for all of them.
+        inner = len(pairs) * seen.slope * seen.value
+        return keep**2 * square - 2 * keep * step_size * inner + step_size**2 * sum(pair.square for pair in pairs)
+
+
+def _pairs(model: Model, params: Params, reading: Reading) -> tuple[Outer, ...] | None:
+    """The directions as pairs of vectors, where a single entry was seen and the model can do that."""
+    seen = reading.entry
+    return None if seen is None else model.entry_pullback(params, seen.row, seen.column, seen.slope)
 
 
 class RidgeStep(Rule):
@@ -108,6 +135,13 @@ class RidgeStep(Rule):
     ) -> Params:
         gain, decay = self.multipliers
         return GradientStep(decay / gain)(model, params, reading, gain * step_size, ridge)
+
+    def square(
+        self, square: Float[Array, ""], model: Model, params: Params, reading: Reading, step_size: Float[Array, ""],
+        ridge: Float[Array, ""],
+    ) -> Float[Array, ""] | None:  # fmt: skip
+        gain, decay = self.multipliers
+        return GradientStep(decay / gain).square(square, model, params, reading, gain * step_size, ridge)
 
 
 class Preconditioned(Rule):

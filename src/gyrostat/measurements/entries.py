@@ -14,7 +14,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 from gyrostat import errors
 from gyrostat.environments import Environment, Environments
 from gyrostat.errors import GyrostatError
-from gyrostat.measurements.base import Demand, Measurements, Reading, Scene, need_finite
+from gyrostat.measurements.base import Demand, Entry, Measurements, Reading, Scene, need_finite
 from gyrostat.rarely import rarely
 from gyrostat.spaces import Leaf, Matrices, Space
 from gyrostat.threefry import split, uniform
@@ -154,13 +154,16 @@ class Entries(Measurements):
 
 def _reading(scene: Scene, i: Array, j: Array, y: Array) -> Reading:
     """The mean over a batch of the entries (i, j), each with its response."""
-    error = scene.product[i, j] - y
+    single = i.size == 1 and scene.entry is not None
+    value = scene.entry(i[0], j[0])[None] if single else scene.product[i, j]
+    error = value - y
+    entry = Entry(i[0], j[0], error[0], value[0]) if single else None
     rows, columns = scene.space.shape
     # One-hot rows and columns: XLA makes a scatter of many runs one by one, and of one entry this is an outer product.
     e, f = (jnp.equal(at[:, None], jnp.arange(n)).astype(error.dtype) for at, n in ((i, rows), (j, columns)))
     weighted = e * (error / error.size)[:, None]
     gradient = weighted[0][:, None] * f[0] if error.size == 1 else weighted.T @ f
-    return Reading(gradient, jnp.mean(error * error), jnp.mean(y))
+    return Reading(gradient, jnp.mean(error * error), jnp.mean(y), entry)
 
 
 def _pairs(pairs: Any) -> tuple[tuple[int, int], ...]:

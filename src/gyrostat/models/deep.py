@@ -7,13 +7,14 @@ from collections.abc import Sequence
 
 import equinox as eqx
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
 from gyrostat import errors
 from gyrostat.errors import GyrostatError
-from gyrostat.models.base import Model, Params
+from gyrostat.models.base import Model, Outer, Params
 from gyrostat.models.symmetric import width_of
 from gyrostat.spaces import Matrices
+from gyrostat.turns import after
 
 
 class DeepLinear(Model):
@@ -73,6 +74,23 @@ class DeepLinear(Model):
     def pullback(self, params: Params, gradient: Float[Array, "n1 n2"]) -> Params:
         return directions(params, gradient)
 
+    def entry(self, params: Params, row: Int[Array, ""], column: Int[Array, ""]) -> Float[Array, ""]:
+        *rest, last = params
+        return last[row] @ _images(tuple(rest), column)[-1]
+
+    def entry_pullback(
+        self, params: Params, row: Int[Array, ""], column: Int[Array, ""], slope: Float[Array, ""]
+    ) -> tuple[Outer, ...]:
+        *rest, last = params
+        ahead = [jnp.equal(jnp.arange(rest[0].shape[1]), column).astype(float), *_images(tuple(rest), column)]
+        back = [slope * last[row]]
+        for W in rest[:0:-1]:
+            back.append(back[-1] @ W)
+        lefts = [*back[::-1], slope * jnp.equal(jnp.arange(len(last)), row)]
+        # A layer changes when the product through it has been taken: XLA would keep a copy for that product otherwise.
+        lefts = [lefts[0], *(after(before, left) for before, left in itertools.pairwise(lefts))]
+        return tuple(map(Outer, lefts, ahead))
+
     def factor(self, params: Params) -> Float[Array, "n1 k"]:
         return params[-1]
 
@@ -101,6 +119,14 @@ class DeepLinear(Model):
 def forward(layers: Params) -> list[Array]:
     """W_1, W_2 W_1, ..., W_L ... W_1: every product is as thin as the target has columns."""
     reached = [layers[0]]
+    for W in layers[1:]:
+        reached.append(W @ reached[-1])
+    return reached
+
+
+def _images(layers: Params, column: Int[Array, ""]) -> list[Array]:
+    """The same for one column: a vector for each layer."""
+    reached = [layers[0][:, column]]
     for W in layers[1:]:
         reached.append(W @ reached[-1])
     return reached
