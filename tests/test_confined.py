@@ -10,11 +10,13 @@ import pytest
 import gyrostat as gs
 from conftest import Watch
 from gyrostat import confined, loop, reduction
+from gyrostat.diagnostics.trajectory import resolve
 from test_deep import EPS, OBSERVED, PLACES, TRUTH
 
 SGD = gs.Problem(PLACES, gs.Entries(OBSERVED, batch_size=1))
 SCHEDULE = gs.WarmUp(30, 0.03, gs.Constant(0.2, 0.1))
 WIDTH = 26
+KRYLOV = reduction.Reduction(widths="krylov")
 
 
 def hidden(sees: str) -> gs.Diagnostic:
@@ -77,10 +79,58 @@ def test_layers_of_a_krylov_run_are_those_that_were_stated():
         np.testing.assert_allclose(small[name], whole[name], atol=1e-12)
 
 
-def test_runs_that_leak_are_made_again_or_refused(monkeypatch):
+@pytest.fixture
+def levels(monkeypatch):
+    """Sets the number of Krylov levels; compiled programs do not know of it."""
+
+    def choose(number: int) -> None:
+        monkeypatch.setattr(confined, "LEVELS", number)
+        jax.clear_caches()
+
+    yield choose
+    jax.clear_caches()
+
+
+@pytest.mark.parametrize("number", [2, 4, 5, 6])
+def test_what_is_cut_off_is_felt_by_the_square_in_the_product_and_as_it_is_in_the_layers(number, levels):
+    """The bound behind LEAKS, where leaks are large enough to be seen above rounding."""
+    levels(number)
+    algorithm = gs.RidgeDescent(SCHEDULE, model=gs.DeepLinear(3, 30), start=gs.FanInUniform())
+    watch = Watch()
+    made = ([(algorithm, SGD)], resolve(["product", watch.diagnostic]), np.array([40, 120]), 0, None)
+    jobs = [(0, seed) for seed in range(3)]
+    cut, whole = (loop._Program(*made, kind)(jobs, 3) for kind in (KRYLOV, reduction.Reduction()))
+    leak = cut["leak"]
+    product, layers = (np.abs(cut[n] - whole[n]).reshape(3, -1).max(axis=1) for n in ("product", "params"))
+    assert (leak > 1e-5).all() and (layers > 1e-4 * leak).all()  # something is cut off
+    assert (product <= leak**2).all() and (layers <= leak).all()
+    assert (product > 1e-5 * leak**2).all()  # and felt by no higher power
+
+
+@pytest.mark.parametrize("number", [7, 8, 9])
+def test_below_the_limit_runs_are_kept_and_exact_and_above_it_made_again(number, levels):
+    """Leaks between 1e-10 and 1e-5: small enough for the product from eight levels on, never for the layers."""
+    levels(number)
+    algorithm = gs.RidgeDescent(SCHEDULE, model=gs.DeepLinear(3, 40), start=gs.FanInUniform())
+    watch = Watch()
+    leak = loop._Program([(algorithm, SGD)], resolve(["product"]), np.array([120]), 0, None, KRYLOV)(
+        [(0, 0), (0, 1)], 2
+    )["leak"]
+    for record, limit in (
+        (["product"], reduction.LEAKS["product"]),
+        (["product", watch.diagnostic], reduction.LEAKS["layers"]),
+    ):
+        options = {"num_steps": 120, "seeds": 2, "record": record, "record_at": 1}
+        auto, never = (gs.run(algorithm, SGD, reduction=mode, **options) for mode in ("auto", "never"))
+        again = [np.array_equal(auto.product[k], never.product[k]) for k in range(2)]
+        np.testing.assert_allclose(auto.product, never.product, atol=1e-12)
+        assert all(again) if (leak > limit).all() else not any(again)  # a reduced run differs in its last digits
+    assert (leak > reduction.LEAKS["layers"]).all() and (leak > reduction.LEAKS["product"]).all() == (number < 8)
+
+
+def test_runs_that_leak_are_made_again_or_refused(levels):
     """With two levels much arrives at the last: "auto" is the whole run to the bit, "always" says no."""
-    monkeypatch.setattr(confined, "LEVELS", 2)
-    monkeypatch.setattr(loop, "_run_many", loop.eqx.filter_jit(loop._many))
+    levels(2)
     algorithm = gs.RidgeDescent(0.05, 0.1, model=gs.DeepLinear(3, 12), start=gs.FanInUniform())
     options = {"num_steps": 50, "seeds": 2, "record": ["product"], "record_at": 3}
     assert reduction.decide("auto", algorithm, SGD).widths == "krylov"

@@ -30,11 +30,17 @@ from gyrostat.turns import Turns
 
 MODES = ("auto", "never", "always")
 
-LEAKS = {"product": 1e-7, "layers": 1e-13}
+EXACT = 1e-12
+"""The agreement of a reduced run with the whole one that is promised."""
+
+LEAKS = {"product": EXACT**0.5, "layers": EXACT}
 """A run at whose last Krylov level more arrives is made again where it was stated.
 
-What is cut off acts on the product only through the last levels of both hidden layers, by the square of what arrives there;
-the layers themselves lack what would have gone on."""
+From level to level W_2 hands on a share of what a layer holds, eta G W_2 summed over the steps. A leak e is what is left after
+the last level that is kept; the first one that is cut off would hold a share of e, and that is what the layers lack: at most e.
+The product is made of paths from the input to the output, which begin and end in the first levels, because nowhere else do
+W_1 and W_3 start. A path through what is cut off goes out and comes back through the same levels, by W_2 and its transpose,
+and is weakened twice: at most e^2. (Measured over seven orders of magnitude: .01 to .07 e and .0003 to .006 e^2.)"""
 
 
 @dataclasses.dataclass(frozen=True)
