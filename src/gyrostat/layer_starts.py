@@ -47,7 +47,13 @@ class FanInUniform(_Layers):
 
 
 class FanInGaussian(_Layers):
-    """Independent N(0, scale^2 / fan_in) entries, fan_in being the columns of the layer."""
+    """Independent N(0, scale^2 / fan_in) entries, fan_in being the columns of the layer.
+
+    >>> import gyrostat
+    >>> _, W, _ = FanInGaussian(0.5)(gyrostat.DeepLinear(3, 100), (2, 4), jax.random.key(0))
+    >>> bool(0.045 < W.std() < 0.055)
+    True
+    """
 
     def __call__(self, model: Model, shape: tuple[int, ...], key: PRNGKeyArray, seen: Array | None = None) -> Params:
         return tuple(self.scale / z.shape[1] ** 0.5 * z for z in normals(model, shape, key))

@@ -70,7 +70,11 @@ class Rule(eqx.Module):
 
 
 class GradientStep(Rule):
-    """``theta <- (1 - decay * step_size * ridge) theta - step_size * pullback(theta, G)``, with decay 2 by default."""
+    """``theta <- (1 - decay * step_size * ridge) theta - step_size * pullback(theta, G)``, with decay 2 by default.
+
+    >>> float(GradientStep().decay)
+    2.0
+    """
 
     decay: Leaf = eqx.field(converter=lambda x: errors.number("decay", x, least=0), default=2.0)
 

@@ -22,6 +22,9 @@ class Region(NamedTuple):
     ``||W_l W_l^T - W_(l+1)^T W_(l+1)||_2 <= balance`` (epsilon_1), ``sum_i f_alpha(s_i(W_l^T W_l)) <= rank + excess``
     (epsilon_2) and ``||W_l||_F^2 <= bound`` (C), for every layer. (The main text squares a Frobenius norm in the first; the
     theorem is proved with the spectral norm, which is used here.)
+
+    >>> Region(rank=1, alpha=0.1, balance=1e-3, excess=0.4, bound=5.0).rank
+    1
     """
 
     rank: int

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import equinox as eqx
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, Int
 
 from gyrostat import errors
@@ -37,17 +38,18 @@ class DeepLinear(Model):
     def __init__(self, depth: int | None = None, width: int | None = None, *, widths: Sequence[int] | None = None):
         if widths is not None and not (depth is None and width is None):
             raise GyrostatError("widths already says the depth and every width: leave depth and width out.")
-        if widths is not None:
+        if widths is None:
+            self.widths = None
+        elif not isinstance(widths, Sequence | np.ndarray) or isinstance(widths, str) or len(widths) == 0:
+            raise GyrostatError(
+                "widths must list w_0, ..., w_L, the columns of the target first and its rows last; "
+                f"got {errors.shown(widths)}."
+            )
+        else:
             self.widths = tuple(errors.integer("widths", w, least=1) for w in widths)
             depth = len(self.widths) - 1
-        else:
-            self.widths = None
-        self.depth = errors.integer("depth", 3 if depth is None else depth)
-        if self.depth < 2:
-            raise GyrostatError(
-                f"depth must be at least 2, so that there is a hidden layer; got {self.depth}: "
-                "a single layer is the matrix itself."
-            )
+        why = " (a single layer is the matrix itself and has no hidden layer)"
+        self.depth = errors.integer("depth", 3 if depth is None else depth, least=2, least_because=why)
         self.width = None if width is None else errors.integer("DeepLinear's width", width, least=1)
 
     def space(self, shape: tuple[int, ...]) -> Matrices:
