@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import gyrostat as gs
-from gyrostat.measurements import Measurements, dense
+from gyrostat.measurements import Measurements, dense, entries
 from gyrostat.precision import double
 
 
@@ -145,6 +145,15 @@ def notes(monkeypatch):
         _stash.update(rows=x, responses=y)
         return quadratic(self, scene, x, y)
 
+    seen_entries = entries._reading
+
+    def entry(scene, i, j, y):
+        rows, columns = scene.space.shape
+        hot = jax.nn.one_hot(i, rows, dtype=float)[:, :, None] * jax.nn.one_hot(j, columns, dtype=float)[:, None, :]
+        _stash.update(rows=hot.reshape(len(y), -1), responses=y)
+        return seen_entries(scene, i, j, y)
+
+    monkeypatch.setattr(entries, "_reading", entry)
     monkeypatch.setattr(dense, "_reading", reading)
     monkeypatch.setattr(dense, "_seen", seen)
     monkeypatch.setattr(gs.RankOne, "_reading", rank_one)

@@ -1,4 +1,4 @@
-"""Plain-NumPy twins, written straight from the equations of Xu 2024 and Xiong 2024: no JAX, nothing of gyrostat."""
+"""Plain-NumPy twins, written straight from the equations of Xu 2024, Xiong 2024 and Wang 2023: no JAX, nothing of gyrostat."""
 
 from __future__ import annotations
 
@@ -44,7 +44,17 @@ def product(model: str, params: Params) -> np.ndarray:
         return params[0] @ params[0].T - params[1] @ params[1].T
     if model == "Asymmetric":
         return params[0] @ params[1].T
+    if model == "DeepLinear":
+        return chain(params[::-1])
     return params[0] ** 2 - params[1] ** 2
+
+
+def chain(matrices: Params) -> np.ndarray:
+    """The product in the order given."""
+    out = matrices[0]
+    for W in matrices[1:]:
+        out = out @ W
+    return out
 
 
 def pullback(model: str, params: Params, G: np.ndarray) -> Params:
@@ -58,6 +68,12 @@ def pullback(model: str, params: Params, G: np.ndarray) -> Params:
         return G @ params[0], -G @ params[1]
     if model == "Asymmetric":
         return G @ params[1], G.T @ params[0]
+    if model == "DeepLinear":  # (W_L ... W_(k+1))^T G (W_(k-1) ... W_1)^T
+        out = []
+        for k in range(len(params)):
+            D = G if k == len(params) - 1 else chain(params[:k:-1]).T @ G
+            out.append(D if k == 0 else D @ chain(params[:k][::-1]).T)
+        return tuple(out)
     return G * params[0], -G * params[1]
 
 
@@ -66,6 +82,10 @@ def start(model: str, d: int, scale: float, columns: int | None = None) -> Param
     if model == "Asymmetric":
         n2 = d if columns is None else columns
         return scale * np.eye(d, min(d, n2)), scale * np.eye(n2, min(d, n2))
+    if model == "DeepLinear":  # three layers, hidden ones as wide as the smaller side
+        n2 = d if columns is None else columns
+        k = min(d, n2)
+        return scale * np.eye(k, n2), scale * np.eye(k), scale * np.eye(d, k)
     one = scale * (np.ones(d) if model == "Diagonal" else np.eye(d))
     return (one,) if model == "Symmetric" else (one, one)
 
@@ -139,6 +159,23 @@ def population_run(model: str, params: Params, targets: list, order: list[int], 
         params = move(model, params, product(model, params) - targets[e], eta)
         path.append(params)
     return path
+
+
+CONVENTIONS = {"main_text": (1 / 2, 2.0), "appendix": (1 / 2, 1.0), "weight_decay": (1.0, 1.0)}
+"""Multipliers of eta grad (A*_ij - A_ij)^2 and of eta lambda theta: Wang 2023, section 2.3, section E, and torch's SGD."""
+
+
+def completion_step(
+    layers: Params, truth: np.ndarray, batch: list[tuple[int, int]], eta: float, ridge: float, convention: str
+) -> Params:
+    """One step on the mean of (A*_ij - A_ij)^2 over a batch of entries, every layer at the old ones."""
+    a, b = CONVENTIONS[convention]
+    A, G = product("DeepLinear", layers), np.zeros_like(truth)
+    for i, j in batch:
+        G[i, j] += 2 * (A[i, j] - truth[i, j]) / len(batch)
+    return tuple(
+        (1 - b * eta * ridge) * W - a * eta * g for W, g in zip(layers, pullback("DeepLinear", layers, G), strict=True)
+    )
 
 
 # --- brute-force sensing --------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from rich.console import Console
 import gyrostat as gs
 from gyrostat.errors import GyrostatError
 from gyrostat.lab import bench
-from gyrostat.lab.bench import core, gd, naive, naive_gd, ours, parts
+from gyrostat.lab.bench import core, deep, gd, naive, naive_deep, naive_gd, ours, parts
 from gyrostat.lab.bench.panels import panels
 from gyrostat.lab.bench.records import Record, Report, table
 from gyrostat.lab.bench.timing import best_of, single_threaded
@@ -236,3 +236,57 @@ def test_the_gd_suite_gives_every_record(monkeypatch) -> None:
     assert len(panels(report.records)) == 1
     assert {r.goal for r in report.records if "-shared-single-" in r.id} == {8.0}
     assert {r.goal for r in report.records if "-one-single-" in r.id} == {2.0}
+
+
+FEW = naive_deep.Network(width=6, warm_up=20, observed=((1, 0),))
+
+
+def test_the_network_loop_follows_the_library() -> None:
+    """With one observed entry both see the same in every step."""
+    pytest.importorskip("torch")
+    found = naive_deep.torch_sgd(FEW, 60, "float64").numpy()
+    cell = deep.cell(FEW, gs.Given(*FEW.layers()))
+    result = gs.run(*cell, num_steps=60, record=["product"], record_at=[0, 60], reduction="never")
+    start, end = result["product"].values[0]
+    np.testing.assert_allclose(end, found, atol=1e-12)
+    assert abs(end[1, 0] - FEW.eps) < abs(start[1, 0] - FEW.eps) / 2  # it learns the entry
+    assert naive_deep.torch_sgd(FEW, 1).dtype.itemsize == 4  # PyTorch's own precision
+
+
+def test_the_deep_suite_gives_every_record(monkeypatch) -> None:
+    pytest.importorskip("torch")
+    asked = []
+
+    def stand_in(network, start, steps, runs, **options):
+        asked.append((network.depth, type(start).__name__, runs, options.get("reduction", "auto")))
+        sum(range(1000 * steps))  # no compiling here, but more steps take longer
+
+    monkeypatch.setattr(deep, "_ours", stand_in)
+    sizes = deep.Sizes(
+        network=FEW, runs=2, steps=3, krylov_runs=2, krylov_steps=3, plain_steps=3, naive_steps=2, seeds=2,
+        figure_steps=3, collapse=(20, 400), repeats=1,
+    )  # fmt: skip
+    said: list[str] = []
+    report = deep.run(said.append, sizes)
+    goals = {record.id: record.goal for record in report.records}
+    assert len(said) == len(deep.GROUPS) and said[-1].endswith("(4 of 4)") and len(goals) == len(report.records) == 7
+    assert all(name.startswith(("deep/reduced", "deep/plain")) for name in goals)
+    assert goals["deep/reduced-l3-vs-torch"] == goals["deep/reduced-l4-vs-torch"] == 1000
+    assert goals["deep/plain-l3-vs-torch"] == goals["deep/plain-l4-vs-torch"] == 20
+    assert goals["deep/reduced-collapse"] == 0.8
+    assert next(r for r in report.records if r.id == "deep/reduced-figure-1").settings["seconds"] > 0
+    assert (4, "Orthogonal", 2, "always") in asked and (4, "FanInUniform", 1, "never") in asked
+    assert json.loads(json.dumps([record.as_dict() for record in report.records]))
+
+
+def test_without_pytorch_the_suite_says_so(monkeypatch) -> None:
+    monkeypatch.setattr(deep, "peer_torch", lambda: None)
+    monkeypatch.setattr(deep, "_ours", lambda network, start, steps, runs, **options: sum(range(1000 * steps)))
+    report = deep.run(lambda text: None, deep.Sizes(network=FEW, runs=2, collapse=(20, 400), repeats=1))
+    assert [record.id for record in report.records] == ["deep/reduced-collapse"]
+    assert len(report.notes) == 1 and "PyTorch" in report.notes[0]
+
+
+def test_our_side_of_the_network_runs_and_is_reduced_where_it_says() -> None:
+    found = deep._ours(FEW, gs.Orthogonal(), 5, 2, reduction="always")
+    assert found.values["singular_values"].shape == (1, 2, 1, 2) and np.isfinite(found.values["singular_values"]).all()

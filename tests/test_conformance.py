@@ -15,8 +15,9 @@ from conftest import Notes, Watch, given_places, rectangular_places
 D, COLUMNS, STEPS, ETA, ALPHA, SAMPLES = 4, 3, 12, 0.03, 0.3, 9
 LAW = gs.Finite([-1.0, 3.0])
 WEIGHTS = np.array([0.5, 0.5])
-DESCENTS = ("GradientDescent", "ScaledGD", "PrecGD")
-"""Full-batch descent of Xiong 2024 and its peers: they start at random."""
+DESCENTS = ("GradientDescent", "RidgeDescent", "ScaledGD", "PrecGD")
+"""Full-batch descent of Xiong 2024 and its peers, and that of Wang 2023: they start at random."""
+RIDGE = 0.3
 BETA, AT, BELOW, DAMPING = 0.8, 4, 0.9999, 0.05
 EVENTS = {"at": gs.ImbalanceStep(at=AT, beta=BETA), "below": gs.ImbalanceStep(below=BELOW)}
 
@@ -31,6 +32,9 @@ class Case(NamedTuple):
         return "-".join([self.algorithm, *map(str, self.options.values()), self.model, self.measurements])
 
     def build(self, step_size: Any = ETA, init_scale: float = ALPHA) -> gs.Algorithm:
+        if self.algorithm == "RidgeDescent":
+            start = gs.FanInGaussian(init_scale)
+            return gs.RidgeDescent(step_size, RIDGE, model=gs.DeepLinear(3, 2), start=start, **self.options)
         if self.algorithm in DESCENTS:
             options = {k: v for k, v in self.options.items() if k != "event"}
             if "event" in self.options:
@@ -53,11 +57,12 @@ class Case(NamedTuple):
         """Whether nothing that is measured is random, so that all seeds agree when they start alike."""
         fixed_order = self.options.get("order") == "cyclic" or self.algorithm in ("PooledGD", *DESCENTS)
         averaged = self.measurements == "Identity" and self.algorithm == "PooledSGD"
-        return (self.measurements in ("Identity", "DenseData") and fixed_order) or averaged
+        sampled = self.measurements not in ("Identity", "DenseData")
+        return (not sampled and fixed_order) or averaged
 
 
 def places(model: str) -> gs.Environments:
-    if model == "Asymmetric":
+    if model in RECTANGULAR:
         return rectangular_places(D, COLUMNS, LAW)
     return gs.VectorEnvironments([1.0, -0.5, 0.0, 0.0], [2], LAW) if model == "Diagonal" else given_places(D, LAW)
 
@@ -76,9 +81,14 @@ MEASUREMENTS = {
     "DenseRedrawn": lambda model: gs.Dense(SAMPLES, redraw=True, noise=0.1),
     "DenseData": given_data,
     "RankOne": lambda model: gs.RankOne(SAMPLES, truncation=1.5, noise=0.1),
+    "Entries": lambda model: gs.Entries(PAIRS, noise=0.1),
+    "EntriesDrawn": lambda model: gs.Entries(PAIRS, batch_size=2, noise=0.1),
+    "EntriesShuffled": lambda model: gs.Entries(PAIRS, batch_size=2, order="shuffled"),
 }
+PAIRS = [(0, 0), (1, 2), (3, 1), (2, 2), (3, 0), (1, 1)]
 MATRIX = ("Symmetric", "SymmetricDifference")
-MODELS = ("Diagonal", "Asymmetric", *MATRIX)
+RECTANGULAR = ("Asymmetric", "DeepLinear")
+MODELS = ("Diagonal", *RECTANGULAR, *MATRIX)
 
 
 def fits(case: Case) -> bool:
@@ -86,6 +96,9 @@ def fits(case: Case) -> bool:
         return case.measurements == "RankOne" and case.model == "Symmetric"
     if case.measurements == "RankOne":
         return case.model in MATRIX
+    if case.measurements.startswith("Entries"):
+        pooled = case.algorithm == "PooledSGD"
+        return case.model in RECTANGULAR and not (pooled and case.measurements == "EntriesShuffled")
     return not (case.measurements == "FixedGaussian" and case.algorithm == "PooledSGD")
 
 
@@ -124,6 +137,9 @@ DESCENT_CASES = [
     Case("ScaledGD", {"damping": DAMPING}, "Symmetric", "Identity"),
     Case("PrecGD", {}, "Asymmetric", "FixedGaussian"),
     Case("PrecGD", {}, "SymmetricDifference", "DenseRedrawn"),
+    Case("RidgeDescent", {}, "DeepLinear", "EntriesDrawn"),
+    Case("RidgeDescent", {"convention": "main_text"}, "DeepLinear", "Entries"),
+    Case("RidgeDescent", {"convention": "appendix"}, "DeepLinear", "Identity"),
 ]
 CASES = all_cases() + DESCENT_CASES
 
@@ -139,12 +155,16 @@ def test_every_algorithm_measurement_and_model_has_a_case():
     assert public(gs.Algorithm, "Algorithm") == {c.algorithm for c in CASES}
     for algorithm in ("HeteroSGD", "PooledSGD", "PooledGD"):
         assert public(Model, "Model") == {c.model for c in CASES if c.algorithm == algorithm}
-    assert public(Measurements, "Measurements") == {c.measurements for c in CASES} - {"DenseRedrawn"}
+    assert public(Measurements, "Measurements") == {c.measurements for c in CASES} - {
+        "DenseRedrawn", "EntriesDrawn", "EntriesShuffled",
+    }  # fmt: skip
 
 
 def unpack(case: Case, flat: np.ndarray) -> tuple[np.ndarray, ...]:
     """The parameters of a descent from their entries in a row."""
     shapes = [(D, 2), (COLUMNS, 2)] if case.model == "Asymmetric" else [(D, 2)] * (1 + (case.model != "Symmetric"))
+    if case.model == "DeepLinear":
+        shapes = [(2, COLUMNS), (2, 2), (D, 2)]
     cuts = np.cumsum([np.prod(shape) for shape in shapes])[:-1]
     return tuple(x.reshape(shape) for x, shape in zip(np.split(flat, cuts), shapes, strict=True))
 
@@ -202,7 +222,11 @@ def descent_path(case: Case, path: np.ndarray, asked: list[list[dict]]) -> list[
     for t, notes in enumerate(asked):
         G, residual = seen(case, params, notes)
         first = residual if first is None else first
-        if case.algorithm == "GradientDescent":
+        if case.algorithm == "RidgeDescent":
+            a, b = reference.CONVENTIONS[case.options.get("convention", "weight_decay")]
+            moved = reference.pullback("DeepLinear", params, 2 * G)
+            params = tuple((1 - b * ETA * RIDGE) * W - a * ETA * g for W, g in zip(params, moved, strict=True))
+        elif case.algorithm == "GradientDescent":
             factor = 2.0 if case.model == "Symmetric" else 1.0  # eq. (2.3) of Xiong 2024
             params = reference.move(case.model, params, G, factor * ETA)
         else:

@@ -9,10 +9,14 @@ import pytest
 
 import gyrostat as gs
 from conftest import Watch, given_places, orthonormal, rectangular_places
+from gyrostat.diagnostics import margins
+from gyrostat.theory import critical_points, fold
 
 EYE = np.eye(4)
 NAN, INF = float("nan"), float("inf")
 X3 = np.stack([np.eye(3)] * 4)
+PAIRS = [(0, 0), (1, 0), (1, 1)]
+FLAT = gs.Constant(0.1, 0.1)
 
 
 def refuses(make, *words: str) -> str:
@@ -85,6 +89,37 @@ NUMBERS = [  # argument, constructor of one number, whether zero is refused too
     ("num_samples", lambda x: gs.isometry_constant(3, x, 1), True),
     ("rank", lambda x: gs.isometry_constant(3, 10, x), True),
     ("draws", lambda x: gs.isometry_constant(3, 10, 1, draws=x), True),
+    ("depth", gs.DeepLinear, True),
+    ("width", lambda x: gs.DeepLinear(3, x), True),
+    ("widths", lambda x: gs.DeepLinear(widths=(2, x, 2)), True),
+    ("batch_size", lambda x: gs.Entries(PAIRS, batch_size=x), True),
+    ("noise", lambda x: gs.Entries(PAIRS, noise=x), False),
+    ("init_scale", gs.FanInUniform, True),
+    ("init_scale", gs.FanInGaussian, True),
+    ("init_scale", gs.Orthogonal, True),
+    ("step_size", gs.RidgeDescent, True),
+    ("ridge", lambda x: gs.RidgeDescent(0.1, x), False),
+    ("num_steps", lambda x: gs.WarmUp(x, 0.1, FLAT), False),
+    ("step_size", lambda x: gs.WarmUp(5, x, FLAT), True),
+    ("at", lambda x: gs.Annealing(FLAT, FLAT, at=x), False),
+    ("num_steps", lambda x: gs.Geometric(FLAT, FLAT, num_steps=x), True),
+    ("length", lambda x: gs.Periodic([(x, FLAT)]), True),
+    ("start", lambda x: gs.Periodic([(5, FLAT)], start=x), False),
+    ("alpha", gs.approximate_rank, True),
+    ("depth", lambda x: gs.representation_cost(EYE, x), True),
+    ("ridge", lambda x: gs.absorbing(x, 3, 2), True),
+    ("depth", lambda x: gs.absorbing(0.1, x, 2), True),
+    ("size", lambda x: gs.absorbing(0.1, 3, x), True),
+    ("rank", lambda x: gs.absorbing(0.1, 3, 2, rank=x), False),
+    ("largest", lambda x: gs.absorbing(0.1, 3, 2, largest=x), True),
+    ("excess", lambda x: gs.absorbing(0.1, 3, 2, excess=x), True),
+    ("ratio", lambda x: gs.jumps([[1.0]], [0], ratio=x), True),
+    ("zero", lambda x: gs.jumps([[1.0]], [0], zero=x), False),
+    ("rank", lambda x: gs.jump_times([[1.0]], [0], rank=x), False),
+    ("epsilon", lambda x: fold(x, 3), True),
+    ("depth", lambda x: fold(0.1, x), True),
+    ("ridge", lambda x: critical_points(EYE, PAIRS, 3, x), True),
+    ("tries", lambda x: critical_points(EYE, PAIRS, 3, 0.1, tries=x), True),
     ("steps", lambda x: gs.isometry_constant(3, 10, 1, steps=x), True),
 ]
 
@@ -209,6 +244,53 @@ def test_environments_and_laws(make, words):
     (lambda: gs.late_speed(np.ones(3), EYE, 0.1, 1), ["factor", "2 dimensions"]),
     (lambda: gs.late_speed(EYE, EYE, 0.1, 4).iterations(-1.0, 1e-3), ["loss", "above 0", "-1.0"]),
     (lambda: gs.late_speed(EYE, EYE, 0.1, 4).iterations(1.0, 0.0), ["tolerance", "above 0"]),
+    (lambda: gs.DeepLinear(1), ["depth", "at least 2", "1", "hidden layer"]),
+    (lambda: gs.DeepLinear(widths=(2, 2)), ["depth", "at least 2", "1"]),
+    (lambda: gs.DeepLinear(-1), ["depth", "at least 2", "-1"]),
+    (lambda: gs.DeepLinear(widths=()), ["widths", "w_0, ..., w_L", "()"]),
+    (lambda: gs.DeepLinear(widths=5), ["widths", "w_0, ..., w_L", "5"]),
+    (lambda: gs.DeepLinear(3, widths=(2, 5, 2)), ["widths", "leave depth and width out"]),
+    (lambda: gs.Entries([]), ["pairs", "no observed entries"]),
+    (lambda: gs.Entries([(0, 0), (1,)]), ["pairs", "(row, column)"]),
+    (lambda: gs.Entries([(0.5, 0.0)]), ["pairs", "whole numbers"]),
+    (lambda: gs.Entries([0, 1]), ["pairs", "(row, column)"]),
+    (lambda: gs.Entries([(0, 0), (1, -1)]), ["pairs", "from zero", "(1, -1)"]),
+    (lambda: gs.Entries([(0, 0), (1, 1), (0, 0)]), ["pairs", "distinct", "(0, 0)", "2 times"]),
+    (lambda: gs.Entries(PAIRS, order="shufled"), ["order", "'shufled'", "did you mean 'shuffled'"]),
+    (lambda: gs.Entries(PAIRS, order="shuffled"), ["order='shuffled'", "batch_size", "divide", "3"]),
+    (lambda: gs.Entries(PAIRS, batch_size=2, order="shuffled"), ["batch_size", "divide", "2"]),
+    (lambda: gs.Entries(PAIRS, batch_size=6, order="shuffled"), ["batch_size", "at most 3"]),
+    (lambda: gs.RidgeStep("main"), ["convention", "'main'", "did you mean 'main_text'"]),
+    (lambda: gs.RidgeDescent(FLAT, 0.1), ["step_size", "Schedule", "leave ridge out"]),
+    (lambda: gs.RidgeDescent(0.1, start="orthogonal"), ["start", "'orthogonal'"]),
+    (lambda: gs.WarmUp(5, 0.1, 0.2), ["then", "Schedule", "0.2"]),
+    (lambda: gs.Annealing(0.1, FLAT, at=3), ["high", "Schedule", "0.1"]),
+    (lambda: gs.Annealing(FLAT, None, at=3), ["low", "Schedule", "None"]),
+    (lambda: gs.Geometric(FLAT, gs.Constant(0.1), num_steps=3), ["ridge of last", "above 0", "Annealing"]),
+    (lambda: gs.Periodic([]), ["phases", "empty"]),
+    (lambda: gs.Periodic([FLAT]), ["phases", "(length, schedule)"]),
+    (lambda: gs.Periodic([(5, 0.1)]), ["schedule", "0.1"]),
+    (lambda: gs.Piecewise([]), ["pieces", "empty"]),
+    (lambda: gs.Piecewise([(0, FLAT)]), ["pieces", "(start, stop, schedule)"]),
+    (lambda: gs.Piecewise([(0, 5, FLAT), (7, None, FLAT)]), ["pieces", "gap", "5 and 7"]),
+    (lambda: gs.Piecewise([(0, 5, FLAT), (3, None, FLAT)]), ["pieces", "overlap", "5 and 3"]),
+    (lambda: gs.Piecewise([(2, None, FLAT)]), ["pieces", "gap", "0 and 2"]),
+    (lambda: gs.Piecewise([(0, 5, FLAT)]), ["stop", "None", "5"]),
+    (lambda: gs.Piecewise([(0, None, FLAT), (5, None, FLAT)]), ["stop", "a number", "None"]),
+    (lambda: gs.Piecewise([(0, 0, FLAT), (0, None, FLAT)]), ["pieces", "positive length", "0 to 0"]),
+    (lambda: gs.Piecewise([(0, -5, FLAT), (5, None, FLAT)]), ["stop", "-5"]),
+    (lambda: gs.Piecewise([(0, 5, FLAT), (5, 3, FLAT), (3, None, FLAT)]), ["positive length", "5 to 3"]),
+    (lambda: gs.RectangularEnvironments.of(np.zeros((2, 3))), ["matrix", "zero"]),
+    (lambda: gs.RectangularEnvironments.of([1.0, 2.0]), ["matrix", "2 dimensions"]),
+    (lambda: gs.absorbing(0.1, 3, 2, excess=0.5), ["excess", "below 1/2", "0.5"]),
+    (lambda: margins((EYE,), gs.Region(1, 0.1, 0.1, 0.1, 1.0)), ["weights", "two layers", "1"]),
+    (lambda: gs.jumps([[1.0, 2.0]], [0, 1]), ["values", "one step each", "(1, 2)", "(2,)"]),
+    (lambda: gs.jumps([[1.0], [1.0]], [1, 0]), ["steps", "increase"]),
+    (lambda: gs.jumps(np.ones((2, 0)), [0, 1]), ["values", "last dimension"]),
+    (lambda: gs.jump_times([1.0, 2.0], [0, 1]), ["values", "one step each"]),
+    (lambda: critical_points(EYE, [(0, 9)], 3, 0.1), ["pairs", "4 x 4", "(0, 9)"]),
+    (lambda: critical_points(EYE, [], 3, 0.1), ["pairs", "no observed entries"]),
+    (lambda: fold(2.0, 3), ["epsilon", "at most 1"]),
     (lambda: gs.Problem(EYE, gs.Identity()), ["environments", "RandomEnvironments"]),
     (lambda: gs.Problem(given_places(), "Identity"), ["measurements", "'Identity'"]),
 ])  # fmt: skip
@@ -317,6 +399,41 @@ MISMATCHES = [
     (imbalance(0.6, at=3, beta=1.0), TWO, gs.Identity(), ["step_size", "below 1 / sigma_1 = 0.5", "0.6"]),
     (gs.PooledSGD(0.1), PLACES, gs.Dense(5, operator="gram"), ["operator='gram'", "Pooled", "'rows' or 'auto'"]),
     (gs.PooledSGD(0.1), PLACES, gs.Dense(5, operator="gram", design=2), ["operator='gram'", "Pooled"]),
+    (
+        gs.RidgeDescent(0.1, model=gs.DeepLinear(widths=(3, 9, 3))),
+        RECTANGLE,
+        gs.Entries(PAIRS),
+        ["widths (3, 9, 3)", "do not chain", "3 rows and 2 columns", "begin with 2"],
+    ),
+    (gs.RidgeDescent(0.1), VECTORS, gs.Identity(), ["DeepLinear", "shape (3,)", "Diagonal"]),
+    (gs.RidgeDescent(0.1), RECTANGLE, gs.Entries([(0, 0), (1, 2)]), ["pairs", "3 x 2", "(1, 2)", "count from zero"]),
+    (HETERO, PLACES, gs.Entries(PAIRS), ["Entries", "symmetric", "use Asymmetric or DeepLinear"]),
+    (gs.ScaledGD(0.1, model=gs.DeepLinear()), PLACES, gs.Identity(), ["DeepLinear", "preconditioned"]),
+    (
+        gs.GradientDescent(0.1, model=gs.DeepLinear(2), start=gs.OrthonormalZero()),
+        PLACES,
+        gs.Identity(),
+        ["OrthonormalZero", "two factors", "DeepLinear", "use Asymmetric"],
+    ),
+    (
+        gs.GradientDescent(0.1, model=gs.Diagonal(), start=gs.Orthogonal()),
+        VECTORS,
+        gs.Identity(),
+        ["Orthogonal", "layers", "Diagonal", "DeepLinear"],
+    ),
+    (
+        gs.PooledSGD(0.1, model=gs.DeepLinear()),
+        PLACES,
+        gs.Entries(PAIRS, batch_size=1, order="shuffled"),
+        ["order='shuffled'", "Pooled", "order='iid'"],
+    ),
+    (
+        gs.HeteroSGD(0.1, model=gs.DeepLinear()),
+        UNIFORM,
+        gs.Entries(PAIRS, batch_size=1, order="shuffled"),
+        ["Entries", "finite law", "Uniform"],
+    ),
+    (gs.HeteroSGD(0.1, model=gs.DeepLinear()), UNIFORM, gs.Entries(PAIRS, noise=0.1), ["Entries", "finite law"]),
 ]
 
 
@@ -399,6 +516,20 @@ def test_arguments_of_run_that_are_not_parts():
 ])  # fmt: skip
 def test_settings_of_a_grid(settings, words):
     refuses(lambda: gs.run_grid(lambda eta: (gs.HeteroSGD(eta), GOOD), settings, num_steps=2), *words)
+
+
+@pytest.mark.parametrize(("options", "words"), [
+    ({"at": []}, ["at", "at least one step"]),
+    ({"at": 3}, ["at", "at least one step", "3"]),
+    ({"at": [3, -1]}, ["at", "-1"]),
+    ({"num_steps": 0}, ["num_steps", "at least 1"]),
+    ({"schedule": 0.1}, ["low", "Schedule", "0.1"]),
+    ({"record_at": [0, 3]}, ["record_at", "whole number"]),
+])  # fmt: skip
+def test_arguments_of_offshoots(options, words):
+    good = {"at": [3], "schedule": FLAT, "num_steps": 5}
+    refuses(lambda: gs.offshoots(HETERO, GOOD, **(good | options)), *words)
+    refuses(lambda: gs.offshoots("HeteroSGD", GOOD, **good), "algorithm", "'HeteroSGD'")
 
 
 def test_listed_steps_need_one_horizon():

@@ -24,6 +24,7 @@ from gyrostat.loop import Plan, lane
 from gyrostat.measurements import fixed
 from gyrostat.measurements.base import Demand, Scene
 from gyrostat.precision import double
+from gyrostat.reduction import Reduction
 from gyrostat.spaces import Matrices, SymmetricMatrices, Vectors
 
 N = 2000
@@ -502,7 +503,7 @@ def trajectories(algorithm, measurements, steps, seed, places=None) -> dict[str,
 
     problem = gs.Problem(matrix_places(3, TRAJECTORY_LAW) if places is None else places, measurements)
     demand = Demand(steps * algorithm.batches.queries(problem.environments.law), algorithm.batches.mixes)
-    plan = Plan(resolve(DIAGNOSTICS), demand, reduces=False, watches=False)
+    plan = Plan(resolve(DIAGNOSTICS), demand, reduction=Reduction(), watches=False)
     with double():
         keys = jax.random.split(jax.random.key(seed), N)
         grid = jnp.asarray([steps // 2, steps])

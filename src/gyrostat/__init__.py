@@ -12,21 +12,27 @@ from gyrostat.version import __version__
 
 _HOMES = {
     "gyrostat.algorithms": (
-        "Algorithm", "GradientDescent", "HeteroSGD", "PooledGD", "PooledSGD", "PrecGD", "QuadraticNetwork", "ScaledGD",
+        "Algorithm", "GradientDescent", "HeteroSGD", "PooledGD", "PooledSGD", "PrecGD", "QuadraticNetwork",
+        "RidgeDescent", "ScaledGD",
     ),
     "gyrostat.batches": ("Full", "OneEnvironment", "Pooled"),
-    "gyrostat.diagnostics": ("DIAGNOSTICS", "Diagnostic", "diagnostic", "isometry_constant", "late_speed"),
+    "gyrostat.diagnostics": (
+        "DIAGNOSTICS", "Diagnostic", "Region", "absorbing", "approximate_rank", "diagnostic", "isometry_constant",
+        "jump_times", "jumps", "late_speed", "membership", "representation_cost",
+    ),
     "gyrostat.environments": (
         "Absent", "Environments", "FeatureEnvironments", "Finite", "Gaussian", "Observed", "RandomEnvironments",
         "RandomRectangular", "RectangularEnvironments", "Sampler", "TwoPoint", "Uniform", "VectorEnvironments",
     ),
     "gyrostat.errors": ("GyrostatError",),
     "gyrostat.imbalance": ("ImbalanceStep",),
-    "gyrostat.measurements": ("Dense", "DenseData", "FixedGaussian", "FreshGaussian", "Identity", "RankOne"),
-    "gyrostat.models": ("Asymmetric", "Diagonal", "Symmetric", "SymmetricDifference"),
+    "gyrostat.layer_starts": ("FanInGaussian", "FanInUniform", "Orthogonal"),
+    "gyrostat.measurements": ("Dense", "DenseData", "Entries", "FixedGaussian", "FreshGaussian", "Identity", "RankOne"),
+    "gyrostat.models": ("Asymmetric", "DeepLinear", "Diagonal", "Symmetric", "SymmetricDifference"),
+    "gyrostat.phases": ("Annealing", "Geometric", "Periodic", "Piecewise", "WarmUp"),
     "gyrostat.problem": ("Problem",),
-    "gyrostat.results": ("run", "run_grid"),
-    "gyrostat.schedules": ("Constant", "GradientStep", "Preconditioned", "Shrinkage"),
+    "gyrostat.results": ("offshoots", "run", "run_grid"),
+    "gyrostat.schedules": ("Constant", "GradientStep", "Preconditioned", "RidgeStep", "Shrinkage"),
     "gyrostat.starts": (
         "Given", "ImbalancedGaussian", "OrthonormalZero", "ScaledGaussian", "ScaledIdentity", "Spectral", "SymmetricGaussian",
     ),

@@ -9,8 +9,9 @@ import equinox as eqx
 from gyrostat import errors
 from gyrostat.batches import Batches, Full, OneEnvironment, Pooled
 from gyrostat.errors import GyrostatError
-from gyrostat.models import Asymmetric, Model, Symmetric
-from gyrostat.schedules import Constant, Event, GradientStep, Preconditioned, Rule, Schedule, Shrinkage
+from gyrostat.layer_starts import FanInUniform
+from gyrostat.models import Asymmetric, DeepLinear, Model, Symmetric
+from gyrostat.schedules import Constant, Event, GradientStep, Preconditioned, RidgeStep, Rule, Schedule, Shrinkage
 from gyrostat.starts import ImbalancedGaussian, ScaledIdentity, Start, SymmetricGaussian
 
 
@@ -141,3 +142,31 @@ class QuadraticNetwork(Algorithm):
     def __init__(self, step_size: Any, *, init_scale: float = 1e-2, order: str = "iid", pooled: bool = False):
         batches = Pooled() if pooled else OneEnvironment(order)
         super().__init__(**_parts(step_size, init_scale, None, batches), events=(Shrinkage(),))
+
+
+class RidgeDescent(Algorithm):
+    """Descent on a loss with a ridge, for a deep linear network (Wang 2023, section 2.3).
+
+    Which entries a step sees is said by :class:`Entries`: one at a time is the paper's SGD, all of them its control. The
+    start is PyTorch's own, as in the paper's figures; :class:`Orthogonal` makes the same jumps and runs fastest.
+    ``batches=OneEnvironment()`` takes the entries of each step from one environment.
+
+    >>> RidgeDescent(0.2, 0.1, convention="main_text").rule.convention
+    'main_text'
+    """
+
+    def __init__(
+        self, step_size: Any, ridge: float | None = None, *, model: Model | None = None, start: Start | None = None,
+        convention: str = "weight_decay", batches: Batches | None = None,
+    ):  # fmt: skip
+        if isinstance(step_size, Schedule) and ridge is not None:
+            raise GyrostatError("step_size is a Schedule, which already says the ridge: leave ridge out.")
+        super().__init__(
+            model=DeepLinear(3, 100) if model is None else model,
+            start=FanInUniform() if start is None else start,
+            batches=Full() if batches is None else batches,
+            schedule=step_size
+            if isinstance(step_size, Schedule)
+            else Constant(step_size, 0.0 if ridge is None else ridge),
+            rule=RidgeStep(convention),
+        )

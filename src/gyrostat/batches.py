@@ -124,8 +124,12 @@ class Full(Batches):
 
         def one(state: Any, index: Array) -> tuple[Any, Reading]:
             reading, state = measurements.sense(state, fold_in(key, index), scene, law.at(index))
-            return state, Reading(*(jnp.asarray(x, dtype=float) for x in reading))
+            return state, _averageable(reading)
 
         state, readings = jax.lax.scan(one, state, jnp.arange(law.count))
-        mean = Reading(*(jnp.tensordot(jnp.asarray(law.weights), x, axes=1) for x in readings))
-        return mean, state
+        return jax.tree.map(lambda x: jnp.tensordot(jnp.asarray(law.weights), x, axes=1), readings), state
+
+
+def _averageable(reading: Reading) -> Reading:
+    """The numbers of a reading that can be averaged: not which entry was seen."""
+    return jax.tree.map(lambda x: jnp.asarray(x, dtype=float), reading._replace(entry=None))

@@ -52,9 +52,12 @@ def count(name: str, value: Any) -> np.ndarray:
     return x
 
 
-def integer(name: str, value: Any, *, least: int = 0, most: int | None = None, most_because: str = "") -> int:
+def integer(
+    name: str, value: Any, *, least: int = 0, most: int | None = None, least_because: str = "", most_because: str = ""
+) -> int:
     """Return ``value`` as an int within bounds, or say which integer ``name`` needs."""
-    wanted = f"a whole number of at least {least}" + (f" and at most {most}{most_because}" if most is not None else "")
+    wanted = f"a whole number of at least {least}{least_because}"
+    wanted += f" and at most {most}{most_because}" if most is not None else ""
     if isinstance(value, bool) or not isinstance(value, int | np.integer):
         is_whole = isinstance(value, float | np.floating) and np.isfinite(value) and float(value).is_integer()
         if not is_whole:

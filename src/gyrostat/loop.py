@@ -7,6 +7,7 @@ so that recording more often, or running other seeds beside it, never changes a 
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -28,9 +29,13 @@ from gyrostat.problem import Problem
 from gyrostat.products import square, written
 from gyrostat.schedules import Moment
 from gyrostat.threefry import fold_in, split
+from gyrostat.turns import Turns
 
 LIMIT = 1e8
 """A run whose parameters exceed this has left the finite range: it is marked with the step and becomes NaN."""
+
+APART = 8
+"""More parameters than this are single numbers, and are squared as one vector."""
 
 DEFAULT_RECORD = ("signal", "spurious", "error", "distance")
 
@@ -39,9 +44,13 @@ Progress = Callable[[int, int], None]
 
 
 class State(NamedTuple):
-    """What the next step needs, and the steps at which the run diverged and reached the tolerance (-1 for not yet)."""
+    """What the next step needs, and the steps at which the run diverged and reached the tolerance (-1 for not yet).
+
+    ``square`` is the sum of the squares of all parameters.
+    """
 
     params: Params
+    square: Float[Array, ""]
     measured: Any
     events: tuple[Any, ...]
     diverged: Int[Array, ""]
@@ -53,7 +62,7 @@ class Plan(NamedTuple):
 
     record: tuple[Diagnostic, ...]
     demand: Demand
-    reduces: bool
+    reduction: exact.Reduction
     watches: bool
 
 
@@ -81,13 +90,15 @@ def simulate(
     seed: int = 0,
     record: Sequence[str | Diagnostic] = DEFAULT_RECORD,
     record_at: int | Sequence[int] = 101,
+    record_from: Sequence[int] | None = None,
     tolerance: float | None = None,
     reduction: str = "auto",
     progress: Progress | None = None,
 ) -> Trajectories:
     """Run every cell (an algorithm on a problem) for every seed and record diagnostics along the way.
 
-    ``record_at`` is a number of recording points spread evenly from step 0 to the last, or the steps themselves.
+    ``record_at`` is a number of recording points spread evenly from step 0 to the last, or the steps themselves;
+    ``record_from`` moves the first point of each cell.
     ``num_steps`` may differ from cell to cell. Cells that share their static structure run in one compiled program.
     ``tolerance`` asks for the first step at which ``||A - A_star||_F^2 / 2`` is below it, looked at in every step.
     ``reduction`` runs in a small exact subspace when that is possible (``"auto"``), never, or always.
@@ -99,21 +110,26 @@ def simulate(
     lanes = _lanes(seeds)
     chosen = resolve(record)
     seed = errors.integer("seed", seed)
-    grids = _grids(record_at, horizons)
+    grids = _grids(record_at, horizons, [0] * len(cells) if record_from is None else list(record_from))
     for algorithm, problem in cells:
         check(algorithm, problem)
     level = _tolerance(tolerance, cells)
-    reduces = [exact.decide(reduction, *cell) for cell in cells]
+    reductions = [exact.decide(reduction, *cell) for cell in cells]
+    limit = exact.LEAKS["layers" if any(d.sees == "stated" for d in chosen) else "product"]
     total, done = len(cells) * len(lanes), 0
     rows: dict[int, dict[str, np.ndarray]] = {}
     for group in _groups(cells, horizons):
-        program = _Program([cells[i] for i in group], chosen, grids[group[0]], seed, reduces[group[0]], level)
+        made = ([cells[i] for i in group], chosen, grids[group[0]], seed, level)
+        program = _Program(*made, reductions[group[0]])
         jobs = [(j, lane) for j in range(len(group)) for lane in lanes]
         outcome: list[dict[str, np.ndarray]] = []
         width = program.width(len(jobs))
         for at in range(0, len(jobs), width):
             part = jobs[at : at + width]
-            outcome.append(program(part, width))
+            found = program(part, width)
+            if "leak" in found:
+                found = _exactly(found, part, limit, reduction, functools.partial(_Program, *made, exact.Reduction()))
+            outcome.append(found)
             done += len(part)
             if progress is not None:
                 progress(done, total)
@@ -124,6 +140,28 @@ def simulate(
     ends = _ends([rows[i] for i in range(len(cells))], {d.name for d in chosen})
     notes = [note for event in _events(cells) for note in event.notes(_gathered(rows))]
     return Trajectories(values, {d.name: d.dims for d in chosen}, ends, notes, grids, np.asarray(lanes))
+
+
+def _exactly(
+    found: dict[str, np.ndarray], jobs: list[tuple[int, int]], limit: float, mode: str, plain: Callable[[], _Program]
+) -> dict[str, np.ndarray]:
+    """What was found, with the runs of which something leaked out of the reduced space made again without it."""
+    (leaked,) = np.nonzero(found.pop("leak") > limit)
+    if leaked.size == 0:
+        return found
+    if mode == "always":
+        raise GyrostatError(
+            f"reduction='always' is not exact here: {leaked.size} of {len(jobs)} runs left the Krylov spaces of the hidden "
+            "layers; use reduction='auto' or 'never'."
+        )
+    program = plain()
+    width = program.width(leaked.size)
+    for at in range(0, leaked.size, width):
+        part = leaked[at : at + width]
+        for name, x in program([jobs[i] for i in part], width).items():
+            found[name] = found[name].copy()
+            found[name][part] = x
+    return found
 
 
 def check(algorithm: Algorithm, problem: Problem) -> None:
@@ -171,34 +209,37 @@ def lane(
 ) -> dict[str, Array]:
     """One run of one seed: the values of the diagnostics at the steps of ``grid``."""
     drawing, starting, measuring, stepping = split(key, 4)
-    model, stated = algorithm.model, problem.draw(drawing)
+    in_turn, space = Turns(), algorithm.model.space(problem.shape)
+    stated = in_turn(lambda: problem.draw(drawing))
     measured, seen = (), None
-    if not plan.reduces or algorithm.start.looks:
-        measured = problem.measurements.init(measuring, stated, model.space(problem.shape), plan.demand)
+    if not plan.reduction.rows or algorithm.start.looks:
+        measured = in_turn(lambda: problem.measurements.init(measuring, stated, space, plan.demand))
     if algorithm.start.looks:
         seen, measured = _first_look(algorithm, problem, stated, measured, starting)
-    params = algorithm.start(model, problem.shape, starting, seen)
-    stage = exact.compress(algorithm, stated, params) if plan.reduces else exact.whole(stated, params)
-    environments, params = stage.environments, stage.params
+    params = in_turn.wait(in_turn(lambda: algorithm.start(algorithm.model, problem.shape, starting, seen)))
+    stage = exact.stage(algorithm, stated, params, plan.reduction)
+    environments, model, params = stage.environments, stage.model, stage.params
     space = model.space(environments.shape)
-    events = tuple(event.init(model, params) for event in algorithm.events)
+    happening = (*algorithm.events, *stage.events)
+    events = tuple(event.init(model, params) for event in happening)
 
     def step(t: Int[Array, ""], state: State) -> State:
         eta, ridge = algorithm.schedule(t)
         key = fold_in(stepping, t)
-        scene = Scene(environments, space, model.product(state.params))
+        scene = Scene(environments, space, model.product(state.params), lambda i, j: model.entry(state.params, i, j))
         reading, measured = algorithm.batches.read(problem.measurements, state.measured, t, stepping, key, scene)
         after = algorithm.rule(model, state.params, reading, eta, ridge)
         memories = []
-        for i, event in enumerate(algorithm.events):
+        for i, event in enumerate(happening):
             # Far from the small numbers that batches fold into the same key.
             moment = Moment(t, fold_in(key, 2**30 + i), eta, state.params, after, reading)
             after, memory = event(state.events[i], model, moment)
             memories.append(memory)
-        fine = sum(square(p) for p in after) < LIMIT**2
-        diverged = jnp.where((state.diverged < 0) & ~fine, t + 1, state.diverged)
+        known = None if happening else algorithm.rule.square(state.square, model, state.params, reading, eta, ridge)
+        total = _square(after) if known is None else known
+        diverged = jnp.where((state.diverged < 0) & ~(total < LIMIT**2), t + 1, state.diverged)
         # What has left the finite range goes on, and is NaN where it is looked at: a pass over all numbers saved.
-        return State(after, measured, tuple(memories), diverged, watch(t, state, scene.product))
+        return State(after, total, measured, tuple(memories), diverged, watch(t, state, scene.product))
 
     def watch(t: Int[Array, ""], state: State, product: Array) -> Int[Array, ""]:
         if not plan.watches:
@@ -207,23 +248,35 @@ def lane(
         return jnp.where((state.reached < 0) & (state.diverged < 0) & there, t, state.reached)
 
     def segment(state: State, until: tuple[Array, Array]) -> tuple[State, dict[str, Array]]:
-        state = loop(*until, step, state)
+        state = loop(*until, lambda t, state: Turns()(lambda: step(t, state)), state)
         params = tuple(jnp.where(state.diverged < 0, p, jnp.nan) for p in state.params)
-        small = View(environments, model, params, problem.shape)
-        full = View(stated, model, stage.lift(params), problem.shape)
-        return state, {d.name: d.function(small if d.rotates else full) for d in plan.record}
+        views = {
+            "small": View(environments, algorithm.model, stage.show(params), problem.shape),
+            "product": View(stated, algorithm.model, stage.unturn(params), problem.shape),
+            "stated": View(stated, algorithm.model, stage.lift(params), problem.shape),
+        }
+        return state, Turns()(lambda: {d.name: d.function(views[d.sees]) for d in plan.record})
 
     beside = problem.measurements.isotropic and written(environments.shape, params)
     loop = lanes.fori_loop if beside else jax.lax.fori_loop
     never = jnp.full((), -1, dtype=grid.dtype)
-    state = State(params, measured, events, never, never)
+    state = State(params, _square(params), measured, events, never, never)
     state, values = jax.lax.scan(segment, state, (jnp.concatenate([jnp.zeros_like(grid[:1]), grid[:-1]]), grid))
     ends = {"diverged": state.diverged}
     if plan.watches:
         ends["reached"] = watch(grid[-1], state, model.product(state.params))
-    for event, memory in zip(algorithm.events, state.events, strict=True):
+    for event, memory in zip(happening, state.events, strict=True):
         ends |= event.summary(memory)
     return values | ends
+
+
+def _square(params: Params) -> Float[Array, ""]:
+    """The sum of all squares."""
+    if len(params) > APART:
+        # A product of vectors is made once; a sum XLA would make again for each number that depends on it.
+        together = jnp.stack(params)
+        return together @ together
+    return sum(square(p) for p in params)  # type: ignore[return-value]
 
 
 def _first_look(
@@ -241,15 +294,15 @@ class _Program:
     """Cells of one structure, compiled once: leaves that differ between cells become a batch axis."""
 
     def __init__(
-        self, cells: list[Cell], record: tuple[Diagnostic, ...], grid: np.ndarray, seed: int, reduces: bool,
-        tolerance: float | None,
+        self, cells: list[Cell], record: tuple[Diagnostic, ...], grid: np.ndarray, seed: int, tolerance: float | None,
+        reduction: exact.Reduction,
     ):  # fmt: skip
         self.seed, self.grid = seed, grid
         algorithm, problem = cells[0]
         self.vectorises = problem.measurements.vectorises
         readings = 0 if self.vectorises else int(grid[-1]) + algorithm.start.looks
         demand = Demand(readings * algorithm.batches.queries(problem.environments.law), algorithm.batches.mixes)
-        self.plan = Plan(record, demand, reduces, tolerance is not None)
+        self.plan = Plan(record, demand, reduction, tolerance is not None)
         self.tolerance = np.asarray(0.0 if tolerance is None else tolerance)
         leaves = [jax.tree.flatten(eqx.filter(cell, eqx.is_array_like))[0] for cell in cells]
         columns = list(zip(*leaves, strict=True))
@@ -257,8 +310,7 @@ class _Program:
         self.columns = [np.stack(c) if v else c[0] for c, v in zip(columns, self.varies, strict=True)]
         arrays, self.static = eqx.partition(cells[0], eqx.is_array_like)
         self.structure = jax.tree.structure(arrays)
-        shape = exact.reduced_shape(algorithm, problem) if reduces else problem.shape
-        self.lanes = problem.measurements.lanes(int(np.prod(shape)), algorithm.batches.mixes)
+        self.lanes = problem.measurements.lanes(exact.size(algorithm, problem, reduction), algorithm.batches.mixes)
 
     def width(self, jobs: int) -> int:
         """How many runs go into one call."""
@@ -357,16 +409,18 @@ def _lanes(seeds: int | Sequence[int]) -> list[int]:
     return list(range(errors.integer("seeds", seeds, least=1)))
 
 
-def _grids(record_at: int | Sequence[int], horizons: list[int]) -> np.ndarray:
+def _grids(record_at: int | Sequence[int], horizons: list[int], starts: list[int]) -> np.ndarray:
     """The recorded steps of every cell, as many for each."""
     if isinstance(record_at, Sequence | np.ndarray):
         if len(set(horizons)) > 1:
             raise GyrostatError("record_at must be a number of points, not a list, when num_steps differs by setting.")
         return np.stack([_listed(record_at, horizons[0])] * len(horizons))
     # No more points than the shortest run has steps, so that no step is recorded twice.
-    points = min(errors.integer("record_at", record_at, least=1), min(horizons) + 1)
+    lengths = [T - start for start, T in zip(starts, horizons, strict=True)]
+    points = min(errors.integer("record_at", record_at, least=1), min(lengths) + 1)
     first = 0 if points > 1 else 1
-    return np.stack([np.round(np.linspace(first * T, T, points)).astype(int) for T in horizons])
+    parts = [np.round(np.linspace(first * T, T, points)).astype(int) for T in lengths]
+    return np.stack([start + part for start, part in zip(starts, parts, strict=True)])
 
 
 def _listed(record_at: Sequence[int] | np.ndarray, num_steps: int) -> np.ndarray:

@@ -10,11 +10,14 @@ from typing import TYPE_CHECKING, Any
 import equinox as eqx
 import numpy as np
 
+from gyrostat import errors
 from gyrostat.algorithms import Algorithm
 from gyrostat.diagnostics import Diagnostic
 from gyrostat.errors import GyrostatError
 from gyrostat.loop import DEFAULT_RECORD, Cell, Progress, Trajectories, simulate
+from gyrostat.phases import Annealing
 from gyrostat.problem import Problem
+from gyrostat.schedules import Schedule
 from gyrostat.version import __version__
 
 if TYPE_CHECKING:
@@ -92,6 +95,53 @@ def run_grid(
         reduction=reduction, progress=progress,
     )  # fmt: skip
     return _dataset(found, settings, cells, seed)
+
+
+def offshoots(
+    algorithm: Algorithm,
+    problem: Problem,
+    *,
+    at: Sequence[int],
+    schedule: Schedule,
+    num_steps: int,
+    seeds: int | Sequence[int] = 1,
+    seed: int = 0,
+    record: Sequence[str | Diagnostic] = DEFAULT_RECORD,
+    record_at: int = 101,
+    reduction: str = "auto",
+    progress: Progress | None = None,
+) -> xr.Dataset:
+    """Branches of one run: each follows ``algorithm`` up to a step of ``at``, and ``schedule`` for ``num_steps`` more.
+
+    The keys of the steps do not know of schedules, so every branch leaves the trunk that :func:`run` shows for the same
+    seed. Dimensions ``branch`` (the steps of ``at``), ``seed`` and ``record``; the ``record_at`` recorded steps of a branch
+    run from where it leaves to its end.
+
+    >>> import gyrostat as gs
+    >>> places = gs.Environments.diagonal(4, [1.0])
+    >>> trunk = gs.GradientDescent(0.1, width=2)
+    >>> late = gs.offshoots(
+    ...     trunk, gs.Problem(places, gs.Identity()), at=[5, 20], schedule=gs.Constant(0.01), num_steps=10, record_at=2
+    ... )
+    >>> late.step.values.tolist()
+    [[5, 15], [20, 30]]
+    """
+    points = [errors.integer("at", t) for t in at] if isinstance(at, Sequence | np.ndarray) else []
+    if not points:
+        raise GyrostatError(f"at must list at least one step at which to branch; got {errors.shown(at)}.")
+    length = errors.integer("num_steps", num_steps, least=1)
+    if not isinstance(algorithm, Algorithm):
+        raise GyrostatError(f"algorithm must be an Algorithm; got {errors.shown(algorithm)}.")
+    cells: list[Cell] = [
+        (eqx.tree_at(lambda a: a.schedule, algorithm, Annealing(algorithm.schedule, schedule, t)), problem)
+        for t in points
+    ]
+    found = simulate(
+        cells, num_steps=[t + length for t in points], seeds=seeds, seed=seed, record=record,
+        record_at=errors.integer("record_at", record_at, least=1), record_from=points, reduction=reduction,
+        progress=progress,
+    )  # fmt: skip
+    return _dataset(found, {"branch": points}, cells, seed)
 
 
 def _dataset(found: Trajectories, settings: Mapping[str, Sequence[Any]], cells: list[Cell], seed: int) -> xr.Dataset:

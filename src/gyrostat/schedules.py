@@ -15,7 +15,11 @@ from gyrostat import errors
 from gyrostat.errors import GyrostatError
 from gyrostat.measurements import Reading
 from gyrostat.models import Model, Params
+from gyrostat.models.base import Outer
 from gyrostat.spaces import Leaf
+
+CONVENTIONS = {"weight_decay": (2.0, 1.0), "main_text": (1.0, 2.0), "appendix": (1.0, 1.0)}
+"""Readings of the update of Wang 2023: multipliers of the gradient and of the ridge."""
 
 
 class Schedule(eqx.Module):
@@ -45,7 +49,7 @@ class Rule(eqx.Module):
 
     @property
     def rotates(self) -> bool:
-        """Whether rotating the coordinates of the product before the step or after it is the same."""
+        """Whether rotating coordinates (of the product, of a hidden layer) before the step or after it is the same."""
         return False
 
     def check(self, model: Model, shape: tuple[int, ...]) -> None:
@@ -57,9 +61,20 @@ class Rule(eqx.Module):
     ) -> Params:
         """The parameters after the step."""
 
+    def square(
+        self, square: Float[Array, ""], model: Model, params: Params, reading: Reading, step_size: Float[Array, ""],
+        ridge: Float[Array, ""],
+    ) -> Float[Array, ""] | None:  # fmt: skip
+        """The sum of their squares after the step, given that before, where it can be had without looking at all of them."""
+        return None
+
 
 class GradientStep(Rule):
-    """``theta <- (1 - decay * step_size * ridge) theta - step_size * pullback(theta, G)``, with decay 2 by default."""
+    """``theta <- (1 - decay * step_size * ridge) theta - step_size * pullback(theta, G)``, with decay 2 by default.
+
+    >>> float(GradientStep().decay)
+    2.0
+    """
 
     decay: Leaf = eqx.field(converter=lambda x: errors.number("decay", x, least=0), default=2.0)
 
@@ -71,8 +86,66 @@ class GradientStep(Rule):
         self, model: Model, params: Params, reading: Reading, step_size: Float[Array, ""], ridge: Float[Array, ""]
     ) -> Params:
         keep = 1 - self.decay * step_size * ridge
-        directions = model.pullback(params, reading.gradient)
+        pairs = _pairs(model, params, reading)
+        directions = model.pullback(params, reading.gradient) if pairs is None else [pair.matrix for pair in pairs]
         return tuple(keep * p - step_size * g for p, g in zip(params, directions, strict=True))
+
+    def square(
+        self, square: Float[Array, ""], model: Model, params: Params, reading: Reading, step_size: Float[Array, ""],
+        ridge: Float[Array, ""],
+    ) -> Float[Array, ""] | None:  # fmt: skip
+        pairs, seen = _pairs(model, params, reading), reading.entry
+        if pairs is None or seen is None:
+            return None
+        keep = 1 - self.decay * step_size * ridge
+        # ||keep p - eta g||^2 term by term; the model is linear in each p, so <p, g> = <A, G> for all of them.
+        inner = len(pairs) * seen.slope * seen.value
+        return keep**2 * square - 2 * keep * step_size * inner + step_size**2 * sum(pair.square for pair in pairs)
+
+
+def _pairs(model: Model, params: Params, reading: Reading) -> tuple[Outer, ...] | None:
+    """The directions as pairs of vectors, where a single entry was seen and the model can do that."""
+    seen = reading.entry
+    return None if seen is None else model.entry_pullback(params, seen.row, seen.column, seen.slope)
+
+
+class RidgeStep(Rule):
+    """The three conventions in which Wang 2023's update can be read, for G the mean of ``(A_ij - y_ij) E_ij``.
+
+    ``"weight_decay"``: ``(1 - eta lambda) theta - 2 eta pullback(G)``, what SGD with weight decay does to the mean of
+    ``(A_ij - y_ij)^2``; it alone reproduces the paper's figures. ``"main_text"``: ``(1 - 2 eta lambda) theta - eta
+    pullback(G)`` (section 2.3). ``"appendix"``: ``(1 - eta lambda) theta - eta pullback(G)`` (section E). All layers move
+    at once, from the old ones.
+
+    >>> RidgeStep("main_text").multipliers
+    (1.0, 2.0)
+    """
+
+    convention: str = eqx.field(
+        static=True, default="weight_decay", converter=lambda x: errors.choice("convention", x, CONVENTIONS)
+    )
+
+    @property
+    def rotates(self) -> bool:
+        return True
+
+    @property
+    def multipliers(self) -> tuple[float, float]:
+        """What multiplies ``step_size * pullback(G)`` and ``step_size * ridge``."""
+        return CONVENTIONS[self.convention]
+
+    def __call__(
+        self, model: Model, params: Params, reading: Reading, step_size: Float[Array, ""], ridge: Float[Array, ""]
+    ) -> Params:
+        gain, decay = self.multipliers
+        return GradientStep(decay / gain)(model, params, reading, gain * step_size, ridge)
+
+    def square(
+        self, square: Float[Array, ""], model: Model, params: Params, reading: Reading, step_size: Float[Array, ""],
+        ridge: Float[Array, ""],
+    ) -> Float[Array, ""] | None:  # fmt: skip
+        gain, decay = self.multipliers
+        return GradientStep(decay / gain).square(square, model, params, reading, gain * step_size, ridge)
 
 
 class Preconditioned(Rule):
@@ -141,7 +214,7 @@ class Event(eqx.Module):
 
     @property
     def rotates(self) -> bool:
-        """Whether rotating the coordinates of the product before the event or after it is the same."""
+        """Whether rotating coordinates (of the product, of a hidden layer) before the event or after it is the same."""
         return False
 
     def summary(self, state: Any) -> dict[str, Array]:

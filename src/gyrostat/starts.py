@@ -13,6 +13,7 @@ from jaxtyping import Array, PRNGKeyArray
 from gyrostat import errors
 from gyrostat.environments.recipes import haar
 from gyrostat.errors import GyrostatError
+from gyrostat.models.asymmetric import Asymmetric
 from gyrostat.models.base import Model, Params
 from gyrostat.spaces import Leaf
 
@@ -50,7 +51,8 @@ class ScaledIdentity(Start):
         )
 
 
-def _normals(model: Model, shape: tuple[int, ...], key: PRNGKeyArray) -> Params:
+def normals(model: Model, shape: tuple[int, ...], key: PRNGKeyArray) -> Params:
+    """Independent N(0, 1) entries in every parameter."""
     shapes = model.shapes(shape)
     keys = jax.random.split(key, len(shapes))
     return tuple(jax.random.normal(k, s, dtype=float) for k, s in zip(keys, shapes, strict=True))
@@ -62,7 +64,7 @@ class ScaledGaussian(Start):
     scale: Leaf = eqx.field(converter=lambda x: errors.number("init_scale", x, above=0))
 
     def __call__(self, model: Model, shape: tuple[int, ...], key: PRNGKeyArray, seen: Array | None = None) -> Params:
-        return tuple(self.scale * z for z in _normals(model, shape, key))
+        return tuple(self.scale * z for z in normals(model, shape, key))
 
 
 class SymmetricGaussian(Start):
@@ -71,7 +73,7 @@ class SymmetricGaussian(Start):
     scale: Leaf = eqx.field(converter=lambda x: errors.number("init_scale", x, above=0))
 
     def __call__(self, model: Model, shape: tuple[int, ...], key: PRNGKeyArray, seen: Array | None = None) -> Params:
-        return tuple(self.scale / z.shape[-1] ** 0.5 * z for z in _normals(model, shape, key))
+        return tuple(self.scale / z.shape[-1] ** 0.5 * z for z in normals(model, shape, key))
 
 
 class ImbalancedGaussian(Start):
@@ -89,10 +91,10 @@ class ImbalancedGaussian(Start):
     ratio: Leaf = eqx.field(converter=lambda x: errors.number("ratio", x, above=0), default=3.0)
 
     def check(self, model: Model, shape: tuple[int, ...]) -> None:
-        _need_two_factors("ImbalancedGaussian", model, shape)
+        _need_two_factors("ImbalancedGaussian", model)
 
     def __call__(self, model: Model, shape: tuple[int, ...], key: PRNGKeyArray, seen: Array | None = None) -> Params:
-        F, G = _normals(model, shape, key)
+        F, G = normals(model, shape, key)
         return self.scale / F.shape[0] ** 0.5 * F, self.scale / self.ratio / G.shape[0] ** 0.5 * G
 
 
@@ -108,7 +110,7 @@ class OrthonormalZero(Start):
     scale: Leaf = eqx.field(converter=lambda x: errors.number("init_scale", x, above=0), default=1.0)
 
     def check(self, model: Model, shape: tuple[int, ...]) -> None:
-        _need_two_factors("OrthonormalZero", model, shape)
+        _need_two_factors("OrthonormalZero", model)
         rows, width = model.shapes(shape)[0]
         if width > rows:
             raise GyrostatError(f"OrthonormalZero needs width <= {rows} rows for orthonormal columns; got {width}.")
@@ -159,8 +161,8 @@ class Spectral(Start):
         return model.factorise(-seen)
 
 
-def _need_two_factors(start: str, model: Model, shape: tuple[int, ...]) -> None:
-    if model.cofactor(tuple(jnp.zeros(s) for s in model.shapes(shape))) is None or len(model.shapes(shape)) != 2:
+def _need_two_factors(start: str, model: Model) -> None:
+    if not isinstance(model, Asymmetric):
         raise GyrostatError(
             f"{start} starts two factors F and G; {type(model).__name__} has none such: use Asymmetric."
         )

@@ -7,12 +7,13 @@ from jaxtyping import Array, Float
 
 from gyrostat.diagnostics.trajectory import View, diagnostic
 from gyrostat.errors import GyrostatError
+from gyrostat.models import DeepLinear
 
 
 def factors(view: View) -> tuple[Array, Array]:
     """F and G with A = F G^T; for U U^T both are U."""
     F, G = view.model.factor(view.params), view.model.cofactor(view.params)
-    if G is None and len(view.params) > 1:
+    if (G is None and len(view.params) > 1) or isinstance(view.model, DeepLinear):
         raise GyrostatError(
             f"{type(view.model).__name__} is not a product F G^T: record diagnostics of the product, "
             "or use Asymmetric or Symmetric."

@@ -36,7 +36,8 @@ class Diagnostic(NamedTuple):
     """A named function of a view; ``dims`` names the dimensions of its value, empty for a number.
 
     ``rotates`` says that the value is the same in any orthonormal coordinates of the product, so that it can be taken
-    from a reduced run as it is; otherwise the parameters are brought back to the stated coordinates first.
+    from a reduced run as it is; otherwise the parameters are brought back to the stated coordinates first. ``of_product``
+    says that it is a function of the product alone, in the stated coordinates, so that hidden layers may stay reduced.
     """
 
     name: str
@@ -44,18 +45,26 @@ class Diagnostic(NamedTuple):
     dims: tuple[str, ...] = ()
     description: str = ""
     rotates: bool = False
+    of_product: bool = False
+
+    @property
+    def sees(self) -> str:
+        """Which view it is given: ``"small"``, ``"product"`` or ``"stated"``."""
+        return "small" if self.rotates else "product" if self.of_product else "stated"
 
 
 DIAGNOSTICS: dict[str, Diagnostic] = {}
 
 
-def diagnostic(*dims: str, rotates: bool = False) -> Callable[[Callable[[View], Array]], Callable[[View], Array]]:
+def diagnostic(
+    *dims: str, rotates: bool = False, of_product: bool = False
+) -> Callable[[Callable[[View], Array]], Callable[[View], Array]]:
     """Register a function of a :class:`View` under its name, so that ``record=[name]`` finds it."""
 
     def register(function: Callable[[View], Array]) -> Callable[[View], Array]:
         text = (function.__doc__ or "").strip().splitlines()
         name = function.__name__
-        DIAGNOSTICS[name] = Diagnostic(name, function, dims, text[0] if text else "", rotates)
+        DIAGNOSTICS[name] = Diagnostic(name, function, dims, text[0] if text else "", rotates, of_product)
         return function
 
     return register

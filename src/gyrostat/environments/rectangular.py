@@ -48,6 +48,20 @@ class RectangularEnvironments(Environments):
             raise GyrostatError(f"spurious_right must have shape {(n2, r2)} to go with right and law; got {V.shape}.")
         self.right_spurious = V
 
+    @staticmethod
+    def of(matrix: Any) -> RectangularEnvironments:
+        """One place, whose truth is this matrix: plain recovery or completion of it.
+
+        >>> RectangularEnvironments.of([[1.0, 4.0], [0.25, 1.0]]).invariant_basis.shape[1]
+        1
+        """
+        A = errors.array("matrix", matrix, ndim=2)
+        U, s, Vt = np.linalg.svd(A, full_matrices=False)
+        rank = int((s > 1e-12 * s.max(initial=0.0)).sum())
+        if rank == 0:
+            raise GyrostatError("matrix is zero: there is nothing to recover.")
+        return RectangularEnvironments(U[:, :rank], Vt[:rank].T, values=s[:rank])
+
     @property
     def shape(self) -> tuple[int, ...]:
         return self.invariant_basis.shape[0], self.right.shape[0]

@@ -2,6 +2,7 @@
 
 from gyrostat.measurements.base import Demand, Measurements, Reading
 from gyrostat.measurements.dense import Dense, DenseData
+from gyrostat.measurements.entries import Entries
 from gyrostat.measurements.fixed import FixedGaussian
 from gyrostat.measurements.fresh import FreshGaussian
 from gyrostat.measurements.identity import Identity
@@ -11,6 +12,7 @@ __all__ = [
     "Demand",
     "Dense",
     "DenseData",
+    "Entries",
     "FixedGaussian",
     "FreshGaussian",
     "Identity",

@@ -3,27 +3,38 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from gyrostat.environments import Environment, Environments
 from gyrostat.errors import GyrostatError
 from gyrostat.spaces import Space
 
 
+class Entry(NamedTuple):
+    """A gradient that is ``slope`` at one entry of the product and zero elsewhere, and the ``value`` of that entry."""
+
+    row: Int[Array, ""]
+    column: Int[Array, ""]
+    slope: Float[Array, ""]
+    value: Float[Array, ""]
+
+
 class Reading(NamedTuple):
     """What one step sees: the gradient with respect to the product, the mean square of what is left of the responses,
-    ``(1/m) sum_i (<X_i, A> - y_i)^2``, and the mean response (NaN if not observed).
+    ``(1/m) sum_i (<X_i, A> - y_i)^2``, and the mean response (NaN if not observed). When a single entry was seen, ``entry``
+    says the gradient once more.
     """
 
     gradient: Array
     residual_square: Float[Array, ""]
     response_mean: Float[Array, ""] | float = float("nan")
+    entry: Entry | None = None
 
 
 class Demand(NamedTuple):
@@ -34,11 +45,15 @@ class Demand(NamedTuple):
 
 
 class Scene(NamedTuple):
-    """Where a measurement is taken: the drawn environments, the space of the product, and the product now."""
+    """Where a measurement is taken: the drawn environments, the space of the product, and the product now.
+
+    ``entry`` gives one entry of the product without making all of it.
+    """
 
     environments: Environments
     space: Space
     product: Array
+    entry: Callable[[Array, Array], Array] | None = None
 
 
 class Measurements(eqx.Module):

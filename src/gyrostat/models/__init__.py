@@ -2,7 +2,8 @@
 
 from gyrostat.models.asymmetric import Asymmetric
 from gyrostat.models.base import Model, Params
+from gyrostat.models.deep import DeepLinear
 from gyrostat.models.diagonal import Diagonal
 from gyrostat.models.symmetric import Symmetric, SymmetricDifference
 
-__all__ = ["Asymmetric", "Diagonal", "Model", "Params", "Symmetric", "SymmetricDifference"]
+__all__ = ["Asymmetric", "DeepLinear", "Diagonal", "Model", "Params", "Symmetric", "SymmetricDifference"]

@@ -3,16 +3,39 @@
 from __future__ import annotations
 
 import abc
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import equinox as eqx
-from jaxtyping import Array
+from jaxtyping import Array, Float, Int
 
 from gyrostat.errors import GyrostatError
 from gyrostat.spaces import Space
 
 Params: TypeAlias = tuple[Array, ...]
 """A model's parameters: a tuple of arrays, one per factor."""
+
+
+class Outer(NamedTuple):
+    """The matrix ``left right^T``, kept as two vectors.
+
+    >>> import numpy as np
+    >>> pair = Outer(np.array([1.0, 2.0]), np.array([3.0, 0.0]))
+    >>> pair.matrix.tolist(), float(pair.square)
+    ([[3.0, 0.0], [6.0, 0.0]], 45.0)
+    """
+
+    left: Float[Array, " n"]
+    right: Float[Array, " m"]
+
+    @property
+    def matrix(self) -> Float[Array, "n m"]:
+        """All its entries."""
+        return self.left[:, None] * self.right
+
+    @property
+    def square(self) -> Float[Array, ""]:
+        """The sum of their squares."""
+        return (self.left @ self.left) * (self.right @ self.right)
 
 
 class Model(eqx.Module):
@@ -37,6 +60,18 @@ class Model(eqx.Module):
     @abc.abstractmethod
     def pullback(self, params: Params, gradient: Array) -> Params:
         """The direction in parameter space that ``gradient`` (with respect to the product) asks for."""
+
+    def entry(self, params: Params, row: Int[Array, ""], column: Int[Array, ""]) -> Float[Array, ""]:
+        """One entry of ``A(theta)``."""
+        return self.product(params)[row, column]
+
+    def entry_pullback(
+        self, params: Params, row: Int[Array, ""], column: Int[Array, ""], slope: Float[Array, ""]
+    ) -> tuple[Outer, ...] | None:
+        """:meth:`pullback` of a gradient that is ``slope`` at one entry and zero elsewhere, for a model that is linear in each
+        parameter and can do it with matrix-vector products; None for others.
+        """
+        return None
 
     @abc.abstractmethod
     def factor(self, params: Params) -> Array:

@@ -30,6 +30,7 @@ from gyrostat.theory.descent import (
     toy_sequences,
 )
 from gyrostat.theory.error import error_law, leading_error
+from gyrostat.theory.landscape import CriticalPoint, Fold, critical_points, fold
 from gyrostat.theory.report import Assessment, Prediction, Setting, assess
 from gyrostat.theory.sequences import calibration, calibration_line, controller, envelope, phase_one_length
 from gyrostat.theory.transition import (
@@ -45,6 +46,8 @@ from gyrostat.theory.transition import (
 __all__ = [
     "Assessment",
     "Condition",
+    "CriticalPoint",
+    "Fold",
     "Heterogeneity",
     "Prediction",
     "Setting",
@@ -54,6 +57,7 @@ __all__ = [
     "calibration",
     "calibration_line",
     "controller",
+    "critical_points",
     "critical_spread",
     "edge_overlap",
     "eliminated_by_lyapunov",
@@ -61,6 +65,7 @@ __all__ = [
     "error_law",
     "exact_moments",
     "exact_width_rate",
+    "fold",
     "heterogeneity",
     "imbalance_increment",
     "imbalanced_rate",

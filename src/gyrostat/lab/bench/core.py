@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from gyrostat.lab.bench import curves, memory, naive, ours
+from gyrostat.lab.bench.groups import Found, peer_torch, walk, without_torch
 from gyrostat.lab.bench.naive import Setting
 from gyrostat.lab.bench.panels import panels
 from gyrostat.lab.bench.parts import parts
@@ -35,16 +35,7 @@ class Sizes(NamedTuple):
 
 def run(say: Callable[[str], Any], sizes: Sizes = Sizes()) -> Report:  # noqa: B008  (immutable)
     """Every record of the suite."""
-    records, notes = [], []
-    for text, group in GROUPS:
-        say(text)
-        found, missing = group(sizes)
-        records += found
-        notes += missing
-    return Report(records, notes)
-
-
-Found = tuple[list[Record], list[str]]
+    return walk(GROUPS, sizes, say)
 
 
 def fresh(sizes: Sizes) -> Found:
@@ -55,13 +46,10 @@ def fresh(sizes: Sizes) -> Found:
         "numpy": lambda: naive.numpy_fresh(setting, sizes.naive_steps),
     }
     notes = []
-    if importlib.util.find_spec("torch"):
-        import torch
-
-        torch.set_num_threads(1)
+    if peer_torch():
         sides["torch"] = lambda: naive.torch_fresh(setting, sizes.naive_steps)
     else:
-        notes.append("core/fresh-vs-torch left out: PyTorch is not installed; pip install gyrostat[bench].")
+        notes.append(without_torch("core"))
     best = best_of(sides, sizes.few_repeats)
     told = {**setting._asdict(), "steps": sizes.steps, "seeds": sizes.seeds, "naive_steps": sizes.naive_steps}
     mine = best["ours"] / (sizes.steps * sizes.seeds) * 1e6
@@ -147,10 +135,10 @@ def fresh_curves(sizes: Sizes) -> Found:
 
 
 GROUPS: tuple[tuple[str, Callable[[Sizes], Found]], ...] = (
-    ("fresh batches against loops (1 of 6)", fresh),
-    ("fresh batches against their parts (2 of 6)", fresh_parts),
-    ("fresh batches: curves in m, d and seeds (3 of 6)", fresh_curves),
-    ("a fixed design against brute force, time (4 of 6)", fixed),
-    ("a fixed design against brute force, memory (5 of 6)", fixed_memory),
-    ("a large fixed design, about a minute (6 of 6)", fixed_large),
+    ("fresh batches against loops", fresh),
+    ("fresh batches against their parts", fresh_parts),
+    ("fresh batches: curves in m, d and seeds", fresh_curves),
+    ("a fixed design against brute force, time", fixed),
+    ("a fixed design against brute force, memory", fixed_memory),
+    ("a large fixed design, about a minute", fixed_large),
 )

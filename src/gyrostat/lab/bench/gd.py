@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
@@ -10,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gyrostat.lab.bench import naive_gd as naive
+from gyrostat.lab.bench.groups import Found, peer_torch, walk, without_torch
 from gyrostat.lab.bench.naive_gd import Descent
 from gyrostat.lab.bench.panels import Axis, panels
 from gyrostat.lab.bench.records import Record, Report
@@ -38,31 +38,9 @@ class Sizes(NamedTuple):
     limit: int = 1500
 
 
-Found = tuple[list[Record], list[str]]
-
-
 def run(say: Callable[[str], Any], sizes: Sizes = Sizes()) -> Report:  # noqa: B008  (immutable)
     """Every record of the suite."""
-    records, notes = [], []
-    for text, group in GROUPS:
-        say(text)
-        found, missing = group(sizes)
-        records += found
-        notes += missing
-    return Report(records, list(dict.fromkeys(notes)))
-
-
-def _torch() -> Any:
-    """PyTorch on one thread, or None."""
-    if not importlib.util.find_spec("torch"):
-        return None
-    import torch
-
-    torch.set_num_threads(1)
-    return torch
-
-
-NO_TORCH = "gd: comparisons with PyTorch left out: it is not installed; pip install gyrostat[bench]."
+    return walk(GROUPS, sizes, say)
 
 
 def _ours(algorithm: Any, problem: Any, steps: int, runs: int, **options: Any) -> Any:
@@ -96,7 +74,7 @@ def factorisation(sizes: Sizes) -> Found:
         "NumPy loop": partial(naive.numpy_factorisation, setting, sizes.naive_iterations),
     }
     goals = {"NumPy loop": 100.0, "PyTorch autograd loop": 1000.0}
-    if _torch():
+    if peer_torch():
         sides["PyTorch autograd loop"] = partial(naive.torch_factorisation, setting, sizes.naive_iterations)
     best = best_of(sides, sizes.repeats)
     mine = best["ours"] / (sizes.iterations * sizes.runs) * 1e6
@@ -113,7 +91,7 @@ def factorisation(sizes: Sizes) -> Found:
         )
         for name in sides if name != "ours"
     ]  # fmt: skip
-    return records, [] if _torch() else [NO_TORCH]
+    return records, [] if peer_torch() else [without_torch("gd")]
 
 
 def flat_in_n(sizes: Sizes) -> Found:
@@ -135,11 +113,11 @@ def sensing(sizes: Sizes) -> Found:
     records: list[Record] = []
     for m in sizes.samples:
         records += _sensing_records(sizes, m)
-    return records, [] if _torch() else [NO_TORCH]
+    return records, [] if peer_torch() else [without_torch("gd")]
 
 
 def _sensing_records(sizes: Sizes, m: int) -> list[Record]:
-    setting, T, torch = sizes.sensing, sizes.sensing_iterations, _torch()
+    setting, T, torch = sizes.sensing, sizes.sensing_iterations, peer_torch()
     A = naive.design(setting, m)
     # The design is drawn once in either case; ours draws it inside the call, so a call of one step is taken off.
     sides: dict[str, Callable[[], Any]] = {"NumPy": partial(naive.numpy_sensing, setting, A, T)}
@@ -217,8 +195,8 @@ def methods(sizes: Sizes) -> Found:
 
 
 GROUPS: tuple[tuple[str, Callable[[Sizes], Found]], ...] = (
-    ("factorisation against loops (1 of 4)", factorisation),
-    ("factorisation: the curve in n (2 of 4)", flat_in_n),
-    ("sensing against loops (3 of 4)", sensing),
-    ("time to 1e-12 of each method (4 of 4)", methods),
+    ("factorisation against loops", factorisation),
+    ("factorisation: the curve in n", flat_in_n),
+    ("sensing against loops", sensing),
+    ("time to 1e-12 of each method", methods),
 )

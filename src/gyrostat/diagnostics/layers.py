@@ -1,0 +1,119 @@
+"""Diagnostics of layers (Wang 2023): the ratio of singular values, approximate rank, balancedness, membership of B_r."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from gyrostat import errors
+from gyrostat.diagnostics.trajectory import Diagnostic, View, diagnostic
+from gyrostat.errors import GyrostatError
+from gyrostat.models import Asymmetric, DeepLinear, Params
+
+
+def layers(view: View) -> Params:
+    """W_1, ..., W_L with A = W_L ... W_1; for F G^T they are G^T and F."""
+    if isinstance(view.model, DeepLinear):
+        return view.params
+    if isinstance(view.model, Asymmetric):
+        F, G = view.params
+        return G.T, F
+    raise GyrostatError(
+        f"{type(view.model).__name__} is not a product of layers: record diagnostics of the product, or use DeepLinear."
+    )
+
+
+def _values(product: Array) -> Float[Array, " k"]:
+    return jnp.sort(jnp.abs(product))[::-1] if product.ndim == 1 else jnp.linalg.svd(product, compute_uv=False)
+
+
+@diagnostic("row", "column", of_product=True)
+def product(view: View) -> Array:
+    """A itself, in the coordinates of the target (as one column for a vector)."""
+    A = view.product
+    return A[:, None] if A.ndim == 1 else A
+
+
+@diagnostic(rotates=True)
+def singular_ratio(view: View) -> Array:
+    """s_2 / s_1 of A: the second singular value over the first (0 when A is zero)."""
+    s = jnp.pad(_values(view.product), (0, 2))
+    return jnp.where(s[0] > 0, s[1] / jnp.where(s[0] > 0, s[0], 1.0), 0.0)
+
+
+@diagnostic("layer")
+def layer_norms(view: View) -> Array:
+    """The squared Frobenius norms ||W_l||_F^2: their sum is what the ridge penalises."""
+    return jnp.stack([jnp.sum(W * W) for W in layers(view)])
+
+
+@diagnostic("joint")
+def imbalances(view: View) -> Array:
+    """The operator norms of W_l W_l^T - W_(l+1)^T W_(l+1), zero at every critical point (Wang 2023, Prop. A.1)."""
+    return jnp.stack([jnp.linalg.norm(x, 2) for x in _gaps(layers(view))])
+
+
+@diagnostic("joint")
+def imbalances_frobenius(view: View) -> Array:
+    """The Frobenius norms of W_l W_l^T - W_(l+1)^T W_(l+1)."""
+    return jnp.stack([jnp.sqrt(jnp.sum(x * x)) for x in _gaps(layers(view))])
+
+
+def _gaps(W: Params) -> list[Array]:
+    return [a @ a.T - b.T @ b for a, b in itertools.pairwise(W)]
+
+
+def representation_cost(matrix: Array, depth: int) -> Array:
+    """``R(A; L) = L sum_i s_i^(2/L)``: the least ||W_1||^2 + ... + ||W_L||^2 with W_L ... W_1 = A (Wang 2023, section 2.2).
+
+    >>> round(float(representation_cost(jnp.diag(jnp.array([8.0, 1.0])), 3)), 5)
+    15.0
+    """
+    L = errors.integer("depth", depth, least=1)
+    return L * jnp.sum(_values(jnp.asarray(matrix)) ** (2 / L))
+
+
+@diagnostic()
+def excess_cost(view: View) -> Array:
+    """||W_1||^2 + ... + ||W_L||^2 - R(A; L): zero for balanced layers, positive for others (Wang 2023, section 2.2)."""
+    W = layers(view)
+    return sum(jnp.sum(x * x) for x in W) - representation_cost(view.product, len(W))
+
+
+def smooth_count(x: Array, alpha: float | Array) -> Array:
+    """f_alpha(x) = x (2 alpha - x) / alpha^2 up to alpha and 1 beyond: 0 at 0, once differentiable (Wang 2023).
+
+    >>> [float(v) for v in smooth_count(jnp.array([0.0, 0.5, 1.0, 7.0]), 1.0)]
+    [0.0, 0.75, 1.0, 1.0]
+    """
+    share = jnp.minimum(jnp.asarray(x) / alpha, 1.0)
+    return share * (2 - share)
+
+
+def layer_rank(layer: Array, alpha: float | Array) -> Array:
+    """``sum_i f_alpha(s_i(W^T W))``: a rank that counts values far below alpha little.
+
+    >>> round(float(layer_rank(jnp.diag(jnp.array([2.0, 0.1])), 1.0)), 4)
+    1.0199
+    """
+    return jnp.sum(smooth_count(jnp.linalg.svd(layer, compute_uv=False) ** 2, alpha))
+
+
+def approximate_rank(alpha: float) -> Diagnostic:
+    """A diagnostic: ``sum_i f_alpha(s_i(W_l^T W_l))`` of each layer (Wang 2023, section 3.2).
+
+    >>> approximate_rank(0.1).dims
+    ('layer',)
+    """
+    return _approximate_rank(float(errors.number("alpha", alpha, above=0)))
+
+
+@functools.lru_cache(maxsize=64)  # a diagnostic is known by its function: one alpha, one program
+def _approximate_rank(alpha: float) -> Diagnostic:
+    def function(view: View) -> Array:
+        return jnp.stack([layer_rank(W, alpha) for W in layers(view)])
+
+    return Diagnostic("approximate_rank", function, ("layer",), "the approximate rank of each layer")

@@ -1,0 +1,92 @@
+"""Jumps of rank on recorded paths of singular values: when, from which rank to which, and how a run ended."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gyrostat import errors
+from gyrostat.errors import GyrostatError
+
+
+class Jump(NamedTuple):
+    """A lasting change of rank: the first recorded step of the new rank, the rank before and after."""
+
+    step: int
+    before: int
+    after: int
+
+
+class Jumps(NamedTuple):
+    """What became of one run: its jumps, its final rank, and ``"settled"``, ``"collapsed"`` (rank 0) or ``"diverged"``."""
+
+    jumps: list[Jump]
+    rank: int
+    end: str
+
+
+def ranks(values: Any, *, ratio: float = 0.01, zero: float = 1e-3) -> np.ndarray:
+    """The number of singular values of at least ``ratio`` times the largest; 0 when that is below ``zero``, -1 for NaN.
+
+    >>> ranks([[2.0, 1.0], [2.0, 0.001], [1e-9, 1e-9], [np.nan, np.nan]]).tolist()
+    [2, 1, 0, -1]
+    """
+    s = np.asarray(values, dtype=float)
+    level = float(errors.number("ratio", ratio, above=0, most=1))
+    least = float(errors.number("zero", zero, least=0))
+    if s.ndim < 1 or s.shape[-1] == 0:
+        raise GyrostatError(f"values must hold singular values along its last dimension; got shape {s.shape}.")
+    top = s.max(axis=-1, keepdims=True)
+    found = np.sum(s >= level * top, axis=-1) * (top[..., 0] >= least)
+    return np.where(np.isfinite(s).all(axis=-1), found, -1)
+
+
+def jumps(values: Any, steps: Any, *, ratio: float = 0.01, zero: float = 1e-3) -> Jumps:
+    """The lasting changes of rank along one path of singular values (records x values).
+
+    A level of rank r is left for good at the first step after the last at which the rank is at least r: a path that dips
+    and comes back has not jumped. For rank 2 that is the last time at which s_2 / s_1 >= ``ratio``.
+
+    >>> path = [[2, 1], [2, 0.001], [2, 1], [2, 0.001], [2, 1e-9]]
+    >>> jumps(path, [0, 10, 20, 30, 40])
+    Jumps(jumps=[Jump(step=30, before=2, after=1)], rank=1, end='settled')
+    """
+    t = np.asarray(steps)
+    s = np.asarray(values, dtype=float)
+    if s.ndim != 2 or t.shape != s.shape[:1] or len(t) == 0:
+        raise GyrostatError(
+            f"values must be records x singular values with one step each; got shapes {s.shape} and {t.shape}."
+        )
+    if (np.diff(t) <= 0).any():
+        raise GyrostatError("steps must increase.")
+    found = ranks(s, ratio=ratio, zero=zero)
+    alive = found[: np.argmax(found < 0)] if (found < 0).any() else found
+    if alive.size == 0:
+        return Jumps([], -1, "diverged")
+    # The rank that is never exceeded again: what a run still has ahead of it.
+    ahead = np.maximum.accumulate(alive[::-1])[::-1]
+    (at,) = np.nonzero(np.diff(ahead) < 0)
+    listed = [Jump(int(t[k + 1]), int(ahead[k]), int(ahead[k + 1])) for k in at]
+    if len(alive) < len(found):
+        return Jumps(listed, -1, "diverged")
+    return Jumps(listed, int(alive[-1]), "collapsed" if alive[-1] == 0 else "settled")
+
+
+def jump_times(values: Any, steps: Any, *, rank: int = 1, ratio: float = 0.01) -> np.ndarray:
+    """The step from which on each run has at most ``rank``, infinite for never (or diverged): values (..., records, values).
+
+    >>> jump_times([[[2.0, 1.0], [2.0, 1e-9]], [[2.0, 1.0], [2.0, 1.0]]], [0, 10]).tolist()
+    [10.0, inf]
+    """
+    s, t = np.asarray(values, dtype=float), np.asarray(steps)
+    if s.ndim < 2 or t.shape != s.shape[-2:-1]:
+        raise GyrostatError(
+            f"values must end in records x singular values with one step each; got shapes {s.shape} and {t.shape}."
+        )
+    r = errors.integer("rank", rank)
+    found = ranks(s, ratio=ratio, zero=0.0)
+    above = (found > r) | (found < 0)
+    last = above.shape[-1] - np.argmax(above[..., ::-1], axis=-1)  # one past the last record above, if any
+    last = np.where(above.any(axis=-1), last, 0)
+    return np.where(last < len(t), np.append(t, 0)[last].astype(float), np.inf)

@@ -1,0 +1,51 @@
+"""What every suite does: walk over its groups, and bring in PyTorch where it is installed."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+from gyrostat.lab.bench.records import Record, Report
+
+Found = tuple[list[Record], list[str]]
+"""Records of a group, and a sentence for each comparison that was left out."""
+
+Sizes = TypeVar("Sizes")
+
+
+def walk(groups: Sequence[tuple[str, Callable[[Sizes], Found]]], sizes: Sizes, say: Callable[[str], Any]) -> Report:
+    """The report of all groups; each is announced by its text and its number.
+
+    >>> walk([("nothing", lambda sizes: ([], ["left out"])), ("still nothing", lambda sizes: ([], ["left out"]))], 3, print)
+    nothing (1 of 2)
+    still nothing (2 of 2)
+    Report(records=[], notes=['left out'], crashed=False)
+    """
+    records: list[Record] = []
+    notes: list[str] = []
+    for number, (text, group) in enumerate(groups, start=1):
+        say(f"{text} ({number} of {len(groups)})")
+        found, missing = group(sizes)
+        records += found
+        notes += missing
+    return Report(records, list(dict.fromkeys(notes)))
+
+
+def peer_torch() -> Any:
+    """PyTorch on one thread, or None where it is not installed."""
+    if not importlib.util.find_spec("torch"):
+        return None
+    import torch
+
+    torch.set_num_threads(1)
+    return torch
+
+
+def without_torch(suite: str) -> str:
+    """The sentence for comparisons that need PyTorch.
+
+    >>> without_torch("gd")
+    'gd: comparisons with PyTorch left out: it is not installed; pip install gyrostat[bench].'
+    """
+    return f"{suite}: comparisons with PyTorch left out: it is not installed; pip install gyrostat[bench]."

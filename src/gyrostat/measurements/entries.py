@@ -1,0 +1,184 @@
+"""Observed entries of a matrix: completion, one entry at a time or all at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int, PRNGKeyArray
+
+from gyrostat import errors
+from gyrostat.environments import Environment, Environments
+from gyrostat.errors import GyrostatError
+from gyrostat.measurements.base import Demand, Entry, Measurements, Reading, Scene, need_finite
+from gyrostat.rarely import rarely
+from gyrostat.spaces import Leaf, Matrices, Space
+from gyrostat.threefry import split, uniform
+
+
+class Observations(NamedTuple):
+    """What must be remembered: the noise of every response, and how far each environment is in which order."""
+
+    noises: Float[Array, "K N"] | None
+    orders: Int[Array, "K N"] | None
+    positions: Int[Array, " K"] | None
+
+
+class Entries(Measurements):
+    """Responses ``y_ij = A_e,ij`` on a set of N observed (row, column) pairs, the same for every environment.
+
+    ``G = (1/b) sum (A_ij - y_ij) E_ij`` over a batch of b entries: the gradient of ``(1/2b) sum (A_ij - y_ij)^2``, which on
+    the whole set is the loss ``C(A) = (1/2N) sum (A_ij - y_ij)^2`` of Wang 2023, section 2.1. ``batch_size=None`` takes the
+    whole set. ``order`` is ``"iid"`` (drawn with replacement, as in the paper) or ``"shuffled"`` (without: every entry once
+    per pass, in a new random order for each pass). ``noise`` is the standard deviation of an error that each response
+    carries, drawn once per run.
+
+    >>> Entries([(0, 0), (1, 0), (1, 1)], batch_size=1).count
+    3
+    """
+
+    pairs: tuple[tuple[int, int], ...] = eqx.field(static=True)
+    batch_size: int | None = eqx.field(static=True)
+    order: str = eqx.field(static=True)
+    noise: Leaf
+    is_noisy: bool = eqx.field(static=True)
+
+    def __init__(
+        self, pairs: Sequence[Sequence[int]] | np.ndarray, *, batch_size: int | None = None, order: str = "iid",
+        noise: float = 0.0,
+    ):  # fmt: skip
+        self.pairs = _pairs(pairs)
+        most = None if order == "iid" else self.count
+        self.batch_size = (
+            None
+            if batch_size is None
+            else errors.integer("batch_size", batch_size, least=1, most=most, most_because=", the observed entries")
+        )
+        self.order = errors.choice("order", order, ("iid", "shuffled"))
+        if self.order == "shuffled" and (self.batch_size is None or self.count % self.batch_size):
+            raise GyrostatError(
+                f"order='shuffled' goes through the {self.count} observed entries batch by batch: batch_size must divide "
+                f"that number; got {batch_size}."
+            )
+        self.noise = errors.number("noise", noise, least=0)
+        self.is_noisy = bool(self.noise > 0)
+
+    @property
+    def count(self) -> int:
+        """N, the number of observed entries."""
+        return len(self.pairs)
+
+    def check(self, environments: Any, space: Space, mixes: bool) -> None:
+        if not isinstance(space, Matrices):
+            raise GyrostatError(
+                "Entries sees single entries of a matrix, which is not a symmetric reading: use Asymmetric or DeepLinear."
+            )
+        rows, columns = space.shape
+        outside = [p for p in self.pairs if p[0] >= rows or p[1] >= columns]
+        if outside:
+            raise GyrostatError(
+                f"pairs must lie inside the {rows} x {columns} target; {outside[0]} does not: count from zero."
+            )
+        if self.is_noisy or self.order == "shuffled":
+            need_finite(self, environments)
+        if mixes and self.order == "shuffled":
+            raise GyrostatError(
+                "order='shuffled' keeps an order for each environment, which a Pooled batch mixes: use order='iid'."
+            )
+
+    def init(self, key: PRNGKeyArray, environments: Environments, space: Space, demand: Demand) -> Observations:
+        noises = orders = positions = None
+        if self.is_noisy:
+            size = (environments.law.count, self.count)  # type: ignore[attr-defined]
+            noises = self.noise * jax.random.normal(key, size, dtype=float)
+        if self.order == "shuffled":
+            count = environments.law.count  # type: ignore[attr-defined]
+            orders = jnp.zeros((count, self.count), dtype=jnp.int32)
+            positions = jnp.zeros(count, dtype=jnp.int32)
+        return Observations(noises, orders, positions)
+
+    def sense(
+        self, state: Observations, key: PRNGKeyArray, scene: Scene, environment: Environment
+    ) -> tuple[Reading, Observations]:
+        i, j = self._indices()
+        if self.batch_size is None:
+            chosen: Array | None = None
+        else:
+            chosen, state = self._choose(state, key, environment.index)
+            i, j = i[chosen], j[chosen]
+        y = scene.environments.target(environment.sigma)[i, j]
+        if state.noises is not None:
+            noises = state.noises[environment.index]
+            y = y + (noises if chosen is None else noises[chosen])
+        return _reading(scene, i, j, y), state
+
+    def mix(self, state: Observations, key: PRNGKeyArray, scene: Scene) -> tuple[Reading, Observations]:
+        size = self.batch_size or self.count
+        places, within = split(key)
+        drawn = jax.vmap(scene.environments.law.draw)(split(places, size))
+        chosen = self._draw(within, size)
+        i, j = (x[chosen] for x in self._indices())
+        y = jax.vmap(lambda sigma, i, j: scene.environments.target(sigma)[i, j])(drawn.sigma, i, j)
+        if state.noises is not None:
+            y = y + state.noises[drawn.index, chosen]
+        return _reading(scene, i, j, y), state
+
+    def _indices(self) -> tuple[Array, Array]:
+        rows, columns = np.array(self.pairs, dtype=np.int32).T
+        return jnp.asarray(rows), jnp.asarray(columns)
+
+    def _draw(self, key: PRNGKeyArray, size: int) -> Int[Array, " size"]:
+        return (uniform(key, size) * self.count).astype(jnp.int32)
+
+    def _choose(self, state: Observations, key: PRNGKeyArray, index: Array) -> tuple[Array, Observations]:
+        """The numbers of the batch's entries."""
+        assert self.batch_size is not None
+        if state.orders is None or state.positions is None:
+            return self._draw(key, self.batch_size), state
+        at = state.positions[index]
+        kind = jax.random.key_impl(key)
+
+        def reordered(operand: tuple[Array, Array]) -> tuple[Array, Array]:
+            fresh = uniform(jax.random.wrap_key_data(operand[1], impl=kind), self.count)
+            return jnp.argsort(fresh).astype(jnp.int32), operand[1]
+
+        order, _ = rarely(at == 0, reordered, (state.orders[index], jax.random.key_data(key)))
+        chosen = jax.lax.dynamic_slice(order, (at,), (self.batch_size,))
+        positions = state.positions.at[index].set((at + self.batch_size) % self.count)
+        return chosen, state._replace(orders=state.orders.at[index].set(order), positions=positions)
+
+
+def _reading(scene: Scene, i: Array, j: Array, y: Array) -> Reading:
+    """The mean over a batch of the entries (i, j), each with its response."""
+    single = i.size == 1 and scene.entry is not None
+    value = scene.entry(i[0], j[0])[None] if single else scene.product[i, j]
+    error = value - y
+    entry = Entry(i[0], j[0], error[0], value[0]) if single else None
+    rows, columns = scene.space.shape
+    # One-hot rows and columns: XLA makes a scatter of many runs one by one, and of one entry this is an outer product.
+    e, f = (jnp.equal(at[:, None], jnp.arange(n)).astype(error.dtype) for at, n in ((i, rows), (j, columns)))
+    weighted = e * (error / error.size)[:, None]
+    gradient = weighted[0][:, None] * f[0] if error.size == 1 else weighted.T @ f
+    return Reading(gradient, jnp.mean(error * error), jnp.mean(y), entry)
+
+
+def _pairs(pairs: Any) -> tuple[tuple[int, int], ...]:
+    try:
+        x = np.asarray(pairs)
+    except ValueError:  # rows of unequal length
+        x = np.zeros(1)
+    if x.size == 0:
+        raise GyrostatError("pairs holds no observed entries: give at least one (row, column).")
+    if x.ndim != 2 or x.shape[1] != 2 or not np.issubdtype(x.dtype, np.integer):
+        raise GyrostatError(f"pairs must list (row, column) pairs of whole numbers; got {errors.shown(pairs)}.")
+    if x.min() < 0:
+        raise GyrostatError(f"pairs must be counted from zero; got {tuple(map(int, x[x.min(axis=1).argmin()]))}.")
+    found = tuple((int(i), int(j)) for i, j in x)
+    if len(set(found)) < len(found):
+        twice = next(p for p in found if found.count(p) > 1)
+        raise GyrostatError(f"pairs must be distinct; {twice} occurs {found.count(twice)} times: remove the copies.")
+    return found
