@@ -8,7 +8,7 @@ import numpy as np
 import xarray as xr
 
 from gyrostat.lab.experiment import Claim, Experiment, Outcome, together, within
-from gyrostat.lab.figures import Figure, Line, Marker, Panel, band
+from gyrostat.lab.figures import Figure, Line, Marker, Panel
 from gyrostat.papers.statistics import wilson
 from gyrostat.papers.wang2023.common import STARTS, annealed, completion, follow, network, quantile, ticker
 from gyrostat.theory import fold
@@ -22,17 +22,17 @@ EFFECTIVE = 0.025
 def figure2_data(*, seed: int, progress: Any = None, seeds: int, num_steps: int) -> xr.Dataset:
     """epsilon = .1, L = 3 and 4: eta .03, then .25 to step 5000 (lambda = .1), then .05 with lambda = .001; SGD and GD."""
     tick = ticker(progress, 4)
-    parts: dict[str, list[np.ndarray]] = {name: [] for name in ("jump", "ratio", "loss", "gd_jump", "gd_ratio", "gd_loss")}
+    parts: dict[str, list[np.ndarray]] = {name: [] for name in ("jump", "ratio", "gd_jump", "gd_ratio")}
     for depth in DEPTHS:
         for prefix, sampling, count in (("", "one", seeds), ("gd_", "all", STARTS)):
             runs = follow(
                 network(annealed(HIGH, LOW, SWITCH), depth), completion(EPSILON, sampling), num_steps=num_steps,
                 seeds=count, seed=seed,
             )  # fmt: skip
-            for name, x in (("jump", runs.jumped), ("ratio", runs.ratio[:, ::5]), ("loss", runs.loss(EPSILON)[:, ::5])):
+            for name, x in (("jump", runs.jumped), ("ratio", runs.ratio[:STARTS, ::5])):
                 parts[prefix + name].append(x)
             tick()
-    dims = {"jump": ("depth", "seed"), "ratio": ("depth", "seed", "step"), "loss": ("depth", "seed", "step")}
+    dims = {"jump": ("depth", "seed"), "ratio": ("depth", "start", "step")}
     dims |= {f"gd_{name}": tuple("start" if d == "seed" else d for d in ds) for name, ds in dims.items()}
     data = {name: (dims[name], np.array(x)) for name, x in parts.items()}
     data["fold"] = (("depth",), np.array([fold(EPSILON, depth).ridge for depth in DEPTHS]))
@@ -44,7 +44,7 @@ def draw_figure2(ds: xr.Dataset) -> Figure:
     for depth in DEPTHS:
         one = ds.sel(depth=depth)
         series: list[Any] = [
-            Line(ds.step.values, np.maximum(one.ratio.values[i], 1e-17), "SGD, one run each" if i == 0 else "", colour=0)
+            Line(ds.step.values, np.maximum(one.ratio.values[i], 1e-17), "SGD, one run each", colour=0)
             for i in range(5)
         ]
         series += [
@@ -63,13 +63,11 @@ def draw_figure2(ds: xr.Dataset) -> Figure:
         share = (gd[:, None] <= ds.step.values).mean(axis=0)
         shares.append(Line(ds.step.values, share, f"GD, L = {depth}", "bound", colour=i))
     shares.append(Marker(float(SWITCH), "noise and ridge fall", axis="x"))
-    losses = [band(ds.loss.sel(depth=depth), f"SGD, L = {depth}", colour=i) for i, depth in enumerate(DEPTHS)]
     panels.append(Panel("When it happens", "step", "share of runs at rank 1", shares, ylim=(-0.03, 1.03)))
-    panels.append(Panel("The missing entry", "step", "relative test loss", losses, ylim=(-0.05, 1.2)))
     return Figure(
         "Depth 4 lies just below its fold and jumps by noise; depth 3 lies far below and does not", panels,
-        note="epsilon = .1, w = 100; eta = .03 to step 500, .25 to step 5000 (lambda = .1), then .05 with lambda = .001. Bands: "
-        "medians and quartiles. The fold is the ridge above which there is no rank-2 minimum, in main-text units.",
+        note="epsilon = .1, w = 100; eta = .03 to step 500, .25 to step 5000 (lambda = .1), then .05 with lambda = .001. The "
+        " fold is the ridge above which there is no rank-2 minimum, in main-text units.",
     )  # fmt: skip
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import xarray as xr
 
 from gyrostat.lab.experiment import Claim, Experiment, Outcome, together, within
-from gyrostat.lab.figures import Figure, Heat, Line, Marker, Panel
+from gyrostat.lab.figures import Figure, Line, Marker, Panel
 from gyrostat.papers.statistics import wilson
 from gyrostat.papers.wang2023.common import HIGH, LOW, STARTS, annealed, completion, follow, network, ticker
 from gyrostat.theory import fold
@@ -71,25 +71,17 @@ def draw_figure3(ds: xr.Dataset) -> Figure:
         lines.append(Marker(float(ds.threshold), "fold", axis="x"))
         return Panel(title, "epsilon", "share of runs that solve it", lines, xscale="log", ylim=(-0.03, 1.03))
 
-    def heat(title: str, shares: xr.DataArray) -> Panel:
-        values = shares.transpose("switch", "epsilon").values
-        x, y = np.arange(len(epsilons)), np.arange(len(switches))
-        ticks = ", ".join(f"{e:g}" for e in epsilons)
-        return Panel(title, f"epsilon: {ticks}", "t0: " + ", ".join(map(str, switches)),
-                     [Heat(x, y, values, "share", 0.0, 1.0)])  # fmt: skip
-
     late = ds.patient.median("seed")
     alone = [
-        Line(ds.step.values, late.values, "SGD, median", colour=0),
-        Marker(float(TAIL), "where Figure 3 stops", axis="x", role="paper"),
+        Line(ds.step.values / 1000, late.values, "SGD, median", colour=0),
+        Marker(TAIL / 1000, "where Figure 3 stops", axis="x", role="paper"),
     ]
     return Figure(
         "Most of Figure 3 is the ridge: descent solves what lies above the fold, and noise helps only just below it",
         [
             panel("SGD", sgd),
             panel("Gradient descent, same schedule", gd),
-            heat("SGD less gradient descent", sgd - gd),
-            Panel("No noisy phase, epsilon = 1", "step", "relative test loss", alone, ylim=(-0.05, 1.05)),
+            Panel("No noisy phase, epsilon = 1", "step / 1000", "relative test loss", alone, ylim=(-0.05, 1.05)),
         ],
         note="L = 4, w = 100; t0 steps with eta = .2, lambda = .1 (warm-up 500), then 4000 with eta = .02, lambda = .001. Solved: "
         "relative test loss below .5. Fold: the epsilon above which the noisy phase's ridge leaves no rank-2 minimum.",

@@ -80,25 +80,19 @@ def loud(steps: np.ndarray, length: int) -> np.ndarray:
 
 
 def draw_figure4(ds: xr.Dataset) -> Figure:
-    panels = []
-    for length in PERIODS:
-        one = ds.sel(period=length)
-        x = ds.step.values
-        bars = np.where(loud(x + 10, length), 1.0, np.nan)
-        series: list[Any] = [Line(x, 30.0 * bars, "loud phases", "bound")]
-        series += [
-            Line(x, np.maximum(one.ratio.values[i], 1e-17), "SGD, one run each" if i == 0 else "", colour=0)
-            for i in range(ds.sizes["shown"])
-        ]
-        series.append(Line(x, one.gd_ratio.values, "gradient descent", colour=2))
-        panels.append(Panel(f"Phases of {length} steps", "step", "s2 / s1", series, yscale="log", ylim=(1e-17, 100)))
-    one = ds.sel(period=PERIODS[1])
-    series = [Line(ds.step.values, np.where(loud(ds.step.values + 10, PERIODS[1]), 1.5, np.nan), "loud phases", "bound")]
-    series += [
-        Line(ds.step.values, one.loss.values[i], "SGD, one run each" if i == 0 else "", colour=0)
-        for i in range(ds.sizes["shown"])
+    length = PERIODS[1]
+    one, x = ds.sel(period=length), ds.step.values
+    loud_now = loud(x + 10, length)
+
+    def runs(values: np.ndarray, height: float) -> list[Any]:
+        series: list[Any] = [Line(x, np.where(loud_now, height, np.nan), "loud phases", "bound")]
+        return series + [Line(x, y, "SGD, one run each", colour=0) for y in values]
+
+    ratios = [*runs(np.maximum(one.ratio.values, 1e-17), 30.0), Line(x, one.gd_ratio.values, "gradient descent", colour=2)]
+    panels = [
+        Panel(f"Phases of {length} steps", "step", "s2 / s1", ratios, yscale="log", ylim=(1e-17, 100)),
+        Panel(f"Phases of {length} steps", "step", "relative test loss", runs(one.loss.values, 1.5), ylim=(-0.05, 1.6)),
     ]
-    panels.append(Panel(f"Phases of {PERIODS[1]} steps", "step", "relative test loss", series, ylim=(-0.05, 1.6)))
     fates = [
         Bars(FATES, [(ds.fate.sel(period=p) == k).mean() for k in range(4)], f"SGD, phases of {p}", colour=i)
         for i, p in enumerate(PERIODS)

@@ -1,0 +1,142 @@
+"""The (lambda, eta) plane: where SGD jumps and gradient descent does not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from gyrostat.lab.experiment import Claim, Experiment, Outcome, together, within
+from gyrostat.lab.figures import Figure, Heat, Marker, Panel, Points
+from gyrostat.papers.wang2023.common import STARTS, annealed, completion, follow, network, ticker
+from gyrostat.theory import fold
+
+EPSILON, DEPTH = 0.25, 3
+FIGURE1 = (0.1, 0.2)
+
+
+def phases_data(
+    *, seed: int, progress: Any = None, seeds: int, num_steps: int, ridges: tuple[float, ...], sizes: tuple[float, ...]
+) -> xr.Dataset:
+    """L = 3, epsilon = .25: shares of SGD and GD runs at rank 1 after ``num_steps`` for many (lambda, eta)."""
+    tick = ticker(progress, len(ridges) * len(sizes))
+    found = {name: np.empty((len(sizes), len(ridges))) for name in ("sgd", "gd", "diverged", "gd_diverged", "collapsed")}
+    for i, eta in enumerate(sizes):
+        for j, ridge in enumerate(ridges):
+            for name, sampling, count in (("sgd", "one", seeds), ("gd", "all", STARTS)):
+                runs = follow(
+                    network(annealed((eta, ridge)), DEPTH), completion(EPSILON, sampling), num_steps=num_steps, seeds=count,
+                    seed=seed,
+                )  # fmt: skip
+                last = runs.ranks[:, -1]
+                found[name][i, j] = (last == 1).mean()
+                found["diverged" if name == "sgd" else "gd_diverged"][i, j] = (last == -1).mean()
+                if name == "sgd":
+                    found["collapsed"][i, j] = (last == 0).mean()
+            tick()
+    dims = ("step_size", "ridge")
+    return xr.Dataset(
+        {**{name: (dims, x) for name, x in found.items()}, "fold": ((), 4 * fold(EPSILON, DEPTH).ridge)},
+        {"step_size": list(sizes), "ridge": list(ridges)},
+        {"settings": runs.settings, "runs": seeds, "num_steps": num_steps},
+    )
+
+
+def draw_phases(ds: xr.Dataset) -> Figure:
+    x, y = ds.ridge.values, ds.step_size.values
+
+    def heat(title: str, shares: xr.DataArray, label: str) -> Panel:
+        marks: list[Any] = [
+            Heat(x, y, shares.values, label, 0.0, 1.0),
+            Marker(float(ds.fold), "fold of the rank-2 minimum", axis="x"),
+            Points([FIGURE1[0]], [FIGURE1[1]], "Figure 1", colour=1),
+        ]
+        return Panel(title, "ridge lambda", "step size eta", marks, xscale="log", yscale="log")
+
+    return Figure(
+        "Above the fold everything falls to rank 1; below it only SGD does, in a band that widens with the step size",
+        [
+            heat("SGD", ds.sgd, "share of runs at rank 1"),
+            heat("Gradient descent, same schedule", ds.gd, "share of starts at rank 1"),
+            heat("SGD that diverges or ends at rank 0", ds.diverged + ds.collapsed, "share of runs"),
+        ],
+        note=f"L = 3, w = 100, epsilon = .25, {ds.attrs['num_steps']} steps, eta at most .03 in the first 500. The fold is "
+        "drawn in weight-decay units, four times those of the main text.",
+    )
+
+
+def _descent_is_the_fold(ds: xr.Dataset) -> Outcome:
+    # Where the ridge has had time to act, and not next to the fold itself, where falling takes arbitrarily long.
+    far = abs(np.log(ds.ridge / float(ds.fold))) > 0.1
+    reach = ds.step_size * ds.ridge * ds.attrs["num_steps"] > 40
+    judged = (far & reach & (ds.gd_diverged == 0)).transpose("step_size", "ridge").values
+    falls = ds.gd.values >= 0.5
+    predicted = np.broadcast_to((ds.ridge > float(ds.fold)).values, falls.shape)
+    below = float(ds.gd.values[judged & ~predicted].max(initial=0.0))
+    agree = float((falls == predicted)[judged].mean())
+    return Outcome({"cells": float(judged.sum()), "agree": agree, "largest_share_below": below}, agree == 1.0)
+
+
+def _window(ds: xr.Dataset) -> Outcome:
+    below = ds.where(ds.ridge < float(ds.fold), drop=True)
+    cells = (below.sgd >= 0.5) & (below.gd == 0)
+    return Outcome({"cells": float(cells.sum()), "of": float(cells.size)}, bool(cells.sum() >= 2))
+
+
+def _only_near(ds: xr.Dataset) -> Outcome:
+    far = ds.where(ds.ridge <= float(ds.fold) / 2, drop=True).sgd
+    return within(0, 0.05, largest_share=far.max())
+
+
+def _always(ds: xr.Dataset) -> Outcome:
+    far = ds.where(ds.ridge <= float(ds.fold) / 2, drop=True).sgd
+    return Outcome({"largest_share": float(far.max()), "cells_above_zero": float((far > 0).sum())}, bool((far > 0).any()))
+
+
+def _noise_needed(ds: xr.Dataset) -> Outcome:
+    near = ds.sgd.sel(ridge=FIGURE1[0])
+    small = near.sel(step_size=near.step_size[near.step_size <= 0.05])
+    return together(
+        within(0, 0.1, small_steps=small.max()), within(0.3, 1, figure_1=near.sel(step_size=FIGURE1[1]))
+    )
+
+
+def _collapse(ds: xr.Dataset) -> Outcome:
+    high = ds.where(ds.ridge >= 3 * float(ds.fold), drop=True)
+    return within(0.5, 1, share_lost=(high.collapsed + high.diverged).max())
+
+
+PHASES = Experiment(
+    "phases",
+    "Where SGD jumps and descent does not",
+    "Wang 2023, section 4 (the plane is ours)",
+    "A reviewer of the paper suspected that the effect comes from the choice of lambda and eta. The plane shows how much of it "
+    "is a choice: there is a band below the fold, and Figure 1 lies in it.",
+    {
+        "smoke": {"seeds": 64, "num_steps": 6000, "ridges": (0.05, 0.1, 0.2), "sizes": (0.05, 0.2)},
+        "standard": {
+            "seeds": 64, "num_steps": 10_000,
+            "ridges": (0.02, 0.035, 0.05, 0.07, 0.085, 0.1, 0.12, 0.15, 0.2, 0.4), "sizes": (0.05, 0.1, 0.2, 0.28, 0.4),
+        },
+        "full": {
+            "seeds": 256, "num_steps": 20_000,
+            "ridges": (0.01, 0.02, 0.035, 0.05, 0.06, 0.07, 0.08, 0.09, 0.1, 0.11, 0.12, 0.15, 0.2, 0.3, 0.4, 0.6),
+            "sizes": (0.02, 0.035, 0.05, 0.07, 0.1, 0.14, 0.2, 0.24, 0.28, 0.34, 0.4, 0.5),
+        },
+    },
+    phases_data,
+    draw_phases,
+    [
+        Claim("descent-is-the-fold", "GD falls to rank 1 exactly above the fold (ours).",
+              "share >= .5 agrees with lambda above the fold in every cell that is 10 % off it and had time to move "
+              "(eta lambda T > 40)", _descent_is_the_fold),
+        Claim("noise-window", "There are lambda and eta at which SGD jumps and GD does not.",
+              "at least two cells below the fold with SGD >= .5 and GD 0", _window),
+        Claim("any-ridge", "From any minimum there is a probability to jump: also far below the fold one sees jumps.",
+              "some run jumps at a ridge of at most half the fold", _always),
+        Claim("noise-needed", "It takes large steps: at the ridge of Figure 1 small step sizes do not jump.",
+              "share <= .1 for eta <= .05 and >= .3 for eta = .2 at lambda = .1", _noise_needed),
+    ],
+    weight=12,
+)  # fmt: skip
