@@ -1,6 +1,19 @@
 """Wang, Jacot 2023: one-way jumps from high to low rank in deep linear networks with a ridge. Figures, theory, studies."""
 
-from gyrostat.papers.wang2023 import conventions, depth, difficulty, jumps, periodic, phases, starts
+from gyrostat.papers.wang2023 import (
+    conventions,
+    cost,
+    depth,
+    difficulty,
+    folds,
+    jumps,
+    landscape,
+    periodic,
+    phases,
+    regions,
+    starts,
+    streaks,
+)
 
 EXPERIMENTS = (
     jumps.FIG1,
@@ -10,4 +23,10 @@ EXPERIMENTS = (
     conventions.CONVENTIONS_STUDY,
     starts.INITIALISATIONS,
     phases.PHASES,
+    folds.FOLD,
+    landscape.LANDSCAPE,
+    cost.COST,
+    cost.BALANCE,
+    regions.REGIONS,
+    streaks.STREAKS,
 )
