@@ -1,6 +1,7 @@
 """Wang, Jacot 2023: one-way jumps from high to low rank in deep linear networks with a ridge. Figures, theory, studies."""
 
 from gyrostat.papers.wang2023 import (
+    beyond,
     conventions,
     cost,
     depth,
@@ -29,4 +30,5 @@ EXPERIMENTS = (
     cost.BALANCE,
     regions.REGIONS,
     streaks.STREAKS,
+    beyond.HETERO,
 )

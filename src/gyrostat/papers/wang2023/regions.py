@@ -206,10 +206,10 @@ REGIONS = Experiment(
               "no step leaves, of at least 50 from the boundary (L = 3 and 4, three ridges, r = 0 and 1, every entry)", _closed),
         Claim("covers-figure-1", "The theorem covers the experiments: eta = .2 at lambda = .1 is admitted.",
               "bound on eta at lambda = .1 >= .2 for L = 3 or 4", _covers, expected="fails",
-              reason="The bound is of the order 1e-26 (L = 3) and less (L = 4), so Theorem 3.2 does not explain what is seen."),
+              reason="The bound is of the order 1e-25 at both depths, so Theorem 3.2 does not explain what is seen."),
         Claim("probability", "The bound (r / d)^T on the probability says something about Figure 1.",
               "T of Theorem B.2 at lambda = .1 is at most 20,000 steps", _probability, expected="fails",
-              reason="T is of the order 1e28 steps, and the probability 2^-T."),
+              reason="T is of the order 1e27 steps, and the probability 2^-T."),
     ],
     weight=3,
 )  # fmt: skip

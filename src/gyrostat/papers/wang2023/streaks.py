@@ -141,8 +141,8 @@ STREAKS = Experiment(
     "streaks",
     "Streaks in one column",
     "Wang 2023, Theorem 3.2, part 2",
-    "The proof lets SGD draw from one column until the other is forgotten. That works, and would take millions of years of the "
-    "observed waiting time: what happens is a walk out of a shallow minimum just below the fold.",
+    "The proof lets SGD draw from one column until the other is forgotten. That works, but such streaks are "
+    "thousands of times rarer than jumps: what happens is a walk out of a shallow minimum just below the fold.",
     {
         "smoke": {"seeds": 64, "num_steps": 20_000, "lengths": (0, 20, 40, 60, 100), "runs": 16},
         "standard": {"seeds": 240, "num_steps": 20_000, "lengths": tuple(range(0, 121, 5)), "runs": 40},
