@@ -109,7 +109,7 @@ CONVENTIONS_STUDY = Experiment(
     [
         Claim("weight-decay", "SGD with weight decay makes Figure 1 (ours).", CRITERION, _makes_figure1("weight_decay")),
         Claim("main-text", "The update of section 2.3 makes Figure 1.", CRITERION, _makes_figure1("main_text"),
-              expected="fails", reason="Its ridge .1 is four times the fold: there is no rank-2 minimum, and runs collapse to 0."),
+              expected="fails", reason="Its ridge .1 is four times the fold: there is no rank-2 minimum; runs collapse to 0."),
         Claim("appendix", "The update of section D makes Figure 1.", CRITERION, _makes_figure1("appendix"), expected="fails",
               reason="Its ridge, .05 in main-text units, is above the fold: runs fall to rank 1 at once, not after a wait."),
         Claim("collapse", "Under the main text's update runs collapse to rank 0 (ours).",

@@ -62,7 +62,9 @@ def cost_data(*, seed: int, progress: Any = None, matrices: int, sizes: tuple[in
                     formula[i, j, k] = float(gs.representation_cost(A, depth))
         tick()
     dims = ("depth", "size", "matrix")
-    return xr.Dataset({"found": (dims, found), "formula": (dims, formula)}, {"depth": list(DEPTHS), "size": list(sizes)})
+    return xr.Dataset(
+        {"found": (dims, found), "formula": (dims, formula)}, {"depth": list(DEPTHS), "size": list(sizes)}
+    )
 
 
 def draw_cost(ds: xr.Dataset) -> Figure:
@@ -146,11 +148,11 @@ def draw_balance(ds: xr.Dataset) -> Figure:
             y = ds.imbalance.isel(joint=joint, seed=seed).values
             curves.append(Line(t, y, f"between layers {joint + 1} and {joint + 2}", colour=joint))
     start = float(ds.imbalance.isel(step=0).median())
-    for factor, role in ((4, "theory"), (1, "paper")):
-        words = "rate 4 lambda" if factor == 4 else "rate lambda, as printed"
-        curves.append(Line(t, start * np.exp(-factor * RIDGE * t), words, role))
+    curves.append(Line(t, start * np.exp(-4 * RIDGE * t), "rate 4 lambda", "theory"))
+    curves.append(Line(t, start * np.exp(-RIDGE * t), "rate lambda, as printed", "paper"))
     excess = [
-        Line(t, ds.excess.isel(seed=k).values, "||theta||^2 - R(A; L)", colour=3) for k in range(min(3, ds.sizes["seed"]))
+        Line(t, ds.excess.isel(seed=k).values, "||theta||^2 - R(A; L)", colour=3)
+        for k in range(min(3, ds.sizes["seed"]))
     ]
     return Figure(
         "Layers become balanced at four times the printed rate",
@@ -201,7 +203,7 @@ BALANCE = Experiment(
         Claim("rate", "Under gradient flow imbalance decays at 4 lambda (ours).", "all rates over lambda in [3.9, 4.1]", _four),
         Claim("printed-rate", "Under gradient flow imbalance decays at lambda (as printed).",
               "all rates over lambda in [.9, 1.1]", _one, expected="fails",
-              reason="The loss has lambda ||theta||^2, whose gradient is 2 lambda theta; a product of two layers decays at 4 lambda."),
+              reason="The gradient of lambda ||theta||^2 is 2 lambda theta, so products of two layers decay at 4 lambda."),
         Claim("least-norm", "Balanced layers have the least norm: the excess over R(A; L) vanishes.",
               "excess at the end over that at the start <= 1e-3", _excess_falls),
     ],

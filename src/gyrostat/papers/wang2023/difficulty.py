@@ -83,8 +83,8 @@ def draw_figure3(ds: xr.Dataset) -> Figure:
             panel("Gradient descent, same schedule", gd),
             Panel("No noisy phase, epsilon = 1", "step / 1000", "relative test loss", alone, ylim=(-0.05, 1.05)),
         ],
-        note="L = 4, w = 100; t0 steps with eta = .2, lambda = .1 (warm-up 500), then 4000 with eta = .02, lambda = .001. Solved: "
-        "relative test loss below .5. Fold: the epsilon above which the noisy phase's ridge leaves no rank-2 minimum.",
+        note="L = 4, w = 100; t0 steps with eta = .2, lambda = .1 (warm-up 500), then 4000 with eta = .02, lambda = .001. "
+        "Solved: relative test loss below .5. Fold: the epsilon above which the noisy phase's ridge leaves no rank-2 minimum.",
     )  # fmt: skip
 
 
@@ -126,7 +126,9 @@ def _last(ds: xr.Dataset) -> tuple[xr.DataArray, xr.DataArray]:
 def _is_the_ridge(ds: xr.Dataset) -> Outcome:
     sgd, gd = _last(ds)
     above = [float(e) for e in ds.epsilon if e >= 0.15]
-    return within(0.9, 1, **{f"gd_{e:g}": gd.sel(epsilon=e) for e in above}, **{f"sgd_{e:g}": sgd.sel(epsilon=e) for e in above})
+    return within(
+        0.9, 1, **{f"gd_{e:g}": gd.sel(epsilon=e) for e in above}, **{f"sgd_{e:g}": sgd.sel(epsilon=e) for e in above}
+    )
 
 
 def _is_the_noise(ds: xr.Dataset) -> Outcome:

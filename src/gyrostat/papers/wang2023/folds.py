@@ -33,7 +33,11 @@ def folds_data(
         for j, factor in enumerate(AROUND):
             ridge = 4 * factor * fold(epsilon, depth).ridge
             runs = follow(
-                network(annealed((0.2, ridge)), depth), completion(epsilon, "all"), num_steps=num_steps, seeds=STARTS, seed=seed
+                network(annealed((0.2, ridge)), depth),
+                completion(epsilon, "all"),
+                num_steps=num_steps,
+                seeds=STARTS,
+                seed=seed,
             )
             ends[i, j] = runs.ranks[:, -1]
         tick()
@@ -44,7 +48,7 @@ def folds_data(
             "at_figure": ("figure", [fold(*where).ridge for where in FIGURES.values()]),
         },
         {"depth": list(depths), "epsilon": list(epsilons), "factor": list(AROUND), "figure": list(FIGURES)},
-        {"settings": runs.settings},
+        {"settings": runs.settings, "probes": ", ".join(f"({e:g}, {d})" for e, d in probes) + "."},
     )
 
 
@@ -66,8 +70,8 @@ def draw_folds(ds: xr.Dataset) -> Figure:
             Panel("Largest ridge with a rank-2 minimum", "epsilon", "lambda_c (main-text units)", lines, xscale="log"),
             Panel("Gradient descent as a check", "probe", "share of starts that stay at rank 2", probes, ylim=(-0.05, 1.05)),
         ],
-        note="lambda_c by continuation of the minimum of C(A) + lambda L sum s^(2/L) on [[1, *], [epsilon, 1]]. Probes are pairs of "
-        "epsilon and L: " + ds.attrs.get("probes", "(.25, 3) first."),
+        note="lambda_c by continuation of the minimum of C(A) + lambda L sum s^(2/L) on [[1, *], [epsilon, 1]]. Probes are "
+        "pairs of epsilon and L: " + ds.attrs["probes"],
     )  # fmt: skip
 
 
@@ -75,7 +79,8 @@ def _check(ds: xr.Dataset) -> Outcome:
     stays = (ds["rank"] == 2).mean("start")
     below, above = stays.sel(factor=AROUND[0]), stays.sel(factor=AROUND[1])
     return Outcome(
-        {"stay_below": float(below.min()), "stay_above": float(above.max())}, float(below.min()) == 1 and float(above.max()) == 0
+        {"stay_below": float(below.min()), "stay_above": float(above.max())},
+        float(below.min()) == 1 and float(above.max()) == 0,
     )
 
 
@@ -119,7 +124,8 @@ FOLD = Experiment(
         Claim("figures-below", "The figures of the paper are set just below the fold.",
               "lambda over lambda_c in [.5, 1] for Figures 1, 2 (both depths) and 4", _below),
         Claim("depth", "Depth lowers the fold.", "lambda_c falls with L at every epsilon", _falls_with_depth),
-        Claim("epsilon", "A smaller missing entry lowers the fold.", "lambda_c falls with epsilon at every L", _falls_with_epsilon),
+        Claim("epsilon", "A smaller missing entry lowers the fold.", "lambda_c falls with epsilon at every L",
+              _falls_with_epsilon),
     ],
     weight=3,
 )  # fmt: skip

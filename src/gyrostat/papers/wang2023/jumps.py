@@ -46,9 +46,7 @@ def figure1_data(
     runs = {}
     for name, sampling, count in (("sgd", "one", seeds), ("gd", "all", STARTS), ("shuffled", "shuffled", shuffled)):
         algorithm = network(annealed())
-        runs[name] = follow(
-            algorithm, completion(EPSILON, sampling), num_steps=num_steps, seeds=count, seed=seed
-        )
+        runs[name] = follow(algorithm, completion(EPSILON, sampling), num_steps=num_steps, seeds=count, seed=seed)
         tick()
     sgd, ratio, jumped = runs["sgd"], runs["sgd"].ratio, runs["sgd"].jumped
     rates = [decay_rate(sgd.steps, s[:, 1], r) for s, r in zip(sgd.values, ratio, strict=True)]
@@ -63,18 +61,18 @@ def figure1_data(
         loss = (1 - EPSILON * matrices[..., 0, 1]) ** 2
         ends.append(loss[:, -1])
         path.append(loss[chosen, ::20])
-        when.append(branch.step.isel(branch=0).values[::20] if "branch" in branch.step.dims else branch.step.values[::20])
+        when.append(
+            branch.step.isel(branch=0).values[::20] if "branch" in branch.step.dims else branch.step.values[::20]
+        )
         tick()
-    last = ratio.shape[1] - 1
-    after = [ratio[i, min(last, np.searchsorted(sgd.steps, t + 500)) :].max() if np.isfinite(t) else np.nan
-             for i, t in enumerate(jumped)]  # fmt: skip
+    after = [r[sgd.steps >= t + 500].max(initial=-1.0) for r, t in zip(ratio, jumped, strict=True)]
     return xr.Dataset(
         {
             "jump": ("seed", jumped),
             "shuffled_jump": ("pass", runs["shuffled"].jumped),
             "gd_jump": ("start", runs["gd"].jumped),
             "returned": ("seed", _returned(ratio)),
-            "after": ("seed", after),
+            "after": ("seed", np.where(np.array(after) < 0, np.nan, after)),
             "rate": ("seed", rates),
             "ratio": (("shown", "step"), ratio[:SHOWN]),
             "shuffled_ratio": (("shown", "step"), runs["shuffled"].ratio[:SHOWN]),
@@ -120,7 +118,12 @@ def draw_figure1(ds: xr.Dataset) -> Figure:
     ]
     fits = (ds.offshoot < 0.2).mean("seed").values
     leaving = [
-        Line(ds.branch.values / 1000, _share_by(ds.jump.values, ds.branch.values), "runs at rank 1 when they branch", colour=0),
+        Line(
+            ds.branch.values / 1000,
+            _share_by(ds.jump.values, ds.branch.values),
+            "runs at rank 1 when they branch",
+            colour=0,
+        ),
         Points(ds.branch.values / 1000, fits, "offshoots that fit the missing entry", colour=3),
     ]
     labels = "step / 1000", "share of runs at rank 1"
@@ -131,7 +134,7 @@ def draw_figure1(ds: xr.Dataset) -> Figure:
             Panel("The same around the jump", "step less jump", "s2 / s1", _falls(ds), yscale="log", ylim=(1e-17, 3)),
             Panel("When it happens", *labels, shares, ylim=(-0.03, 1.03)),
             Panel("One run and its offshoots", labels[0], "relative test loss", _one_run(ds), ylim=(-0.05, 1.3)),
-            Panel("All offshoots", "(branching less jump) / 1000", "relative test loss at the end", _all(ds), ylim=(-0.05, 1.3)),
+            Panel("All offshoots", "(branching less jump) / 1000", "relative test loss, end", _all(ds), ylim=(-0.05, 1.3)),
             Panel("Offshoots by their time", "branching step / 1000", "share", leaving, ylim=(-0.03, 1.03)),
         ],
         note="L = 3, w = 100, epsilon = .25; eta = .2, lambda = .1 (eta = .03 in the first 500 steps); offshoots eta = .02, "
@@ -156,7 +159,9 @@ def _one_run(ds: xr.Dataset) -> list[Any]:
     early = x <= (float(ds.branch[-1]) + TAIL) / 1000
     series: list[Any] = [Line(x[early], ds.trunk_loss.values[early], "high noise", colour=0)]
     for i in range(ds.sizes["branch"]):
-        series.append(Line(ds.offshoot_step.values[i] / 1000, ds.offshoot_path.values[i], "offshoots, low noise", colour=3))
+        series.append(
+            Line(ds.offshoot_step.values[i] / 1000, ds.offshoot_path.values[i], "offshoots, low noise", colour=3)
+        )
     above = np.flatnonzero(ds.trunk_ratio.values >= RATIO)
     return [*series, Marker(float(x[above[-1]]) if above.size else 0.0, "the jump", axis="x")]
 
@@ -201,13 +206,17 @@ def _one_way(ds: xr.Dataset) -> Outcome:
     jumped = int(np.isfinite(ds.jump).sum())
     after = float(np.nanmax(ds.after)) if jumped else float("nan")
     return together(
-        within(0, 0, returned=ds.returned.sum()), within(0, 1e-7, largest_ratio_500_later=after), within(5, jumped=jumped)
+        within(0, 0, returned=ds.returned.sum()),
+        within(0, 1e-7, largest_ratio_500_later=after),
+        within(5, jumped=jumped),
     )
 
 
 def _rate(ds: xr.Dataset) -> Outcome:
     rate = float(np.nanmedian(ds.rate)) if np.isfinite(ds.rate).any() else float("nan")
-    return Outcome({"rate": rate, "predicted": PREDICTED, "quotient": rate / PREDICTED}, abs(rate / PREDICTED - 1) <= 0.15)
+    return Outcome(
+        {"rate": rate, "predicted": PREDICTED, "quotient": rate / PREDICTED}, abs(rate / PREDICTED - 1) <= 0.15
+    )
 
 
 def _descent_stays(ds: xr.Dataset) -> Outcome:

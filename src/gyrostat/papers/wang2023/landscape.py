@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 
@@ -32,7 +33,11 @@ def landscape_data(*, seed: int, progress: Any = None, tries: int, num_steps: in
     ends = []
     for ridge in WEIGHTS:
         runs = follow(
-            network(annealed((0.1, ridge)), DEPTH), completion(EPSILON, "all"), num_steps=num_steps, seeds=STARTS, seed=seed
+            network(annealed((0.1, ridge)), DEPTH),
+            completion(EPSILON, "all"),
+            num_steps=num_steps,
+            seeds=STARTS,
+            seed=seed,
         )
         ends.append(runs.ranks[:, -1])
         tick()
@@ -64,7 +69,9 @@ def rank_one_loss(epsilon: float, depth: int, ridge: float) -> float:
 
     def parts(x: np.ndarray) -> tuple[np.ndarray, float]:
         A = np.outer(x[:2], x[2:])
-        return np.array([A[0, 0] - 1, A[1, 0] - epsilon, A[1, 1] - 1]), float(np.linalg.norm(x[:2]) * np.linalg.norm(x[2:]))
+        return np.array([A[0, 0] - 1, A[1, 0] - epsilon, A[1, 1] - 1]), float(
+            np.linalg.norm(x[:2]) * np.linalg.norm(x[2:])
+        )
 
     def cost(x: np.ndarray) -> float:
         errors, s = parts(x)
@@ -88,18 +95,18 @@ def draw_landscape(ds: xr.Dataset) -> Figure:
         Line(ds.ridge.values, ds.fit.values[-1] * (ds.ridge.values / ds.ridge.values[-1]) ** 2, "slope 2", "theory"),
     ]
     names = [f"{w:g}" for w in ds.weight.values]
-    ends = [
-        Bars(names, (ds.gd_rank == r).mean("start").values, f"rank {r}", colour=i) for i, r in enumerate((2, 1, 0))
-    ]
+    ends = [Bars(names, (ds.gd_rank == r).mean("start").values, f"rank {r}", colour=i) for i, r in enumerate((2, 1, 0))]
     return Figure(
         "Thirteen critical points: four minima, not three, and nine strict saddles",
         [
             Panel("Critical points by the missing entry", "A_12", "loss", shown),
             Panel("Proposition 3.1", "ridge lambda", "C(A) at the minimum", path, xscale="log", yscale="log"),
-            Panel("Proposition 3.2: where descent ends", "ridge (weight decay)", "share of starts", ends, ylim=(0, 1.05)),
+            Panel(
+                "Proposition 3.2: where descent ends", "ridge (weight decay)", "share of starts", ends, ylim=(0, 1.05)
+            ),
         ],
-        note="L = 3, epsilon = .25. Left: lambda = .005 in main-text units; the fourth minimum has rank 1 and a missing entry of "
-        "the wrong sign. Middle: the rank-1 minimum fits better and better as the ridge falls.",
+        note="L = 3, epsilon = .25. Left: lambda = .005 in main-text units; the fourth minimum has rank 1 and a missing entry "
+        "of the wrong sign. Middle: the rank-1 minimum fits better and better as the ridge falls.",
     )
 
 
@@ -134,13 +141,15 @@ def _small_loss(ds: xr.Dataset) -> Outcome:
 
 def _keeps_rank(ds: xr.Dataset) -> Outcome:
     low = ds.gd_rank.sel(weight=[w for w in WEIGHTS if w <= 0.1])
-    return together(within(1, 2, least_rank=low.min()), within(0, 0, rank_at_large_ridge=ds.gd_rank.sel(weight=1.0).max()))
+    return together(
+        within(1, 2, least_rank=low.min()), within(0, 0, rank_at_large_ridge=ds.gd_rank.sel(weight=1.0).max())
+    )
 
 
 def _rank_of_product(ds: xr.Dataset) -> Outcome:
     # The layers of a balanced point have s_i(W^T W) = s_i(A)^(2/L), so the approximate ranks agree with the rank.
     minima = ds.where(ds.kind == 0, drop=True)
-    found = np.asarray(smooth_count(minima["values"].values ** (2 / DEPTH), ALPHA)).sum(axis=1)
+    found = np.asarray(smooth_count(jnp.asarray(minima["values"].values ** (2 / DEPTH)), ALPHA)).sum(axis=1)
     excess = found - minima["rank"].values
     return within(-1e-6, 0.4, largest_excess=excess.max(), least_excess=excess.min())
 
@@ -167,7 +176,7 @@ LANDSCAPE = Experiment(
               expected="fails", reason="There are two minima of rank 1: the second has a negative missing entry."),
         Claim("balanced", "Critical points are balanced, and their loss is C_lambda(A) (Prop. A.1, section 2.2).",
               "imbalance and gap <= 1e-9 at all of them", _balanced),
-        Claim("prop3.1", "There is a path of rank-1 minima along which C goes to 0 with the ridge, as lambda^2 (exponent ours).",
+        Claim("prop3.1", "Along a path of rank-1 minima C goes to 0 with the ridge, as lambda^2 (the exponent is ours).",
               "exponent in [1.9, 2.1] over lambda from 1e-4 to 1e-6, C < 1e-8 at the end", _small_loss),
         Claim("prop3.2", "For a small ridge descent ends at a minimum of at least the smallest fitting rank.",
               "rank >= 1 from all starts for ridges up to .1 (weight decay), and rank 0 at 1", _keeps_rank),

@@ -88,7 +88,10 @@ def draw_figure4(ds: xr.Dataset) -> Figure:
         series: list[Any] = [Line(x, np.where(loud_now, height, np.nan), "loud phases", "bound")]
         return series + [Line(x, y, "SGD, one run each", colour=0) for y in values]
 
-    ratios = [*runs(np.maximum(one.ratio.values, 1e-17), 30.0), Line(x, one.gd_ratio.values, "gradient descent", colour=2)]
+    ratios = [
+        *runs(np.maximum(one.ratio.values, 1e-17), 30.0),
+        Line(x, one.gd_ratio.values, "gradient descent", colour=2),
+    ]
     panels = [
         Panel(f"Phases of {length} steps", "step", "s2 / s1", ratios, yscale="log", ylim=(1e-17, 100)),
         Panel(f"Phases of {length} steps", "step", "relative test loss", runs(one.loss.values, 1.5), ylim=(-0.05, 1.6)),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,9 @@ def phases_data(
 ) -> xr.Dataset:
     """L = 3, epsilon = .25: shares of SGD and GD runs at rank 1 after ``num_steps`` for many (lambda, eta)."""
     tick = ticker(progress, len(ridges) * len(sizes))
-    found = {name: np.empty((len(sizes), len(ridges))) for name in ("sgd", "gd", "diverged", "gd_diverged", "collapsed")}
+    found = {
+        name: np.empty((len(sizes), len(ridges))) for name in ("sgd", "gd", "diverged", "gd_diverged", "collapsed")
+    }
     for i, eta in enumerate(sizes):
         for j, ridge in enumerate(ridges):
             for name, sampling, count in (("sgd", "one", seeds), ("gd", "all", STARTS)):
@@ -86,15 +89,15 @@ def _window(ds: xr.Dataset) -> Outcome:
 
 def _always(ds: xr.Dataset) -> Outcome:
     far = ds.where(ds.ridge <= float(ds.fold) / 2, drop=True).sgd
-    return Outcome({"largest_share": float(far.max()), "cells_above_zero": float((far > 0).sum())}, bool((far > 0).any()))
+    return Outcome(
+        {"largest_share": float(far.max()), "cells_above_zero": float((far > 0).sum())}, bool((far > 0).any())
+    )
 
 
 def _noise_needed(ds: xr.Dataset) -> Outcome:
     near = ds.sgd.sel(ridge=FIGURE1[0])
     small = near.sel(step_size=near.step_size[near.step_size <= 0.05])
-    return together(
-        within(0, 0.1, small_steps=small.max()), within(0.3, 1, figure_1=near.sel(step_size=FIGURE1[1]))
-    )
+    return together(within(0, 0.1, small_steps=small.max()), within(0.3, 1, figure_1=near.sel(step_size=FIGURE1[1])))
 
 
 def _band(ds: xr.Dataset) -> Outcome:
@@ -104,7 +107,7 @@ def _band(ds: xr.Dataset) -> Outcome:
         often = ds.ridge.values[ds.sgd.sel(step_size=eta).values >= 0.5]
         lowest[f"eta_{eta:g}"] = float(often.min() / float(ds.fold)) if often.size else float("nan")
     values = list(lowest.values())
-    falls = all(b <= a for a, b in zip(values, values[1:], strict=False))
+    falls = all(b <= a for a, b in itertools.pairwise(values))
     return Outcome(lowest, falls and values[0] > 1 and 0.5 <= values[-1] <= 0.95)
 
 
@@ -146,7 +149,7 @@ PHASES = Experiment(
               "some run jumps at a ridge of at most half the fold", _always, expected="fails",
               reason="The probability may be positive, but it cannot be seen: jumps are confined to a band next to the fold."),
         Claim("band", "The band of jumps below the fold widens with the step size (ours).",
-              "smallest ridge with share >= .5 over the fold: never rises with eta <= .4, above 1 at eta = .05, in [.5, .95] at .4",
+              "smallest ridge with share >= .5 over the fold: never rises with eta <= .4, > 1 at eta = .05, in [.5, .95] at .4",
               _band),
         Claim("noise-needed", "It takes large steps: at the ridge of Figure 1 small step sizes do not jump.",
               "share <= .1 for eta <= .05 and >= .3 for eta = .2 at lambda = .1", _noise_needed),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import decimal
+import itertools
 from decimal import Decimal
 from typing import Any
 
@@ -53,7 +54,7 @@ def margins(layers: Layers, constants: Constants) -> tuple[Decimal, Decimal, Dec
         share = min(max(x, Decimal(0)) / alpha, Decimal(1))
         return share * (2 - share)
 
-    gaps = [max(map(abs, _eigenvalues(a @ a.T - b.T @ b))) for a, b in zip(layers, layers[1:], strict=False)]
+    gaps = [max(map(abs, _eigenvalues(a @ a.T - b.T @ b))) for a, b in itertools.pairwise(layers)]
     ranks = [sum(count(x) for x in _eigenvalues(W.T @ W)) for W in layers]
     sizes = [(W * W).sum() for W in layers]
     return (
@@ -154,14 +155,18 @@ def draw_regions(ds: xr.Dataset) -> Figure:
         Line(ds.ridge.values, ds.step_size.sel(depth=d).values, f"bound of Theorem B.1, L = {d}", "bound", colour=i)
         for i, d in enumerate(DEPTHS)
     ]
-    bounds += [Marker(HIGH[0], "step size of Figure 1", role="paper"), Marker(HIGH[1], "its ridge", axis="x", role="theory")]
+    bounds += [
+        Marker(HIGH[0], "step size of Figure 1", role="paper"),
+        Marker(HIGH[1], "its ridge", axis="x", role="theory"),
+    ]
     share = ds.left.sum("rank") / ds.tried.sum("rank")
     leaving: list[Any] = [
         Points(ds.factor.values, share.sel(depth=d, ridge=r).values, f"L = {d}, lambda = {r:g}", colour=3 * i + j)
         for i, d in enumerate(DEPTHS) for j, r in enumerate(RIDGES)
     ]  # fmt: skip
-    waits = [
-        Line(ds.ridge.values, ds.streak.sel(depth=d).values, f"L = {d}", "bound", colour=i) for i, d in enumerate(DEPTHS)
+    waits: list[Any] = [
+        Line(ds.ridge.values, ds.streak.sel(depth=d).values, f"L = {d}", "bound", colour=i)
+        for i, d in enumerate(DEPTHS)
     ]
     waits.append(Marker(20_000.0, "steps of Figure 1", role="paper"))
     return Figure(
@@ -170,7 +175,7 @@ def draw_regions(ds: xr.Dataset) -> Figure:
             Panel("Largest step size admitted", "ridge lambda", "eta", bounds, xscale="log", yscale="log"),
             Panel("One step from the boundary", "eta over the bound", "share of steps that leave B_r", leaving, xscale="log",
                   ylim=(-0.05, 1.05)),
-            Panel("Streak that Theorem B.2 waits for", "ridge lambda", "steps in one column", waits, xscale="log", yscale="log"),
+            Panel("Streak that Theorem B.2 needs", "ridge lambda", "steps in one column", waits, xscale="log", yscale="log"),
         ],
         note="2 x 2 layers, update of the appendix, epsilon_2 = .4, constants of Theorem B.1; arithmetic with 90 digits.",
     )  # fmt: skip
@@ -191,19 +196,19 @@ def _probability(ds: xr.Dataset) -> Outcome:
     return Outcome({"steps": steps, "log10_probability": -steps * float(np.log10(2))}, steps <= 20_000)
 
 
-
 REGIONS = Experiment(
     "thm3.2",
     "The absorbing sets B_r",
     "Wang 2023, Theorems 3.2, B.1 and B.2",
-    "Closedness is checked by single steps from the boundary, in 90-digit arithmetic because the constants are tiny. The theorem "
-    "is right, and says nothing about the figures: they use a step size 25 orders of magnitude above its bound.",
+    "Closedness is checked by single steps from the boundary, in 90-digit arithmetic because the constants are tiny. The "
+    "theorem is right, and says nothing about the figures: they use a step size 25 orders of magnitude above its bound.",
     {"smoke": {"samples": 6}, "standard": {"samples": 30}, "full": {"samples": 300}},
     regions_data,
     draw_regions,
     [
         Claim("closed", "B_r is closed under SGD with the constants of Theorem B.1.",
-              "no step leaves, of at least 50 from the boundary (L = 3 and 4, three ridges, r = 0 and 1, every entry)", _closed),
+              "no step leaves, of at least 50 from the boundary (L = 3 and 4, three ridges, r = 0 and 1, every entry)",
+              _closed),
         Claim("covers-figure-1", "The theorem covers the experiments: eta = .2 at lambda = .1 is admitted.",
               "bound on eta at lambda = .1 >= .2 for L = 3 or 4", _covers, expected="fails",
               reason="The bound is of the order 1e-25 at both depths, so Theorem 3.2 does not explain what is seen."),

@@ -106,7 +106,8 @@ def _predicted(ds: xr.Dataset) -> float:
 def draw_streaks(ds: xr.Dataset) -> Figure:
     falls = (ds.ratio < RATIO).mean("run")
     lines = [
-        Line(ds.length.values, falls.sel(column=name).values, f"{name} column", colour=i) for i, name in enumerate(COLUMNS)
+        Line(ds.length.values, falls.sel(column=name).values, f"{name} column", colour=i)
+        for i, name in enumerate(COLUMNS)
     ]
     rates = [
         Bars(["observed", "by streaks"], [float(ds.hazard), max(_predicted(ds), 1e-30)], "jumps per step", colour=2),
@@ -114,11 +115,17 @@ def draw_streaks(ds: xr.Dataset) -> Figure:
     return Figure(
         "A long streak in one column forces a jump, but streaks are far too rare to be the mechanism",
         [
-            Panel("After a streak, descent", "length of the streak", "share that falls to rank 1", lines, ylim=(-0.03, 1.03)),
+            Panel(
+                "After a streak, descent",
+                "length of the streak",
+                "share that falls to rank 1",
+                lines,
+                ylim=(-0.03, 1.03),
+            ),
             Panel("Rates", "", "per step", rates, yscale="log"),
         ],
-        note="L = 3, epsilon = .25, eta = .2, lambda = .1: from the rank-2 minimum, entries of one column only, then 3000 steps of "
-        "gradient descent. By streaks: the rate at which streaks begin after which half of the runs fall.",
+        note="L = 3, epsilon = .25, eta = .2, lambda = .1: from the rank-2 minimum, entries of one column only, then 3000 "
+        "steps of gradient descent. By streaks: the rate at which streaks begin after which half of the runs fall.",
     )
 
 
@@ -130,7 +137,9 @@ def _forces(ds: xr.Dataset) -> Outcome:
 
 def _mechanism(ds: xr.Dataset) -> Outcome:
     quotient = _predicted(ds) / float(ds.hazard)
-    return Outcome({"by_streaks": _predicted(ds), "observed": float(ds.hazard), "quotient": quotient}, 0.1 <= quotient <= 10)
+    return Outcome(
+        {"by_streaks": _predicted(ds), "observed": float(ds.hazard), "quotient": quotient}, 0.1 <= quotient <= 10
+    )
 
 
 def _hazard(ds: xr.Dataset) -> Outcome:
