@@ -98,7 +98,8 @@ def draw_hetero(ds: xr.Dataset) -> Figure:
             Panel("By spread", "spread of the environments", "share of runs that jump", lines, ylim=(-0.03, 1.03)),
         ],
         note=f"L = 3, epsilon = .25, schedule of Figure 1, three entries per step, {ds.attrs['num_steps']} steps. The "
-        "entries drawn and the noise in each are the same for both; only pooled entries come from environments of their own. Whiskers: 95 %.",
+        "entries drawn and the noise in each are the same for both; only pooled entries come from environments of their own. "
+        "Whiskers: 95 %.",
     )  # fmt: skip
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import xarray as xr
 
 from gyrostat.lab.experiment import Claim, Experiment, Outcome, within
-from gyrostat.lab.figures import Figure, Line, Marker, Panel, Points
+from gyrostat.lab.figures import Bars, Figure, Line, Marker, Panel, Points
 from gyrostat.papers.wang2023.common import STARTS, annealed, completion, follow, network, ticker
 from gyrostat.theory import fold
 
@@ -47,8 +47,14 @@ def folds_data(
             "rank": (("probe", "factor", "start"), ends),
             "at_figure": ("figure", [fold(*where).ridge for where in FIGURES.values()]),
         },
-        {"depth": list(depths), "epsilon": list(epsilons), "factor": list(AROUND), "figure": list(FIGURES)},
-        {"settings": runs.settings, "probes": ", ".join(f"({e:g}, {d})" for e, d in probes) + "."},
+        {
+            "depth": list(depths),
+            "epsilon": list(epsilons),
+            "factor": list(AROUND),
+            "figure": list(FIGURES),
+            "probe": [f"epsilon {e:g}, L = {d}" for e, d in probes],
+        },
+        {"settings": runs.settings},
     )
 
 
@@ -58,20 +64,22 @@ def draw_folds(ds: xr.Dataset) -> Figure:
         for i, d in enumerate(ds.depth.values)
     ]
     lines.append(Marker(RIDGE, "lambda = .1 of weight decay", role="paper"))
-    for name, (epsilon, depth) in FIGURES.items():
-        lines.append(Points([epsilon], [RIDGE], name, colour=depth - 3))
+    for i, (epsilon, name) in enumerate(
+        ((0.25, "Figure 1 (L = 3)"), (0.1, "Figure 2 (L = 3 and 4)"), (0.2, "Figure 4 (L = 3)"))
+    ):
+        lines.append(Points([epsilon], [RIDGE], name, colour=3 + i))
     probes = [
-        Points(np.arange(ds.sizes["probe"]) + 0.08 * j, (ds["rank"].sel(factor=f) == 2).mean("start").values,
-               f"GD at {f:g} times the fold", colour=2 + 3 * j) for j, f in enumerate(ds.factor.values)
+        Bars(ds.probe.values, (ds["rank"].sel(factor=f) == 2).mean("start").values, f"GD at {f:g} times the fold", colour=6 - j)
+        for j, f in enumerate(ds.factor.values)
     ]  # fmt: skip
     return Figure(
         "The figures of the paper lie just below the fold of the rank-2 minimum",
         [
             Panel("Largest ridge with a rank-2 minimum", "epsilon", "lambda_c (main-text units)", lines, xscale="log"),
-            Panel("Gradient descent as a check", "probe", "share of starts that stay at rank 2", probes, ylim=(-0.05, 1.05)),
+            Panel("Gradient descent as a check", "", "share of starts that stay at rank 2", probes, ylim=(-0.05, 1.05)),
         ],
-        note="lambda_c by continuation of the minimum of C(A) + lambda L sum s^(2/L) on [[1, *], [epsilon, 1]]. Probes are "
-        "pairs of epsilon and L: " + ds.attrs["probes"],
+        note="lambda_c by continuation of the minimum of C(A) + lambda L sum s^(2/L) on [[1, *], [epsilon, 1]]. "
+        "Right: no bar means that every start has left rank 2.",
     )  # fmt: skip
 
 

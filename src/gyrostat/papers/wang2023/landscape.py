@@ -87,9 +87,14 @@ def rank_one_loss(epsilon: float, depth: int, ridge: float) -> float:
 
 def draw_landscape(ds: xr.Dataset) -> Figure:
     shown: list[Any] = []
+    order = np.argsort(np.argsort(ds.loss.values)) + 1
     for k, kind in enumerate(KINDS[:2]):
-        at = ds.kind.values == k
-        shown.append(Points(ds.missing.values[at], ds.loss.values[at], f"{kind} ({int(at.sum())})", colour=k))
+        for rank in (0, 1, 2):
+            at = (ds.kind.values == k) & (ds["rank"].values == rank)
+            if at.any():
+                shown.append(
+                    Points(order[at], ds.loss.values[at], f"{kind}, rank {rank} ({int(at.sum())})", colour=3 * k + rank)
+                )
     path = [
         Points(ds.ridge.values, ds.fit.values, "rank-1 minimum", colour=0),
         Line(ds.ridge.values, ds.fit.values[-1] * (ds.ridge.values / ds.ridge.values[-1]) ** 2, "slope 2", "theory"),
@@ -99,7 +104,7 @@ def draw_landscape(ds: xr.Dataset) -> Figure:
     return Figure(
         "Thirteen critical points: four minima, not three, and nine strict saddles",
         [
-            Panel("Critical points by the missing entry", "A_12", "loss", shown),
+            Panel("Critical points", "number, by loss", "loss", shown),
             Panel("Proposition 3.1", "ridge lambda", "C(A) at the minimum", path, xscale="log", yscale="log"),
             Panel(
                 "Proposition 3.2: where descent ends", "ridge (weight decay)", "share of starts", ends, ylim=(0, 1.05)
@@ -161,7 +166,7 @@ LANDSCAPE = Experiment(
     "Every critical point found from many starts, with the signs of its Hessian; the rank-1 minimum as the ridge goes to zero; "
     "where descent ends for small and large ridges.",
     {
-        "smoke": {"tries": 600, "num_steps": 4000},
+        "smoke": {"tries": 1000, "num_steps": 4000},
         "standard": {"tries": 1500, "num_steps": 20_000},
         "full": {"tries": 6000, "num_steps": 40_000},
     },

@@ -58,7 +58,7 @@ def draw_phases(ds: xr.Dataset) -> Figure:
         return Panel(title, "ridge lambda", "step size eta", marks, xscale="log", yscale="log")
 
     return Figure(
-        "Above the fold everything falls to rank 1; below it only SGD does, in a band that widens with the step size",
+        "Above the fold everything loses rank; below it only SGD does, in a band that widens up to the edge of divergence",
         [
             heat("SGD", ds.sgd, "share of runs at rank 1"),
             heat("Gradient descent, same schedule", ds.gd, "share of starts at rank 1"),
@@ -88,9 +88,11 @@ def _window(ds: xr.Dataset) -> Outcome:
 
 
 def _always(ds: xr.Dataset) -> Outcome:
-    far = ds.where(ds.ridge <= float(ds.fold) / 2, drop=True).sgd
+    far = ds.where(ds.ridge <= float(ds.fold) / 2, drop=True)
+    share = far.sgd.where(far.gd == 0, 0.0)
+    usual = share.where(share.step_size <= 0.4, drop=True)
     return Outcome(
-        {"largest_share": float(far.max()), "cells_above_zero": float((far > 0).sum())}, bool((far > 0).any())
+        {"largest": float(share.max()), "largest_up_to_eta_.4": float(usual.max())}, float(share.max()) >= 0.1
     )
 
 
@@ -126,10 +128,11 @@ PHASES = Experiment(
     "A reviewer of the paper suspected that the effect comes from the choice of lambda and eta. The plane shows how much of it "
     "is a choice: there is a band below the fold, and Figure 1 lies in it.",
     {
-        "smoke": {"seeds": 64, "num_steps": 6000, "ridges": (0.05, 0.085, 0.1, 0.2, 0.4), "sizes": (0.05, 0.2, 0.4)},
+        "smoke": {"seeds": 64, "num_steps": 6000, "ridges": (0.05, 0.085, 0.1, 0.2, 0.4), "sizes": (0.05, 0.2, 0.4, 0.5)},
         "standard": {
             "seeds": 64, "num_steps": 10_000,
-            "ridges": (0.05, 0.06, 0.07, 0.08, 0.09, 0.1, 0.11, 0.13, 0.2, 0.4), "sizes": (0.05, 0.1, 0.2, 0.3, 0.4, 0.5),
+            "ridges": (0.02, 0.035, 0.05, 0.065, 0.08, 0.09, 0.1, 0.11, 0.13, 0.2, 0.4),
+            "sizes": (0.05, 0.1, 0.2, 0.3, 0.4, 0.5),
         },
         "full": {
             "seeds": 256, "num_steps": 20_000,
@@ -145,9 +148,8 @@ PHASES = Experiment(
               "(eta lambda T > 40)", _descent_is_the_fold),
         Claim("noise-window", "There are lambda and eta at which SGD jumps and GD does not.",
               "at least two cells below the fold with SGD >= .5 and GD 0", _window),
-        Claim("any-ridge", "From any minimum there is a probability to jump: also far below the fold one sees jumps.",
-              "some run jumps at a ridge of at most half the fold", _always, expected="fails",
-              reason="The probability may be positive, but it cannot be seen: jumps are confined to a band next to the fold."),
+        Claim("any-ridge", "There is always a likelihood to jump: at eta = .5 one sees it far below the fold too.",
+              "some cell at a ridge of at most half the fold with SGD >= .1 and GD 0", _always),
         Claim("band", "The band of jumps below the fold widens with the step size (ours).",
               "smallest ridge with share >= .5 over the fold: never rises with eta <= .4, > 1 at eta = .05, in [.5, .95] at .4",
               _band),
