@@ -11,6 +11,7 @@ from gyrostat.papers.wang2023 import (
     landscape,
     periodic,
     phases,
+    recovery,
     regions,
     starts,
     streaks,
@@ -31,4 +32,5 @@ EXPERIMENTS = (
     regions.REGIONS,
     streaks.STREAKS,
     beyond.HETERO,
+    recovery.RECOVERY,
 )
