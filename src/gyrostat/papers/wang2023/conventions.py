@@ -31,10 +31,13 @@ def conventions_data(*, seed: int, progress: Any = None, seeds: int) -> xr.Datas
         first.append(np.median(runs.values[..., 0], axis=0)[::5])
         ratio.append(np.median(runs.ratio, axis=0)[::5])
         tick()
+    every = np.array(ranks)
     gains, decays = zip(*(CONVENTIONS[rule] for rule in RULES), strict=True)
     return xr.Dataset(
         {
-            "rank": (("rule", "seed", "step"), np.array(ranks, dtype=float)),
+            "rank": (("rule", "seed"), every[..., -1].astype(float)),
+            "waits": (("rule", "seed"), (every[..., np.searchsorted(runs.steps[::5], EARLY)] == 2).astype(float)),
+            "lands": (("rule", "seed"), (every[..., -1] == 1).astype(float)),
             "largest": (("rule", "step"), np.array(first)),
             "ratio": (("rule", "step"), np.array(ratio)),
             # (1 - d eta lambda) theta - g eta G is the main text's with eta g and lambda d / (2 g).
@@ -54,7 +57,7 @@ def draw_conventions(ds: xr.Dataset) -> Figure:
         ratios.append(Line(x, np.maximum(ds.ratio.sel(rule=rule).values, 1e-17), rule, colour=i))
         sizes.append(Line(x, np.maximum(ds.largest.sel(rule=rule).values, 1e-17), rule, colour=i))
     ends = [
-        Bars(FATES, [(ds["rank"].sel(rule=rule).isel(step=-1) == 2 - k).mean() for k in range(4)], rule, colour=i)
+        Bars(FATES, [(ds["rank"].sel(rule=rule) == 2 - k).mean() for k in range(4)], rule, colour=i)
         for i, rule in enumerate(RULES)
     ]
     ridges = [
@@ -75,16 +78,14 @@ def draw_conventions(ds: xr.Dataset) -> Figure:
 
 def _makes_figure1(rule: str) -> Any:
     def measure(ds: xr.Dataset) -> Outcome:
-        ranks = ds["rank"].sel(rule=rule)
-        waits = float((ranks.sel(step=EARLY) == 2).mean())
-        lands = float((ranks.isel(step=-1) == 1).mean())
+        waits, lands = (float(ds[name].sel(rule=rule).mean()) for name in ("waits", "lands"))
         return Outcome({"rank_2_at_1000": waits, "rank_1_at_8000": lands}, waits >= 0.5 and lands >= 0.5)
 
     return measure
 
 
 def _collapses(ds: xr.Dataset) -> Outcome:
-    share = float((ds["rank"].sel(rule="main_text").isel(step=-1) == 0).mean())
+    share = float((ds["rank"].sel(rule="main_text") == 0).mean())
     return Outcome({"rank_0_at_8000": share}, share >= 0.9)
 
 
