@@ -166,8 +166,8 @@ def draw_balance(ds: xr.Dataset) -> Figure:
 
 def _rates(imbalance: xr.DataArray) -> xr.DataArray:
     """The decay rates in units of lambda."""
-    y = np.log(imbalance.transpose("seed", "joint", "step"))
-    fits = [[-np.polyfit(FLOW * y.step.values, row, 1)[0] / RIDGE for row in rows] for rows in y.values]
+    t, y = FLOW * imbalance.step.values, np.log(imbalance.transpose("seed", "joint", "step").values)
+    fits = [[-np.polyfit(t, row, 1)[0] / RIDGE for row in rows] for rows in y]
     return xr.DataArray(np.array(fits), dims=("seed", "joint"))
 
 

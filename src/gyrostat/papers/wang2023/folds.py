@@ -73,7 +73,7 @@ def draw_folds(ds: xr.Dataset) -> Figure:
         for j, f in enumerate(ds.factor.values)
     ]  # fmt: skip
     return Figure(
-        "The figures of the paper lie just below the fold of the rank-2 minimum",
+        "Every figure lies below the fold, so there is a rank-2 minimum; those that jump lie close to it",
         [
             Panel("Largest ridge with a rank-2 minimum", "epsilon", "lambda_c (main-text units)", lines, xscale="log"),
             Panel("Gradient descent as a check", "", "share of starts that stay at rank 2", probes, ylim=(-0.05, 1.05)),
@@ -112,7 +112,7 @@ FOLD = Experiment(
     "The fold of the rank-2 minimum",
     "ours, for Wang 2023, section 4",
     "Above lambda_c(epsilon, L) the rank-overestimating minimum does not exist, and descent of any kind falls to rank 1. The "
-    "settings of the figures sit just below.",
+    "settings of the figures lie below it, those that jump close to it.",
     {
         "smoke": {"epsilons": (0.1, 0.2, 0.25), "depths": (3, 4), "probes": ((0.25, 3),), "num_steps": 8000},
         "standard": {
@@ -129,7 +129,7 @@ FOLD = Experiment(
     [
         Claim("descent-agrees", "GD stays at rank 2 just below the fold and leaves just above it.",
               "all starts at rank 2 at .93 lambda_c and none at 1.07 lambda_c", _check),
-        Claim("figures-below", "The figures of the paper are set just below the fold.",
+        Claim("figures-below", "Every figure of the paper is set below the fold: there is a rank-2 minimum to jump from.",
               "lambda over lambda_c in [.5, 1] for Figures 1, 2 (both depths) and 4", _below),
         Claim("depth", "Depth lowers the fold.", "lambda_c falls with L at every epsilon", _falls_with_depth),
         Claim("epsilon", "A smaller missing entry lowers the fold.", "lambda_c falls with epsilon at every L",
