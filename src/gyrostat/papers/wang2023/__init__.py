@@ -11,7 +11,6 @@ from gyrostat.papers.wang2023 import (
     landscape,
     periodic,
     phases,
-    recovery,
     regions,
     starts,
     streaks,
@@ -32,5 +31,4 @@ EXPERIMENTS = (
     regions.REGIONS,
     streaks.STREAKS,
     beyond.HETERO,
-    recovery.RECOVERY,
 )
