@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 PAPERS = {
     "xu2024": "Xu, Gu, Fang: The Implicit Bias of Heterogeneity towards Invariance (NeurIPS 2024)",
     "xiong2024": "Xiong, Ding, Du: How Over-Parameterization Slows Down Gradient Descent in Matrix Sensing (ICLR 2024)",
+    "wang2023": "Wang, Jacot: Implicit Bias of SGD in L2-Regularized Linear DNNs, One-Way Jumps from High to Low Rank (2023)",
 }
 
 

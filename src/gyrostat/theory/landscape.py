@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -208,12 +209,17 @@ def _powers(v: Array, L: int) -> Array:
 
 
 def _completion(eps: float, L: int) -> tuple[Callable[..., np.ndarray], Callable[..., np.ndarray]]:
-    def cost(v: Array, lam: Array) -> Array:
+    g, h = _derivatives(L)
+    return lambda v, lam: np.asarray(g(v, lam, eps)), lambda v, lam: np.asarray(h(v, lam, eps))
+
+
+@functools.cache  # compiled once for all epsilon
+def _derivatives(L: int) -> tuple[Callable[..., Array], Callable[..., Array]]:
+    def cost(v: Array, lam: Array, eps: Array) -> Array:
         fit = (v[0] - 1) ** 2 + (v[2] - eps) ** 2 + (v[3] - 1) ** 2
         return fit / 6 + lam * L * _powers(v, L)
 
-    g, h = jax.jit(jax.grad(cost)), jax.jit(jax.hessian(cost))
-    return lambda v, lam: np.asarray(g(v, lam)), lambda v, lam: np.asarray(h(v, lam))
+    return jax.jit(jax.grad(cost)), jax.jit(jax.hessian(cost))
 
 
 def _least_completion(eps: float, L: int) -> np.ndarray | None:

@@ -1,0 +1,103 @@
+"""The picture of Figure 1."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from gyrostat.lab.figures import Figure, Line, Marker, Panel, Points
+from gyrostat.papers.wang2023.common import HIGH, RATIO
+
+TAIL = 4000
+"""Steps of an offshoot."""
+PREDICTED = -3 * float(np.log(1 - HIGH[0] * HIGH[1]))
+"""Rate of s2 once nothing but the ridge acts on it: every layer shrinks by 1 - eta lambda per step."""
+
+
+def draw_figure1(ds: xr.Dataset) -> Figure:
+    steps, shown = ds.step.values, range(ds.sizes["shown"])
+    x = steps / 1000
+    paths: list[Any] = [Line(x, np.maximum(ds.ratio.values[i], 1e-17), "SGD, one run each", colour=0) for i in shown]
+    paths += [
+        Line(x, ds.shuffled_ratio.values[0], "without replacement", colour=1),
+        Line(x, ds.gd_ratio.values[0], "gradient descent", colour=2),
+    ]
+    hazard = _hazard(ds)
+    shares: list[Any] = [
+        Line(x, _share_by(ds.jump.values, steps), "SGD", colour=0),
+        Line(x, _share_by(ds.shuffled_jump.values, steps), "without replacement", colour=1),
+        Line(x, _share_by(ds.gd_jump.values, steps), "gradient descent", colour=2),
+        Line(x, 1 - np.exp(-hazard * np.maximum(steps - 500, 0)), f"constant hazard {hazard:.1e} per step", "theory"),
+        Marker(2.0, "the jump of the printed figure", axis="x", role="paper"),
+    ]
+    fits = (ds.offshoot < 0.2).mean("seed").values
+    leaving = [
+        Line(
+            ds.branch.values / 1000,
+            _share_by(ds.jump.values, ds.branch.values),
+            "runs at rank 1 when they branch",
+            colour=0,
+        ),
+        Points(ds.branch.values / 1000, fits, "offshoots that fit the missing entry", colour=3),
+    ]
+    labels = "step / 1000", "share of runs at rank 1"
+    return Figure(
+        "With replacement SGD falls to rank 1 after a random time and never comes back; descent and shuffled passes stay",
+        [
+            Panel("Ratio of singular values", labels[0], "s2 / s1", paths, yscale="log", ylim=(1e-17, 3)),
+            Panel("The same around the jump", "step less jump", "s2 / s1", _falls(ds), yscale="log", ylim=(1e-17, 3)),
+            Panel("When it happens", *labels, shares, ylim=(-0.03, 1.03)),
+            Panel("One run and its offshoots", labels[0], "relative test loss", _one_run(ds), ylim=(-0.05, 1.3)),
+            Panel("All offshoots", "(branching less jump) / 1000", "relative test loss, end", _all(ds), ylim=(-0.05, 1.3)),
+            Panel("Offshoots by their time", "branching step / 1000", "share", leaving, ylim=(-0.03, 1.03)),
+        ],
+        note="L = 3, w = 100, epsilon = .25; eta = .2, lambda = .1 (eta = .03 in the first 500 steps); offshoots eta = .02, "
+        "lambda = .001 for 4000 steps. The relative test loss is (1 - epsilon A_12)^2; rank 1 is s2 / s1 < .01.",
+    )  # fmt: skip
+
+
+def _falls(ds: xr.Dataset) -> list[Any]:
+    """The runs shown, from their own jumps on."""
+    series: list[Any] = []
+    for i in range(ds.sizes["shown"]):
+        lag = ds.step.values - float(ds.jump[i])
+        near = (lag >= -400) & (lag <= 800)
+        if near.any():
+            series.append(Line(lag[near], np.maximum(ds.ratio.values[i][near], 1e-17), "SGD, one run each", colour=0))
+    t = np.array([0.0, 560.0])
+    return [*series, Line(t, RATIO * np.exp(-PREDICTED * t), "rate L eta lambda", "theory")]
+
+
+def _one_run(ds: xr.Dataset) -> list[Any]:
+    x = ds.step.values / 1000
+    early = x <= (float(ds.branch[-1]) + TAIL) / 1000
+    series: list[Any] = [Line(x[early], ds.trunk_loss.values[early], "high noise", colour=0)]
+    for i in range(ds.sizes["branch"]):
+        series.append(
+            Line(ds.offshoot_step.values[i] / 1000, ds.offshoot_path.values[i], "offshoots, low noise", colour=3)
+        )
+    above = np.flatnonzero(ds.trunk_ratio.values >= RATIO)
+    return [*series, Marker(float(x[above[-1]]) if above.size else 0.0, "the jump", axis="x")]
+
+
+def _all(ds: xr.Dataset) -> list[Any]:
+    lag = (ds.branch - ds.jump).transpose("branch", "seed").values.ravel() / 1000
+    ends = ds.offshoot.transpose("branch", "seed").values.ravel()
+    seen = np.isfinite(lag)
+    return [
+        Points(lag[seen], ends[seen], "an offshoot each", colour=3),
+        Marker(0.0, "the jump", axis="x"),
+        Marker(0.2, "threshold of the claim", role="bound"),
+    ]
+
+
+def _share_by(jumped: np.ndarray, steps: np.ndarray) -> np.ndarray:
+    return (jumped[:, None] <= steps).mean(axis=0)
+
+
+def _hazard(ds: xr.Dataset) -> float:
+    """Jumps per step at risk, after the warm-up."""
+    horizon = float(ds.step[-1])
+    return float((ds.jump <= horizon).sum() / np.maximum(np.minimum(ds.jump, horizon) - 500, 1).sum())

@@ -1,0 +1,220 @@
+"""Theorems 3.2 and B.1: the sets B_r are closed under SGD, with constants that no experiment can reach."""
+
+from __future__ import annotations
+
+import decimal
+import itertools
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+import gyrostat as gs
+from gyrostat.diagnostics import Constants
+from gyrostat.lab.experiment import Claim, Experiment, Outcome
+from gyrostat.lab.figures import Figure, Line, Marker, Panel, Points
+from gyrostat.papers.wang2023.common import HIGH, OBSERVED, ticker
+
+DIGITS = 90
+"""Margins and steps are 1e-26 of each other and less: double precision cannot tell them apart."""
+
+TARGETS = (1.0, 0.25, 1.0)
+RIDGES = (1.0, 0.3, 0.1)
+DEPTHS = (3, 4)
+FACTORS = (1.0, 1e3, 1e6)
+
+Layers = list[np.ndarray]
+
+
+def _exact(matrix: Any) -> np.ndarray:
+    return np.vectorize(lambda x: Decimal(float(x)), otypes=[object])(matrix)
+
+
+def _rotation(rng: np.random.Generator) -> np.ndarray:
+    """A rotation with exactly orthonormal columns (to the working precision)."""
+    t = Decimal(float(np.tan(rng.uniform(-1.5, 1.5))))
+    c, s = (1 - t * t) / (1 + t * t), 2 * t / (1 + t * t)
+    return np.array([[c, -s], [s, c]], dtype=object)
+
+
+def _eigenvalues(S: np.ndarray) -> tuple[Decimal, Decimal]:
+    """Of a symmetric 2 x 2 matrix, the larger first."""
+    mean, half = (S[0, 0] + S[1, 1]) / 2, (S[0, 0] - S[1, 1]) / 2
+    root = (half * half + S[0, 1] * S[0, 1]).sqrt()
+    return mean + root, mean - root
+
+
+def margins(layers: Layers, constants: Constants) -> tuple[Decimal, Decimal, Decimal]:
+    """How far inside B_r: in balance, in approximate rank, in size (``gyrostat.diagnostics.margins`` with many digits)."""
+    region = constants.region
+    alpha = Decimal(region.alpha)
+
+    def count(x: Decimal) -> Decimal:
+        share = min(max(x, Decimal(0)) / alpha, Decimal(1))
+        return share * (2 - share)
+
+    gaps = [max(map(abs, _eigenvalues(a @ a.T - b.T @ b))) for a, b in itertools.pairwise(layers)]
+    ranks = [sum(count(x) for x in _eigenvalues(W.T @ W)) for W in layers]
+    sizes = [(W * W).sum() for W in layers]
+    return (
+        Decimal(region.balance) - max(gaps),
+        region.rank + Decimal(region.excess) - max(ranks),
+        Decimal(region.bound) - max(sizes),
+    )
+
+
+def boundary(constants: Constants, depth: int, kind: int, rng: np.random.Generator) -> Layers:
+    """Layers just inside B_r: at its limit of approximate rank and of imbalance, and (every other one) of size."""
+    region = constants.region
+    alpha, C, e1, e2 = (Decimal(x) for x in (region.alpha, region.bound, region.balance, region.excess))
+    inside = 1 - 16 * e1 / alpha
+    at_limit = alpha * (1 - (1 - e2).sqrt()) * inside  # f_alpha of this is epsilon_2
+    if region.rank == 0:
+        large, small = at_limit / 2, at_limit / 2
+        # f_alpha is concave: two halves count for more than one whole.
+        half = alpha * (1 - (1 - e2 / 2).sqrt()) * inside
+        large = small = half
+    else:
+        top = C * inside - at_limit
+        large, small = (top if kind % 2 == 0 else alpha + (top - alpha) * Decimal(float(rng.random()))), at_limit
+    turns = [_rotation(rng) for _ in range(depth + 1)]
+    S = np.array([[large.sqrt(), Decimal(0)], [Decimal(0), small.sqrt()]], dtype=object)
+    layers = [turns[k + 1] @ S @ turns[k].T for k in range(depth)]
+    # Move every layer a little, by as much as the limit of imbalance allows: the gap is linear in so small a move.
+    moves = [_exact(rng.standard_normal((2, 2))) for _ in range(depth)]
+    unit = e1 / 1000
+    moved = [W + unit * Z for W, Z in zip(layers, moves, strict=True)]
+    gap = e1 - margins(moved, constants)[0]
+    scale = unit * e1 / gap * Decimal("0.999")
+    return [W + scale * Z for W, Z in zip(layers, moves, strict=True)]
+
+
+def stepped(layers: Layers, entry: int, eta: Decimal, ridge: Decimal) -> Layers:
+    """One step of the appendix's SGD on one observed entry."""
+    i, j = OBSERVED[entry]
+    reached = [np.array([[Decimal(1), Decimal(0)], [Decimal(0), Decimal(1)]], dtype=object)]
+    for W in layers:
+        reached.append(W @ reached[-1])
+    back = np.array([[Decimal(0)] * 2] * 2, dtype=object)
+    back[i, j] = reached[-1][i, j] - Decimal(TARGETS[entry])
+    moved = []
+    for W, before in zip(layers[::-1], reached[-2::-1], strict=True):
+        moved.append((1 - eta * ridge) * W - eta * (back @ before.T))
+        back = W.T @ back
+    return moved[::-1]
+
+
+def regions_data(*, seed: int, progress: Any = None, samples: int) -> xr.Dataset:
+    """2 x 2 layers at the boundary of B_0 and B_1, moved by one step on every entry with the largest step size admitted."""
+    rng, tick = np.random.default_rng(seed), ticker(progress, len(DEPTHS) * len(RIDGES))
+    shape = (len(DEPTHS), len(RIDGES), 2, len(FACTORS))
+    left, tried = np.zeros(shape), np.zeros(shape)
+    step = np.empty((len(DEPTHS), len(RIDGES)))
+    with decimal.localcontext(prec=DIGITS):
+        for a, depth in enumerate(DEPTHS):
+            for b, ridge in enumerate(RIDGES):
+                for rank in (0, 1):
+                    constants = gs.absorbing(ridge, depth, 2, rank=rank)
+                    if rank == 1:
+                        step[a, b] = constants.step_size
+                    # A hair less than the bound, which was rounded to a double.
+                    eta = Decimal(constants.step_size) * (1 - Decimal("1e-12"))
+                    for k in range(samples):
+                        layers = boundary(constants, depth, k, rng)
+                        if min(margins(layers, constants)) < 0:
+                            continue
+                        for f, factor in enumerate(FACTORS):
+                            for entry in range(len(OBSERVED)):
+                                after = stepped(layers, entry, eta * Decimal(factor), Decimal(ridge))
+                                left[a, b, rank, f] += min(margins(after, constants)) < 0
+                                tried[a, b, rank, f] += 1
+                tick()
+    # Theorem B.2: steps in one column until B_1 is reached, and the logarithm of the probability of that.
+    decay = np.array([[_streak(ridge, depth) for ridge in RIDGES] for depth in DEPTHS])
+    dims = ("depth", "ridge")
+    return xr.Dataset(
+        {
+            "left": ((*dims, "rank", "factor"), left),
+            "tried": ((*dims, "rank", "factor"), tried),
+            "step_size": (dims, step),
+            "streak": (dims, decay),
+        },
+        {"depth": list(DEPTHS), "ridge": list(RIDGES), "rank": [0, 1], "factor": list(FACTORS)},
+    )
+
+
+def _streak(ridge: float, depth: int, size: int = 2, rank: int = 1) -> float:
+    """T_1 of Theorem B.2: steps in the same column after which B_r is reached."""
+    region, eta = gs.absorbing(ridge, depth, size, rank=rank)
+    return float(np.log(4 * (size - rank) * region.bound / (region.alpha * region.excess)) / (2 * eta * ridge))
+
+
+def draw_regions(ds: xr.Dataset) -> Figure:
+    bounds: list[Any] = [
+        Line(ds.ridge.values, ds.step_size.sel(depth=d).values, f"bound of Theorem B.1, L = {d}", "bound", colour=i)
+        for i, d in enumerate(DEPTHS)
+    ]
+    bounds += [
+        Marker(HIGH[0], "step size of Figure 1", role="paper"),
+        Marker(HIGH[1], "its ridge", axis="x", role="theory"),
+    ]
+    share = ds.left.sum("rank") / ds.tried.sum("rank")
+    leaving: list[Any] = [
+        Points(ds.factor.values, share.sel(depth=d, ridge=r).values, f"L = {d}, lambda = {r:g}", colour=3 * i + j)
+        for i, d in enumerate(DEPTHS) for j, r in enumerate(RIDGES)
+    ]  # fmt: skip
+    waits: list[Any] = [
+        Line(ds.ridge.values, ds.streak.sel(depth=d).values, f"L = {d}", "bound", colour=i)
+        for i, d in enumerate(DEPTHS)
+    ]
+    waits.append(Marker(20_000.0, "steps of Figure 1", role="paper"))
+    return Figure(
+        "The sets B_r are closed, as the theorem says, for step sizes that nobody uses",
+        [
+            Panel("Largest step size admitted", "ridge lambda", "eta", bounds, xscale="log", yscale="log"),
+            Panel("One step from the boundary", "eta over the bound", "share of steps that leave B_r", leaving, xscale="log",
+                  ylim=(-0.05, 1.05)),
+            Panel("Streak that Theorem B.2 needs", "ridge lambda", "steps in one column", waits, xscale="log", yscale="log"),
+        ],
+        note="2 x 2 layers, update of the appendix, epsilon_2 = .4, constants of Theorem B.1; arithmetic with 90 digits.",
+    )  # fmt: skip
+
+
+def _closed(ds: xr.Dataset) -> Outcome:
+    left, tried = ds.left.sel(factor=1.0).sum(), float(ds.tried.sel(factor=1.0).sum())
+    return Outcome({"left": float(left), "steps": tried}, float(left) == 0 and tried >= 50)
+
+
+def _covers(ds: xr.Dataset) -> Outcome:
+    bound = {f"bound_{d}": float(ds.step_size.sel(depth=d, ridge=HIGH[1])) for d in DEPTHS}
+    return Outcome({**bound, "used": HIGH[0]}, max(bound.values()) >= HIGH[0])
+
+
+def _probability(ds: xr.Dataset) -> Outcome:
+    steps = float(ds.streak.sel(depth=3, ridge=HIGH[1]))
+    return Outcome({"steps": steps, "log10_probability": -steps * float(np.log10(2))}, steps <= 20_000)
+
+
+REGIONS = Experiment(
+    "thm3.2",
+    "The absorbing sets B_r",
+    "Wang 2023, Theorems 3.2, B.1 and B.2",
+    "Closedness is checked by single steps from the boundary, in 90-digit arithmetic because the constants are tiny. The "
+    "theorem is right, and says nothing about the figures: they use a step size 25 orders of magnitude above its bound.",
+    {"smoke": {"samples": 6}, "standard": {"samples": 30}, "full": {"samples": 300}},
+    regions_data,
+    draw_regions,
+    [
+        Claim("closed", "B_r is closed under SGD with the constants of Theorem B.1.",
+              "no step leaves, of at least 50 from the boundary (L = 3 and 4, three ridges, r = 0 and 1, every entry)",
+              _closed),
+        Claim("covers-figure-1", "The theorem covers the experiments: eta = .2 at lambda = .1 is admitted.",
+              "bound on eta at lambda = .1 >= .2 for L = 3 or 4", _covers, expected="fails",
+              reason="The bound is of the order 1e-25 at both depths, so Theorem 3.2 does not explain what is seen."),
+        Claim("probability", "The bound (r / d)^T on the probability says something about Figure 1.",
+              "T of Theorem B.2 at lambda = .1 is at most 20,000 steps", _probability, expected="fails",
+              reason="T is of the order 1e27 steps, and the probability 2^-T."),
+    ],
+    weight=3,
+)  # fmt: skip
