@@ -10,13 +10,11 @@ what is reached; they are cut off at so many levels that nothing arrives at the 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
-import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
 from gyrostat.layer_starts import FanInGaussian, FanInUniform, Orthogonal
 from gyrostat.models import DeepLinear, Model, Params
@@ -28,9 +26,6 @@ from gyrostat.starts import ScaledGaussian, Start
 LEVELS = 12
 """Levels of the block Krylov spaces; what arrives at the last is measured."""
 
-UNROLLED = 400
-"""Networks with at most so many products in one pass are written out number by number."""
-
 GENERIC = (ScaledGaussian, FanInGaussian, FanInUniform)
 """Starts from which no level of the Krylov spaces is empty."""
 
@@ -38,84 +33,33 @@ Shapes = tuple[tuple[int, ...], ...]
 
 
 class Confined(Model):
-    """The network in the coordinates of the subspaces, with one more parameter: by how much the rest has shrunk.
-
-    Small networks keep every number as a parameter of its own (``unrolled``): many runs then fill vector instructions,
-    which products of 4 x 4 matrices, one per run, cannot.
-    """
+    """The network in the coordinates of the subspaces, with one more parameter: by how much the rest has shrunk."""
 
     layers: Shapes = eqx.field(static=True)
-    unrolled: bool = eqx.field(static=True)
 
     def space(self, shape: tuple[int, ...]) -> Matrices:
         return Matrices(*shape)
 
     def shapes(self, shape: tuple[int, ...]) -> Shapes:
-        return ((),) * (sum(map(int, map(np.prod, self.layers))) + 1) if self.unrolled else (*self.layers, ())
-
-    def pack(self, layers: Params, rest: Array) -> Params:
-        """Parameters from layers and the share of the rest that is left."""
-        numbers = [W[i, j] for W in layers for i in range(W.shape[0]) for j in range(W.shape[1])]
-        return (*numbers, rest) if self.unrolled else (*layers, rest)
-
-    def unpack(self, params: Params) -> Params:
-        """The layers as matrices."""
-        if not self.unrolled:
-            return params[:-1]
-        return tuple(jnp.stack([jnp.stack(row) for row in W]) for W in self._written(params))
+        return (*self.layers, ())
 
     def product(self, params: Params) -> Float[Array, "n1 n2"]:
-        if not self.unrolled:
-            return forward(params[:-1])[-1]
-        A = _written_forward(self._written(params))[-1]
-        return jnp.stack([jnp.stack(row) for row in A])
+        return forward(params[:-1])[-1]
 
     def pullback(self, params: Params, gradient: Float[Array, "n1 n2"]) -> Params:
-        nothing = jnp.zeros_like(params[-1])
-        if not self.unrolled:
-            return (*directions(params[:-1], gradient), nothing)
-        W = self._written(params)
-        reached = _written_forward(W[:-1])
-        back = [[gradient[i, j] for j in range(gradient.shape[1])] for i in range(gradient.shape[0])]
-        found = []
-        for layer, before in zip(W[:0:-1], reached[::-1], strict=True):
-            found.append(_times(back, _turned(before)))
-            back = _times(_turned(layer), back)
-        return (*(x for matrix in [back, *found[::-1]] for row in matrix for x in row), nothing)
+        return (*directions(params[:-1], gradient), jnp.zeros_like(params[-1]))
+
+    def entry(self, params: Params, row: Int[Array, ""], column: Int[Array, ""]) -> Float[Array, ""]:
+        A = self.product(params)
+        # By sums: of many runs XLA would look the entry up one by one.
+        here = (jnp.arange(A.shape[0])[:, None] == row) & (jnp.arange(A.shape[1]) == column)
+        return jnp.sum(jnp.where(here, A, 0.0))
 
     def factor(self, params: Params) -> Array:
-        return self.unpack(params)[-1]
+        return params[-2]
 
     def cofactor(self, params: Params) -> Array:
-        return self.unpack(params)[0].T
-
-    def _written(self, params: Params) -> list[list[list[Array]]]:
-        numbers, out = iter(params), []
-        for rows, columns in self.layers:
-            out.append([[next(numbers) for _ in range(columns)] for _ in range(rows)])
-        return out
-
-
-def _times(A: list[list[Array]], B: list[list[Array]]) -> list[list[Array]]:
-    return [[_sum([a * b for a, b in zip(row, column, strict=True)]) for column in zip(*B, strict=True)] for row in A]
-
-
-def _turned(A: list[list[Array]]) -> list[list[Array]]:
-    return [list(column) for column in zip(*A, strict=True)]
-
-
-def _sum(terms: list[Array]) -> Array:
-    total = terms[0]
-    for term in terms[1:]:
-        total = total + term
-    return total
-
-
-def _written_forward(layers: Sequence[list[list[Array]]]) -> list[list[list[Array]]]:
-    reached = [layers[0]]
-    for W in layers[1:]:
-        reached.append(_times(W, reached[-1]))
-    return reached
+        return params[0].T
 
 
 class Leak(Event):
@@ -133,7 +77,7 @@ class Leak(Event):
         return {"leak": state}
 
     def __call__(self, state: Any, model: Any, moment: Moment) -> tuple[Params, Any]:
-        first, _, last = model.unpack(moment.after)
+        first, _, last, _ = moment.after
         a, b = self.last
         arrived = jnp.maximum(jnp.abs(first[-a:]).max(), jnp.abs(last[:, -b:]).max())
         size = jnp.maximum(jnp.abs(first).max(), jnp.abs(last).max())
@@ -182,9 +126,7 @@ def confined(params: Params, bases: list[Array]) -> tuple[Confined, Params]:
     """The model and the parameters inside the subspaces."""
     ends = [None, *bases, None]
     layers = tuple(_inside(W, ends[k], ends[k + 1]) for k, W in enumerate(params))
-    shapes = tuple(W.shape for W in layers)
-    model = Confined(shapes, sum(a * b for a, b in shapes) * min(shapes[0][1], shapes[-1][0]) <= UNROLLED)
-    return model, model.pack(layers, jnp.ones((), dtype=float))
+    return Confined(tuple(W.shape for W in layers)), (*layers, jnp.ones((), dtype=float))
 
 
 def _inside(W: Array, before: Array | None, after: Array | None) -> Array:

@@ -34,9 +34,6 @@ from gyrostat.turns import Turns
 LIMIT = 1e8
 """A run whose parameters exceed this has left the finite range: it is marked with the step and becomes NaN."""
 
-APART = 8
-"""More parameters than this are single numbers, and are squared as one vector."""
-
 DEFAULT_RECORD = ("signal", "spurious", "error", "distance")
 
 Cell = tuple[Algorithm, Problem]
@@ -257,7 +254,7 @@ def lane(
         }
         return state, Turns()(lambda: {d.name: d.function(views[d.sees]) for d in plan.record})
 
-    beside = problem.measurements.isotropic and written(environments.shape, params)
+    beside = problem.measurements.by_entries and written(environments.shape, params)
     loop = lanes.fori_loop if beside else jax.lax.fori_loop
     never = jnp.full((), -1, dtype=grid.dtype)
     state = State(params, _square(params), measured, events, never, never)
@@ -272,10 +269,6 @@ def lane(
 
 def _square(params: Params) -> Float[Array, ""]:
     """The sum of all squares."""
-    if len(params) > APART:
-        # A product of vectors is made once; a sum XLA would make again for each number that depends on it.
-        together = jnp.stack(params)
-        return together @ together
     return sum(square(p) for p in params)  # type: ignore[return-value]
 
 

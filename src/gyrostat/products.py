@@ -26,15 +26,14 @@ def times(A: Float[Array, "m k"], B: Float[Array, "k n"]) -> Float[Array, "m n"]
     return A @ B if known or A.shape[0] * A.shape[1] * B.shape[1] > WRITTEN else _written(A, B)
 
 
-def written(shape: tuple[int, ...], factors: tuple[Array, ...]) -> bool:
-    """Whether products of these factors, and of a matrix of this shape with them, are written as sums.
+def written(shape: tuple[int, ...], params: tuple[Array, ...]) -> bool:
+    """Whether products of these matrices, and of a matrix of this shape with them, are written as sums.
 
     >>> written((7, 7), (jnp.ones((7, 5)),)), written((50, 50), (jnp.ones((50, 5)),))
     (True, False)
     """
-    if len(shape) != 2 or any(F.ndim != 2 for F in factors):
-        return False
-    return shape[0] * shape[1] * max(F.shape[1] for F in factors) <= WRITTEN
+    matrices = len(shape) == 2 and all(p.ndim in (0, 2) for p in params)
+    return matrices and max(p.size for p in params) * max(shape) <= WRITTEN
 
 
 def _sum(A: Array, B: Array) -> Array:

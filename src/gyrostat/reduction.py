@@ -196,6 +196,10 @@ def _basis(*columns: Array) -> Array:
     return jnp.linalg.qr(jnp.concatenate([jnp.asarray(c) for c in columns], axis=1))[0]
 
 
+def _layers(small: Params) -> Params:
+    return small[:-1]
+
+
 def _narrowed(stage: Stage, kind: str) -> Stage:
     """The run in the subspaces of the hidden layers that it can reach."""
     start = stage.params
@@ -207,9 +211,9 @@ def _narrowed(stage: Stage, kind: str) -> Stage:
     events = (confined.Leak(last),) if kind == "krylov" else ()
 
     def lift(small: Params) -> Params:
-        return stage.lift(confined.restored(model.unpack(small), small[-1], start, bases))
+        return stage.lift(confined.restored(small[:-1], small[-1], start, bases))
 
     def unturn(small: Params) -> Params:
-        return stage.unturn(model.unpack(small))
+        return stage.unturn(small[:-1])
 
-    return Stage(stage.environments, model, params, events, model.unpack, unturn, lift)
+    return Stage(stage.environments, model, params, events, _layers, unturn, lift)

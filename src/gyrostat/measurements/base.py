@@ -82,6 +82,11 @@ class Measurements(eqx.Module):
         return False
 
     @property
+    def by_entries(self) -> bool:
+        """Whether readings are made entry by entry: then the runs of a small model do well in :mod:`gyrostat.lanes`."""
+        return False
+
+    @property
     def gives_response_mean(self) -> bool:
         """Whether readings carry the mean response."""
         return False

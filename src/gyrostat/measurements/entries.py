@@ -19,6 +19,9 @@ from gyrostat.rarely import rarely
 from gyrostat.spaces import Leaf, Matrices, Space
 from gyrostat.threefry import split, uniform
 
+BESIDE = 128
+"""So many runs of a small network stay in a processor's nearer caches; with more, a step takes longer again."""
+
 
 class Observations(NamedTuple):
     """What must be remembered: the noise of every response, and how far each environment is in which order."""
@@ -71,6 +74,13 @@ class Entries(Measurements):
     def count(self) -> int:
         """N, the number of observed entries."""
         return len(self.pairs)
+
+    @property
+    def by_entries(self) -> bool:
+        return True
+
+    def lanes(self, size: int, mixes: bool) -> int:
+        return min(BESIDE, super().lanes(size, mixes))
 
     def check(self, environments: Any, space: Space, mixes: bool) -> None:
         if not isinstance(space, Matrices):

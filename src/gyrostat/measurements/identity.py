@@ -23,6 +23,10 @@ class Identity(Measurements):
     def isotropic(self) -> bool:
         return True
 
+    @property
+    def by_entries(self) -> bool:
+        return True
+
     def lanes(self, size: int, mixes: bool) -> int:
         return min(BESIDE, super().lanes(size, mixes))
 

@@ -14,6 +14,7 @@ from gyrostat import errors
 from gyrostat.errors import GyrostatError
 from gyrostat.models.base import Model, Outer, Params
 from gyrostat.models.symmetric import width_of
+from gyrostat.products import times
 from gyrostat.spaces import Matrices
 from gyrostat.turns import after
 
@@ -122,7 +123,7 @@ def forward(layers: Params) -> list[Array]:
     """W_1, W_2 W_1, ..., W_L ... W_1: every product is as thin as the target has columns."""
     reached = [layers[0]]
     for W in layers[1:]:
-        reached.append(W @ reached[-1])
+        reached.append(times(W, reached[-1]))
     return reached
 
 
@@ -138,6 +139,6 @@ def directions(layers: Params, gradient: Array) -> Params:
     """The gradient with respect to each layer, given that with respect to the product."""
     reached, back, found = forward(layers[:-1]), gradient, []
     for W, before in zip(layers[:0:-1], reached[::-1], strict=True):
-        found.append(back @ before.T)
-        back = W.T @ back
+        found.append(times(back, before.T))
+        back = times(W.T, back)
     return back, *found[::-1]
