@@ -121,8 +121,8 @@ class Dense(Measurements):
             return None
         drawing = key if self.design is None else jax.random.key(self.design)
         rows = self._draw(drawing, environments.law.count, space)  # type: ignore[attr-defined]
-        # A product with the Gram matrix reads size^2 numbers, two with the rows 2 m size.
-        pays = self.operator == "gram" or (self.operator == "auto" and space.size < 2 * self.num_samples)
+        # A product with the Gram matrix reads size^2 numbers, two with the rows 2 m size, and the transposed one is slower.
+        pays = self.operator == "gram" or (self.operator == "auto" and space.size < 2.2 * self.num_samples)
         kept = _gram(rows) if pays and not demand.mixes else rows
         # With one place the leading axis goes: indexing it in every step would keep XLA from its fast matrix product.
         return type(kept)(*(x[0] for x in kept)) if len(rows.matrices) == 1 else kept
