@@ -253,3 +253,38 @@ def test_assessment_tells_the_two_sides_of_the_transition_apart():
 def test_bad_settings_name_the_argument(change, word):
     with pytest.raises(GyrostatError, match=word):
         theory.Setting(gs.TwoPoint(spread=6.0), **change)
+
+
+# --- after a jump (Wang 2023) ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("depth", [3, 4, 5])
+def test_the_turning_rate_is_what_a_step_does_to_the_second_singular_value(depth):
+    """Balanced layers of rank nearly 1; a step on each entry, without ridge, written out."""
+    eta, small = 1e-3, 3e-7
+    rng = np.random.default_rng(depth)
+    turns = [np.linalg.qr(rng.standard_normal((2, 2)))[0] for _ in range(depth + 1)]
+    layers = [turns[k + 1] @ np.diag([1.3, small]) @ turns[k].T for k in range(depth)]
+    truth, observed = np.array([[1.0, 9.0], [0.3, -0.7]]), [(0, 0), (1, 0), (1, 1)]
+
+    def product(layers):
+        return np.linalg.multi_dot(layers[::-1])
+
+    def logarithm(layers):
+        """log s2, through determinants: an SVD of the product knows nothing below 1e-16."""
+        large = np.linalg.svd(product(layers), compute_uv=False)[0]
+        return sum(np.log(abs(np.linalg.det(W))) for W in layers) - np.log(large)
+
+    A, found = product(layers), []
+    for i, j in observed:
+        G = np.zeros((2, 2))
+        G[i, j] = 2 * (A[i, j] - truth[i, j])
+        moved = []
+        for k, W in enumerate(layers):
+            before = np.linalg.multi_dot([*layers[:k][::-1], np.eye(2)]) if k else np.eye(2)
+            after = np.linalg.multi_dot([*layers[k + 1 :][::-1], np.eye(2)]) if k + 1 < depth else np.eye(2)
+            moved.append(W - eta * after.T @ G @ before.T)
+        found.append(logarithm(layers) - logarithm(moved))
+    wanted = theory.turning_rate(A, truth, observed, step_size=eta, depth=depth).item()
+    assert np.mean(found) == pytest.approx(wanted, rel=0.03)  # the next order is about 1e-2 of this one
+    assert wanted > 5e-8

@@ -13,6 +13,7 @@ from gyrostat.theory.bounds import (
     theorem2_bound,
 )
 from gyrostat.theory.conditions import Condition
+from gyrostat.theory.decay import turning_rate
 from gyrostat.theory.descent import (
     Toy,
     exact_width_rate,
@@ -91,4 +92,5 @@ __all__ = [
     "theorem43_rate",
     "theorem51_rate",
     "toy_sequences",
+    "turning_rate",
 ]

@@ -12,8 +12,8 @@ from gyrostat.papers.wang2023.common import HIGH, RATIO
 
 TAIL = 4000
 """Steps of an offshoot."""
-PREDICTED = -3 * float(np.log(1 - HIGH[0] * HIGH[1]))
-"""Rate of s2 once nothing but the ridge acts on it: every layer shrinks by 1 - eta lambda per step."""
+RIDGE_RATE = -3 * float(np.log(1 - HIGH[0] * HIGH[1]))
+"""Rate of s2 when nothing but the ridge acts on it: every layer shrinks by 1 - eta lambda per step."""
 
 
 def draw_figure1(ds: xr.Dataset) -> Figure:
@@ -67,7 +67,12 @@ def _falls(ds: xr.Dataset) -> list[Any]:
         if near.any():
             series.append(Line(lag[near], np.maximum(ds.ratio.values[i][near], 1e-17), "SGD, one run each", colour=0))
     t = np.array([0.0, 560.0])
-    return [*series, Line(t, RATIO * np.exp(-PREDICTED * t), "rate L eta lambda", "theory")]
+    rate = float(np.nanmedian(ds.expected_rate)) if np.isfinite(ds.expected_rate).any() else RIDGE_RATE
+    return [
+        *series,
+        Line(t, RATIO * np.exp(-RIDGE_RATE * t), "the ridge alone", "paper"),
+        Line(t, RATIO * np.exp(-rate * t), "ridge and turning by noise", "theory"),
+    ]
 
 
 def _one_run(ds: xr.Dataset) -> list[Any]:

@@ -12,7 +12,9 @@ from gyrostat.lab.experiment import Claim, Experiment, Outcome, together, within
 from gyrostat.papers.statistics import wilson
 from gyrostat.papers.wang2023.common import (
     GONE,
+    HIGH,
     LOW,
+    OBSERVED,
     RATIO,
     RECORDS,
     STARTS,
@@ -26,7 +28,8 @@ from gyrostat.papers.wang2023.common import (
     quantile,
     ticker,
 )
-from gyrostat.papers.wang2023.jump_figure import PREDICTED, TAIL, draw_figure1
+from gyrostat.papers.wang2023.jump_figure import RIDGE_RATE, TAIL, draw_figure1
+from gyrostat.theory import turning_rate
 
 EPSILON = 0.25
 SHOWN = 6
@@ -45,6 +48,7 @@ def figure1_data(
         tick()
     sgd, ratio, jumped = runs["sgd"], runs["sgd"].ratio, runs["sgd"].jumped
     rates = [decay_rate(sgd.steps, s[:, 1], r) for s, r in zip(sgd.values, ratio, strict=True)]
+    expected = [RIDGE_RATE + _turning(A[r < 1e-6]) for A, r in zip(sgd.matrices, ratio, strict=True)]
     chosen = _typical(jumped, at)
     ends, path, when = [], [], []
     for t in at:
@@ -70,6 +74,7 @@ def figure1_data(
             "returned": ("seed", _returned(ratio)),
             "after": ("seed", np.where(np.array(after) < 0, np.nan, after)),
             "rate": ("seed", rates),
+            "expected_rate": ("seed", expected),
             "ratio": (("shown", "step"), ratio[:SHOWN]),
             "shuffled_ratio": (("shown", "step"), runs["shuffled"].ratio[:SHOWN]),
             "gd_ratio": (("start", "step"), runs["gd"].ratio),
@@ -82,6 +87,14 @@ def figure1_data(
         {"step": sgd.steps, "branch": at, "seed": np.arange(seeds)},
         {"settings": sgd.settings},
     )
+
+
+def _turning(matrices: np.ndarray) -> float:
+    """What noise adds to the rate of s2, averaged over the records at rank 1; NaN without any."""
+    if not len(matrices):
+        return float("nan")
+    truth = [[1.0, np.nan], [EPSILON, 1.0]]
+    return float(turning_rate(matrices, truth, OBSERVED, step_size=HIGH[0], depth=3).mean())
 
 
 def _typical(jumped: np.ndarray, at: list[int]) -> int:
@@ -122,10 +135,13 @@ def _one_way(ds: xr.Dataset) -> Outcome:
 
 
 def _rate(ds: xr.Dataset) -> Outcome:
-    rate = float(np.nanmedian(ds.rate)) if np.isfinite(ds.rate).any() else float("nan")
-    return Outcome(
-        {"rate": rate, "predicted": PREDICTED, "quotient": rate / PREDICTED}, abs(rate / PREDICTED - 1) <= 0.15
-    )
+    both = np.isfinite(ds.rate) & np.isfinite(ds.expected_rate)
+    quotient = (ds.rate / ds.expected_rate).where(both).median()
+    return together(within(0.97, 1.03, quotient=quotient), within(5, runs=both.sum()))
+
+
+def _ridge_alone(ds: xr.Dataset) -> Outcome:
+    return within(0.97, 1.03, quotient=float(ds.rate.median()) / RIDGE_RATE)
 
 
 def _descent_stays(ds: xr.Dataset) -> Outcome:
@@ -167,8 +183,13 @@ FIG1 = Experiment(
               expected="fails", reason="The printed run was an early one: about a quarter of all runs jump in that window."),
         Claim("one-way", "The probability of jumping back is zero.",
               "no run below a ratio of 1e-4 comes back to .01; 500 steps after its jump none is above 1e-7", _one_way),
-        Claim("decay", "After the jump the ridge alone acts on s2: it decays at the rate L eta lambda.",
-              "median rate of s2 between ratios of 1e-6 and 1e-13 within 15 % of -L log(1 - eta lambda)", _rate),
+        Claim("decay", "After the jump s2 dies at the rate of the ridge and of the turning by noise (ours).",
+              "rate of s2 between ratios of 1e-6 and 1e-13 over -L log(1 - eta lambda) + turning_rate: median over the runs "
+              "within 3 % of 1", _rate),
+        Claim("ridge-alone", "After the jump the ridge alone acts on s2: it decays at the rate L eta lambda.",
+              "median rate of s2 between ratios of 1e-6 and 1e-13 within 3 % of -L log(1 - eta lambda)", _ridge_alone,
+              expected="fails", reason="Noise turns the first singular pair in every step, and what is orthogonal to it "
+              "loses by the cosine: s2 dies about 8 % faster (theory.turning_rate)."),
         Claim("descent-stays", "GD is stuck at the rank-2 minimum (control on the same schedule).",
               "no start jumps, and s2 / s1 stays in [.1, .4] after step 1000", _descent_stays),
         Claim("shuffled-stays", "Without replacement jumps may not be possible (section 3.2).",
