@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+import os
+
+from gyrostat.lab.threads import settings
+
+# As the lab runs what takes seconds: one thread for each of pytest's workers. BLAS reads this when NumPy comes in.
+os.environ.update(settings(quick=True))
+
 from collections.abc import Callable
 from typing import Any
 

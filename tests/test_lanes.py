@@ -29,6 +29,15 @@ def test_times_is_the_product_alone_and_over_runs(sizes, batched, x64):
     np.testing.assert_allclose(jax.vmap(times, in_axes=batched)(*map(jnp.asarray, given)), wanted, atol=1e-13)
 
 
+def test_times_can_be_differentiated(x64):
+    """In reverse, twice, and over runs; against the product of a library."""
+    A, B = jnp.asarray(gaussian(RUNS, 2, 3)), jnp.asarray(gaussian(RUNS, 3, 2))
+    for derivative in (jax.grad, jax.hessian):
+        found = jax.vmap(derivative(lambda A, B: jnp.sum(times(A, B) ** 3)))(A, B)
+        wanted = jax.vmap(derivative(lambda A, B: jnp.sum((A @ B) ** 3)))(A, B)
+        np.testing.assert_allclose(found, wanted, rtol=1e-12, atol=1e-12)
+
+
 def test_arrays_of_numpy_stay_in_double_precision():
     A = gaussian(3, 3)
     assert isinstance(times(A, A), np.ndarray) and times(A, A).dtype == np.float64

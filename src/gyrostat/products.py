@@ -41,15 +41,26 @@ def _sum(A: Array, B: Array) -> Array:
     return jnp.sum(A[:, :, None] * B[None], axis=1)
 
 
-_written = jax.custom_batching.custom_vmap(_sum)
+_batched = jax.custom_batching.custom_vmap(_sum)
 
 
-@_written.def_vmap
+@_batched.def_vmap
 def _many(size: int, batched: list[bool], A: Array, B: Array) -> tuple[Array, bool]:
     if not lanes.are_last():
         return jax.vmap(_sum, in_axes=[0 if b else None for b in batched])(A, B), True
     A, B = (jnp.moveaxis(x, 0, -1) if b else x[..., None] for x, b in zip((A, B), batched, strict=True))
     return jnp.moveaxis(_sum(A, B), -1, 0), True
+
+
+@jax.custom_jvp
+def _written(A: Array, B: Array) -> Array:
+    return _batched(A, B)
+
+
+@_written.defjvp
+def _slope(at: tuple[Array, Array], along: tuple[Array, Array]) -> tuple[Array, Array]:
+    # A rule for vmap cannot be transposed, so the derivative is written with ordinary products.
+    return _written(*at), along[0] @ at[1] + at[0] @ along[1]
 
 
 def square(A: Array) -> Float[Array, ""]:

@@ -17,6 +17,19 @@ XLA_QUICK = "--xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_spli
 BLAS_SINGLE = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 
 
+def settings(*, quick: bool = False) -> dict[str, str]:
+    """The environment variables that ask for one thread; ``quick`` as in :func:`one_thread`.
+
+    >>> settings()["OMP_NUM_THREADS"]
+    '1'
+    """
+    given = os.environ.get("XLA_FLAGS", "")
+    # An unknown flag ends the process, and only this release line is known to have it.
+    quick = quick and importlib.metadata.version("jaxlib").startswith("0.10.")
+    flags = f"{XLA_SINGLE} {XLA_QUICK}" if quick else XLA_SINGLE
+    return {**BLAS_SINGLE, "XLA_FLAGS": given if XLA_SINGLE in given else f"{given} {flags}".strip()}
+
+
 @contextmanager
 def one_thread(*, quick: bool = False) -> Iterator[None]:
     """Ask for one thread of BLAS and XLA within this block and in the processes started there.
@@ -28,12 +41,7 @@ def one_thread(*, quick: bool = False) -> Iterator[None]:
     ...     os.environ["OMP_NUM_THREADS"]
     '1'
     """
-    given = os.environ.get("XLA_FLAGS", "")
-    # An unknown flag ends the process, and only this release line is known to have it.
-    quick = quick and importlib.metadata.version("jaxlib").startswith("0.10.")
-    flags = f"{XLA_SINGLE} {XLA_QUICK}" if quick else XLA_SINGLE
-    flags = given if XLA_SINGLE in given else f"{given} {flags}".strip()
-    wanted = {**BLAS_SINGLE, "XLA_FLAGS": flags}
+    wanted = settings(quick=quick)
     before = {name: os.environ.get(name) for name in wanted}
     os.environ.update(wanted)
     try:
