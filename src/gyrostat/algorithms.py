@@ -109,14 +109,18 @@ class PrecGD(Algorithm):
 class HeteroSGD(Algorithm):
     """SGD whose every batch comes from one environment (Xu 2024, Algorithm 3).
 
-    ``step_size`` is a number or a :class:`Schedule`; ``init_scale`` is the paper's alpha.
+    ``step_size`` is a number or a :class:`Schedule`; ``init_scale`` is the paper's alpha. ``amplify`` (ours) makes more of
+    the differences between environments: see :class:`OneEnvironment`.
 
     >>> HeteroSGD(0.05).batches.order
     'iid'
     """
 
-    def __init__(self, step_size: Any, *, init_scale: float = 1e-3, order: str = "iid", model: Model | None = None):
-        super().__init__(**_parts(step_size, init_scale, model, OneEnvironment(order)))
+    def __init__(
+        self, step_size: Any, *, init_scale: float = 1e-3, order: str = "iid", model: Model | None = None,
+        amplify: float | None = None,
+    ):  # fmt: skip
+        super().__init__(**_parts(step_size, init_scale, model, OneEnvironment(order, amplify)))
 
 
 class PooledSGD(Algorithm):
@@ -136,11 +140,19 @@ class PooledGD(Algorithm):
 class QuadraticNetwork(Algorithm):
     """Algorithm 4 of Xu 2024: a two-layer network with quadratic activation, for :class:`RankOne` measurements.
 
-    The truncation is an option of the measurements; ``pooled=True`` mixes environments within each batch.
+    The truncation is an option of the measurements; ``pooled=True`` mixes environments within each batch; ``amplify`` is that
+    of :class:`OneEnvironment`.
     """
 
-    def __init__(self, step_size: Any, *, init_scale: float = 1e-2, order: str = "iid", pooled: bool = False):
-        batches = Pooled() if pooled else OneEnvironment(order)
+    def __init__(
+        self, step_size: Any, *, init_scale: float = 1e-2, order: str = "iid", pooled: bool = False,
+        amplify: float | None = None,
+    ):  # fmt: skip
+        if pooled and amplify is not None:
+            raise GyrostatError(
+                "amplify makes more of differences between batches, which pooled=True mixes: leave one out."
+            )
+        batches = Pooled() if pooled else OneEnvironment(order, amplify)
         super().__init__(**_parts(step_size, init_scale, None, batches), events=(Shrinkage(),))
 
 

@@ -16,6 +16,7 @@ from gyrostat.environments import Environment, Law
 from gyrostat.errors import GyrostatError
 from gyrostat.measurements import Measurements, Reading
 from gyrostat.measurements.base import Scene
+from gyrostat.spaces import Leaf
 from gyrostat.threefry import fold_in, split
 
 
@@ -48,15 +49,36 @@ class OneEnvironment(Batches):
     ``order`` is ``"iid"`` (drawn by the law), ``"cyclic"`` (one after the other) or ``"shuffled"`` (a new random
     order for every pass). The last two visit all environments equally often, so they need equal weights.
 
-    >>> OneEnvironment("cyclic").order
+    ``amplify=kappa`` (ours) steps with ``G_e + kappa (G_e - mean of G over all environments)``: as if environment e had the
+    target ``A_e + kappa (A_e - mean of A)``. What all environments share is untouched and the spread of the rest grows by
+    1 + kappa, so that too little heterogeneity can be made enough; so does the noise of the batches. Every environment sends
+    a batch at every step, so a step costs as much as one of :class:`Full` and needs a finite list of environments.
+
+    >>> OneEnvironment("cyclic", amplify=7.0).order
     'cyclic'
     """
 
     order: str = eqx.field(
         static=True, default="iid", converter=lambda x: errors.choice("order", x, ("iid", "cyclic", "shuffled"))
     )
+    # None is not zero: it asks one environment only, and it is what the papers do.
+    amplify: Leaf = eqx.field(
+        converter=lambda x: None if x is None else errors.number("amplify", x, least=0), default=None
+    )
+
+    def queries(self, law: Law) -> int:
+        return 1 if self.amplify is None else law.count  # type: ignore[attr-defined]
 
     def check(self, law: Law) -> None:
+        if self.amplify is not None and not law.is_finite:
+            raise GyrostatError(
+                f"amplify compares a batch with batches of all other environments; {type(law).__name__} is continuous, and "
+                "no step sees them all: use a Finite law, or leave amplify out."
+            )
+        if self.amplify is not None and law.count == 1:  # type: ignore[attr-defined]
+            raise GyrostatError(
+                "amplify compares environments and the law has one only: give it two, or leave amplify out."
+            )
         if self.order == "iid":
             return
         if not law.is_finite:
@@ -75,8 +97,16 @@ class OneEnvironment(Batches):
         key: PRNGKeyArray, scene: Scene,
     ) -> tuple[Reading, Any]:  # fmt: skip
         choosing, sensing = split(key) if self.order == "iid" else (key, key)
-        environment = self._choose(scene.environments.law, step, run_key, choosing)
-        return measurements.sense(state, sensing, scene, environment)
+        law: Any = scene.environments.law
+        environment = self._choose(law, step, run_key, choosing)
+        if self.amplify is None:
+            return measurements.sense(state, sensing, scene, environment)
+        readings, state = _all(measurements, state, sensing, scene)
+        e, kappa = environment.index, self.amplify
+        mine = jnp.equal(e, jnp.arange(law.count))
+        amplified = _weighted((1 + kappa) * mine - kappa * jnp.asarray(law.weights), readings)
+        # The residual is that of the batch itself; the mean response follows the gradient, from which it takes the trace.
+        return amplified._replace(residual_square=readings.residual_square[e]), state
 
     def _choose(self, law: Any, step: Int[Array, ""], run_key: PRNGKeyArray, key: PRNGKeyArray) -> Environment:
         if self.order == "iid":
@@ -121,13 +151,24 @@ class Full(Batches):
         law: Any = scene.environments.law
         if law.count == 1:
             return measurements.sense(state, key, scene, law.at(0))
+        readings, state = _all(measurements, state, key, scene)
+        return _weighted(jnp.asarray(law.weights), readings), state
 
-        def one(state: Any, index: Array) -> tuple[Any, Reading]:
-            reading, state = measurements.sense(state, fold_in(key, index), scene, law.at(index))
-            return state, _averageable(reading)
 
-        state, readings = jax.lax.scan(one, state, jnp.arange(law.count))
-        return jax.tree.map(lambda x: jnp.tensordot(jnp.asarray(law.weights), x, axes=1), readings), state
+def _all(measurements: Measurements, state: Any, key: PRNGKeyArray, scene: Scene) -> tuple[Reading, Any]:
+    """The readings of all environments of a finite law, one after the other."""
+    law: Any = scene.environments.law
+
+    def one(state: Any, index: Array) -> tuple[Any, Reading]:
+        reading, state = measurements.sense(state, fold_in(key, index), scene, law.at(index))
+        return state, _averageable(reading)
+
+    state, readings = jax.lax.scan(one, state, jnp.arange(law.count))
+    return readings, state
+
+
+def _weighted(weights: Array, readings: Reading) -> Reading:
+    return jax.tree.map(lambda x: jnp.tensordot(weights, x, axes=1), readings)
 
 
 def _averageable(reading: Reading) -> Reading:

@@ -1,5 +1,6 @@
 """Theory: what the papers promised, as functions that return values, bounds and verdicts, and our own predictors."""
 
+from gyrostat.theory.amplification import amplification_limit, amplified, critical_amplification
 from gyrostat.theory.bounds import (
     Heterogeneity,
     assumptions,
@@ -53,11 +54,14 @@ __all__ = [
     "Prediction",
     "Setting",
     "Toy",
+    "amplification_limit",
+    "amplified",
     "assess",
     "assumptions",
     "calibration",
     "calibration_line",
     "controller",
+    "critical_amplification",
     "critical_points",
     "critical_spread",
     "edge_overlap",

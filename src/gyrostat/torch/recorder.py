@@ -67,7 +67,7 @@ class TrajectoryRecorder:
         self._steps.append(errors.integer("step", step))
         for name, V in self.bases.items():
             self._values[name].append(W @ V)
-        self._values["rest"].append(np.linalg.norm(W - W @ self._span @ self._span.T))
+        self._values["rest"].append(np.asarray(np.linalg.norm(W - W @ self._span @ self._span.T)))
 
     def attach(self, optimizer: torch.optim.Optimizer) -> Any:
         """Record now, as step 0, and after every ``every``-th step of ``optimizer``; ``.remove()`` of the result ends it."""
