@@ -122,7 +122,11 @@ def test_a_copy_goes_on_where_the_original_is():
 @pytest.mark.parametrize("workers", [0, 2])
 def test_a_data_loader_gets_the_sampler_s_batches(workers):
     data = TensorDataset(torch.arange(len(LABELS)))
-    loader = DataLoader(data, batch_sampler=EnvironmentBatchSampler(LABELS, 4, seed=3), num_workers=workers)
+    options = {
+        "num_workers": workers,
+        "multiprocessing_context": "spawn" if workers else None,
+    }  # JAX's threads mind forks
+    loader = DataLoader(data, batch_sampler=EnvironmentBatchSampler(LABELS, 4, seed=3), **options)
     alone = EnvironmentBatchSampler(LABELS, 4, seed=3)
     assert len(loader) == len(alone)
     for _ in range(2):  # with workers the loader asks for an iterator that it drops: no epoch may be lost
@@ -272,10 +276,14 @@ def test_recorder_refuses_what_it_cannot_project():
         TrajectoryRecorder([1.0], {"one": np.eye(1)})
 
 
-def test_importing_gyrostat_does_not_import_torch_and_a_missing_torch_is_explained():
+def test_torch_is_imported_on_demand_without_jax_and_explained_when_missing():
     code = """
 import sys, gyrostat
 assert "torch" not in sys.modules
+import gyrostat.torch
+assert "jax" not in sys.modules
+for name in [m for m in sys.modules if m.startswith("gyrostat.torch")]:
+    del sys.modules[name]
 sys.modules["torch"] = None
 try:
     import gyrostat.torch

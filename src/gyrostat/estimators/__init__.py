@@ -1,0 +1,6 @@
+"""Estimators in scikit-learn's manner for data from several environments: what holds in all of them, and what does not."""
+
+from gyrostat.estimators.linear import InvariantLinearRegressor
+from gyrostat.estimators.moments import stacked
+
+__all__ = ["InvariantLinearRegressor", "stacked"]

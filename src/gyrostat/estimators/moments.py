@@ -1,0 +1,102 @@
+"""All that descent on a squared loss needs of the data: second moments, environment by environment."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gyrostat import errors
+from gyrostat.errors import GyrostatError
+from gyrostat.labels import grouped
+
+
+class Moments(NamedTuple):
+    """``X_e^T X_e / n_e``, ``X_e^T y_e / n_e`` and ``y_e^T y_e / n_e`` of every environment e, and its number of rows.
+
+    A step then costs d^2, however many rows there are, and the data are passed over once.
+    """
+
+    grams: np.ndarray
+    crosses: np.ndarray
+    energies: np.ndarray
+    counts: np.ndarray
+
+    @property
+    def gram(self) -> np.ndarray:
+        """The mean over environments, each counted alike as descent visits them alike."""
+        return self.grams.mean(axis=0)
+
+    @property
+    def cross(self) -> np.ndarray:
+        """The mean over environments of ``X_e^T y_e / n_e``."""
+        return self.crosses.mean(axis=0)
+
+    def scaled(self, features: np.ndarray, response: float) -> Moments:
+        """The moments of ``X / features`` and ``y / response``."""
+        grams = self.grams / np.multiply.outer(features, features)
+        return Moments(grams, self.crosses / (features * response), self.energies / response**2, self.counts)
+
+    def least_squares(self, chosen: np.ndarray) -> np.ndarray:
+        """The coefficients of least squares on the chosen features (the shortest, if there are many), others zero."""
+        beta = np.zeros(len(self.cross))
+        where = np.flatnonzero(chosen)
+        if where.size:
+            beta[where] = np.linalg.lstsq(self.gram[np.ix_(where, where)], self.cross[where], rcond=1e-10)[0]
+        return beta
+
+
+def moments(X: np.ndarray, y: np.ndarray, rows: list[np.ndarray], *, centred: bool) -> Moments:
+    """The moments of every environment, about its own means if ``centred``.
+
+    >>> moments(np.array([[1.0], [3.0]]), np.array([2.0, 6.0]), [np.array([0, 1])], centred=True).crosses.tolist()
+    [[2.0]]
+    """
+    found = []
+    for mine in rows:
+        Xe, ye = X[mine], y[mine]
+        if centred:
+            Xe, ye = Xe - Xe.mean(axis=0), ye - ye.mean()
+        found.append((Xe.T @ Xe / len(mine), Xe.T @ ye / len(mine), ye @ ye / len(mine), len(mine)))
+    return Moments(*(np.array(x) for x in zip(*found, strict=True)))
+
+
+def rows_of(environments: Any, count: int, *, least: int) -> tuple[list, list[np.ndarray]]:
+    """The labels and the rows of every environment; one environment, called None, without labels."""
+    if environments is None:
+        return [None], [np.arange(count)]
+    labels, rows = grouped(environments)
+    if (total := sum(map(len, rows))) != count:
+        raise GyrostatError(f"environments must hold one label for each of the {count} rows of X; got {total}.")
+    few = [label for label, mine in zip(labels, rows, strict=True) if len(mine) < least]
+    if few:
+        raise GyrostatError(
+            f"environments must have at least {least} rows each; {errors.shown(few[0])} has fewer: merge it with another, "
+            "or leave it out."
+        )
+    return labels, rows
+
+
+def stacked(pairs: Sequence[tuple[Any, Any]]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """``X, y, environments`` for ``fit`` from a list with one ``(X, y)`` per environment.
+
+    >>> X, y, environments = stacked([(np.ones((2, 3)), [1, 2]), (np.zeros((1, 3)), [3])])
+    >>> X.shape, y.tolist(), environments.tolist()
+    ((3, 3), [1, 2, 3], [0, 0, 1])
+    """
+    if (
+        not isinstance(pairs, Sequence)
+        or not all(isinstance(p, tuple | list) and len(p) == 2 for p in pairs)
+        or not pairs
+    ):
+        raise GyrostatError(f"pairs must list one (X, y) per environment; got {errors.shown(pairs)}.")
+    sizes = [(np.shape(X), np.shape(y)) for X, y in pairs]
+    for e, (of_X, of_y) in enumerate(sizes):
+        if len(of_X) != 2 or of_X[1] != sizes[0][0][1] or of_y != of_X[:1]:
+            raise GyrostatError(
+                f"pairs[{e}] has X of shape {of_X} and y of shape {of_y}: give every environment an X with as many columns "
+                "as the first, and a y with one number for each row."
+            )
+    X, y = (np.concatenate([np.asarray(pair[i]) for pair in pairs]) for i in (0, 1))
+    return X, y, np.repeat(np.arange(len(pairs)), [len(pair[1]) for pair in pairs])
