@@ -104,7 +104,7 @@ def test_tolerance_is_where_descent_changes_its_mind(effect, tolerance):
     """Known effects m (1 +- r) in two environments, many features at once: kept below the tolerance, forgotten above.
 
     In between, E log(1 + eta (m - beta + noise)) = 0 leaves beta = m (1 - (r / tolerance)^2) for small steps and long
-    runs; here M* is a little off its limit sqrt(2 m / eta), by up to a tenth, and the law with it by twice that times r^2.
+    runs; at m = 0.1, M* is 6 % below its limit sqrt(2 m / eta), so the law is off by 2 x 6 % of (r / tolerance)^2.
     """
     eta, alpha, steps = 0.05, 1e-3, 8000
     ratios = tolerance * np.array([0.0, 0.25, 0.5, 0.75, 1.3, 2.0, 5.0])
@@ -114,7 +114,7 @@ def test_tolerance_is_where_descent_changes_its_mind(effect, tolerance):
     turns = orders(2, steps, 4, np.random.RandomState(0))
     learnt = descend(seen.amplified(kappa), turns, step_size=eta, init_scale=alpha)[2].mean(axis=0) / effect
     assert (learnt[4:] < 0.1).all()
-    np.testing.assert_allclose(learnt[:4], 1 - (ratios[:4] / tolerance) ** 2, atol=0.15)
+    np.testing.assert_allclose(learnt[:4], 1 - (ratios[:4] / tolerance) ** 2, atol=0.08)
 
 
 # --- the estimator --------------------------------------------------------------------------------

@@ -1,6 +1,7 @@
 """Estimators in scikit-learn's manner for data from several environments: what holds in all of them, and what does not."""
 
 from gyrostat.estimators.linear import InvariantLinearRegressor
+from gyrostat.estimators.matrix import InvariantMatrixRegressor, InvariantQuadraticRegressor
 from gyrostat.estimators.moments import stacked
 
-__all__ = ["InvariantLinearRegressor", "stacked"]
+__all__ = ["InvariantLinearRegressor", "InvariantMatrixRegressor", "InvariantQuadraticRegressor", "stacked"]
