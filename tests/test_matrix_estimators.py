@@ -14,7 +14,7 @@ import gyrostat as gs
 import reference
 from conftest import orthonormal
 from gyrostat.estimators import InvariantMatrixRegressor, InvariantQuadraticRegressor
-from gyrostat.estimators.sensing import Sensed, descend, sensed, smat, svec
+from gyrostat.estimators.sensing import Sensed, automatic_step, descend, sensed, smat, svec
 
 D, ROWS = 6, 500
 SITES = np.repeat(["n", "s", "e", "w"], ROWS)
@@ -136,6 +136,26 @@ def test_nothing_is_called_spurious_when_places_are_alike(kind):
         found.append(model.spurious_directions_.shape[1])
         assert model.invariant_directions_.shape[1] == 2
     assert np.count_nonzero(found) <= 1
+
+
+def test_a_direction_that_is_kept_is_not_called_spurious_although_it_varies_a_little():
+    X, y = data("matrix", 0)
+    u = truth(0)[:, 0]
+    y = y + np.repeat([0.3, -0.3, 0.3, -0.3], ROWS) * np.einsum("i,nij,j->n", u, X, u)
+    model = InvariantMatrixRegressor(tolerance=1.0, random_state=0).fit(X, y, environments=SITES)
+    kept, spurious = model.invariant_directions_, model.spurious_directions_
+    assert kept.shape == spurious.shape == (D, 1) and abs(kept[:, 0] @ spurious[:, 0]) < 1e-10
+
+
+@pytest.mark.parametrize("strong", [1.0, 20.0])
+def test_the_step_is_shortened_for_the_strongest_direction_of_the_features(strong):
+    X, y = data("matrix", 0)
+    X[:, 0, 0] *= strong
+    parts = sensed(svec(X), y, [np.flatnonzero(site == SITES) for site in "nsew"])
+    largest = np.linalg.eigvalsh(np.mean([Z.T @ Z / len(Z) for Z in parts.features], axis=0))[-1]
+    assert largest > (1.0 if strong == 1 else 10.0)
+    # Twenty steps of the power method: exact where one direction stands out, and not needed to be where none does.
+    assert automatic_step(parts) == pytest.approx(min(0.1, 0.25 / largest), rel=0.01)
 
 
 @pytest.mark.parametrize("kind", MODELS)
