@@ -54,7 +54,7 @@ def test_effects_are_least_squares_in_each_environment():
         fit = LinearRegression().fit(Xe, ye)
         np.testing.assert_allclose(whole.effects[e], fit.coef_, atol=1e-10)
         centred = Xe - Xe.mean(axis=0)
-        covariance = np.mean((ye - fit.predict(Xe)) ** 2) * np.linalg.inv(centred.T @ centred)
+        covariance = np.sum((ye - fit.predict(Xe)) ** 2) / (len(ye) - 7) * np.linalg.inv(centred.T @ centred)
         np.testing.assert_allclose(whole.errors[e], np.sqrt(np.diag(covariance)), rtol=1e-8)
         single = [LinearRegression().fit(Xe[:, [j]], ye).coef_[0] for j in range(X.shape[1])]
         np.testing.assert_allclose(alone.effects[e], single, atol=1e-10)
@@ -271,6 +271,11 @@ def test_pipelines_and_leave_one_environment_out():
         ({}, SITES[1:], "environments must hold one label for each of the 900 rows of X; got 899"),
         ({}, ["alone", *SITES[1:]], "environments must have at least 2 rows each; 'alone' has fewer"),
         ({}, [None, *SITES[1:]], "environments has 1 missing labels"),
+        (
+            {},
+            ["few"] * 8 + [*SITES[8:]],
+            "adjust=True estimates 6 effects .* at least 9 rows; 'few' has 8: use adjust=False",
+        ),
     ],
 )
 def test_bad_input_is_refused(options, environments, message):

@@ -68,7 +68,8 @@ def effects_of(data: Moments, *, adjust: bool) -> Effects:
         )
     maps, effects = inverses @ data.grams, (inverses @ data.crosses[:, :, None])[..., 0]
     left = data.energies - (np.sum(effects * data.crosses, axis=1) if adjust else 0.0)
-    variances = np.diagonal(inverses, axis1=1, axis2=2) * np.maximum(left, 0.0)[:, None] / data.counts[:, None]
+    free = np.maximum(data.counts - 1 - (flat.shape[1] if adjust else 1), 1)  # rows beyond the coefficients and a mean
+    variances = np.diagonal(inverses, axis1=1, axis2=2) * (np.maximum(left, 0.0) / free)[:, None]
     for e, j in np.argwhere(flat & ~flat.all(axis=0)):
         others = ~flat[:, j]
         maps[e, j], effects[e, j] = maps[others, j].mean(axis=0), effects[others, j].mean()

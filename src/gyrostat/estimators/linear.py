@@ -96,6 +96,7 @@ class InvariantLinearRegressor(RegressorMixin, BaseEstimator):
         count = errors.integer("num_orders", self.num_orders, least=1)
         X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True, ensure_min_samples=2)
         self.environments_, rows = rows_of(environments, len(X), least=2 if self.fit_intercept else 1)
+        self._refuse(rows, X.shape[1])
         raw = moments(X, y.astype(np.float64), rows, centred=self.fit_intercept)
         features, response = _scales(raw, self.standardize)
         data = raw.scaled(features, response)
@@ -128,6 +129,15 @@ class InvariantLinearRegressor(RegressorMixin, BaseEstimator):
         check_is_fitted(self)
         X = validate_data(self, X, dtype=np.float64, reset=False)
         return X @ self.coef_ + self.intercept_
+
+    def _refuse(self, rows: list[np.ndarray], features: int) -> None:
+        e = int(np.argmin([len(mine) for mine in rows]))
+        if self.adjust and len(rows) > 1 and len(rows[e]) < features + 3:
+            raise GyrostatError(
+                f"adjust=True estimates {features} effects beside each other in every environment, which takes at least "
+                f"{features + 3} rows; {errors.shown(self.environments_[e])} has {len(rows[e])}: use adjust=False, fewer "
+                "features, or larger environments."
+            )
 
     def _step(self, seen: Effects) -> float:
         if isinstance(self.step_size, str):
