@@ -1,6 +1,6 @@
 """Theory: what the papers promised, as functions that return values, bounds and verdicts, and our own predictors."""
 
-from gyrostat.theory.amplification import amplification_limit, amplified, critical_amplification
+from gyrostat.theory.amplification import amplification_limit, amplified, amplified_error_law, critical_amplification
 from gyrostat.theory.bounds import (
     Heterogeneity,
     assumptions,
@@ -56,6 +56,7 @@ __all__ = [
     "Toy",
     "amplification_limit",
     "amplified",
+    "amplified_error_law",
     "assess",
     "assumptions",
     "calibration",

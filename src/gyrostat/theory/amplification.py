@@ -13,6 +13,7 @@ import numpy as np
 
 from gyrostat import errors
 from gyrostat.environments import Finite, Law
+from gyrostat.theory.error import between_signals
 from gyrostat.theory.transition import LEARNT, eliminated_by_lyapunov
 
 
@@ -73,3 +74,29 @@ def critical_amplification(
         middle = (low + high) / 2
         low, high = (low, middle) if holds(middle) else (middle, high)
     return high
+
+
+def amplified_error_law(
+    law: Law, amplify: float, *, dimension: int, rank: int, step_size: float, num_samples: float, runs: int = 2000
+) -> float:
+    """:func:`error_law` with amplification: the median of ||U U^T - A_star||_F at the end, the price of kappa.
+
+    A step on e weighs the batch of e by ``c_ee = 1 + kappa (1 - w_e)`` and that of j by ``c_ej = -kappa w_j``, each with noise
+    of its own. So in that law S becomes ``E_e sum_j c_ej^2 ||Sigma_j||_F^2``, the error itself counts
+    ``E_e sum_j c_ej^2`` times, and the factors between the two signals are those of the amplified law.
+
+    >>> from gyrostat import TwoPoint
+    >>> options = {"dimension": 60, "rank": 1, "step_size": 0.05, "num_samples": 8000}
+    >>> [round(amplified_error_law(TwoPoint(spread=1.0), k, **options), 2) for k in (5.0, 7.0)]
+    [0.09, 0.11]
+    """
+    eta = float(errors.number("step_size", step_size, above=0, most=1))
+    kappa = float(errors.number("amplify", amplify, least=0))
+    values, w = law.nodes()
+    squares = (np.diag(np.full(len(w), 1 + kappa)) - kappa * w) ** 2
+    S, C = float(w @ squares @ np.einsum("nij,nij->n", values, values)), float(w @ squares.sum(axis=1))
+    across = eta / (2 - eta) * max(dimension - rank - law.rank, 0) * rank
+    within = eta / (1 - eta) * rank * (rank + 1) / 2 if eta < 1 else math.inf
+    between = between_signals(amplified(law, kappa), eta, rank=rank, runs=runs)
+    share = float(np.median(across + within + between)) / num_samples
+    return math.sqrt(S * share / (1 - C * share)) if C * share < 1 else math.inf
