@@ -8,12 +8,10 @@ import numpy as np
 import xarray as xr
 
 from gyrostat.lab.figures import Figure, Line, Marker, Panel, Points
-from gyrostat.papers.wang2023.common import HIGH, RATIO
+from gyrostat.papers.wang2023.common import RATIO, RIDGE_RATE
 
 TAIL = 4000
 """Steps of an offshoot."""
-RIDGE_RATE = -3 * float(np.log(1 - HIGH[0] * HIGH[1]))
-"""Rate of s2 when nothing but the ridge acts on it: every layer shrinks by 1 - eta lambda per step."""
 
 
 def draw_figure1(ds: xr.Dataset) -> Figure:

@@ -17,6 +17,7 @@ from gyrostat.papers.wang2023.common import (
     OBSERVED,
     RATIO,
     RECORDS,
+    RIDGE_RATE,
     STARTS,
     annealed,
     completion,
@@ -28,7 +29,7 @@ from gyrostat.papers.wang2023.common import (
     quantile,
     ticker,
 )
-from gyrostat.papers.wang2023.jump_figure import RIDGE_RATE, TAIL, draw_figure1
+from gyrostat.papers.wang2023.jump_figure import TAIL, draw_figure1
 from gyrostat.theory import turning_rate
 
 EPSILON = 0.25
