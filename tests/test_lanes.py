@@ -55,12 +55,10 @@ def test_square_sums_over_one_run_only(shape, x64):
 def test_the_loop_is_the_ordinary_one(x64):
     """Over runs, with arrays of every number of dimensions, values from around it, and what runs have in common."""
     common, own, vector = gaussian(3, 3), gaussian(RUNS, 3, 2), gaussian(RUNS, 4)
-    seen = []
 
     def run(loop, own, vector):
         def body(t, state):
             U, count, shared = state
-            seen.append(lanes.are_last())
             step = times(times(jnp.asarray(common), own), times(U.T, U)) + times(shared, U)
             return U - 0.01 * step * jnp.sum(vector), count + t + 1, shared * 0.9
 
@@ -70,7 +68,8 @@ def test_the_loop_is_the_ordinary_one(x64):
     found = jax.vmap(lambda o, v: run(lanes.fori_loop, o, v))(own, vector)
     for one, other in zip(found, wanted, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-12)
-    assert not lanes.are_last()
+    layouts = str(jax.make_jaxpr(jax.vmap(lambda o, v: run(lanes.fori_loop, o, v)))(own, vector))
+    assert f"f64[3,2,{RUNS}]" in layouts and not lanes.are_last()
 
 
 def test_runs_are_last_where_products_are_small(monkeypatch, x64):

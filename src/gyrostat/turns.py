@@ -9,7 +9,7 @@ does.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
 import equinox as eqx
@@ -95,9 +95,16 @@ def _alone(equation: Any, jaxpr: Any, inputs: Sequence[Any]) -> Sequence[Any]:
 
 def _decompose(equations: Sequence[Any]) -> bool:
     return any(
-        e.primitive.name in DECOMPOSITIONS or any(_decompose(inner.eqns) for inner in jex.jaxprs_in_params(e.params))
-        for e in equations
+        e.primitive.name in DECOMPOSITIONS or any(_decompose(inner.eqns) for inner in _programs(e)) for e in equations
     )
+
+
+def _programs(equation: Any) -> Iterator[Any]:
+    """The programs inside an equation: a branch, a body, a function."""
+    for value in equation.params.values():
+        for x in value if isinstance(value, tuple | list) else (value,):
+            if isinstance(x, jex.ClosedJaxpr | jex.Jaxpr):
+                yield getattr(x, "jaxpr", x)
 
 
 def _is_float(x: Any) -> bool:

@@ -53,16 +53,21 @@ def layer_norms(view: View) -> Array:
 @diagnostic("joint")
 def imbalances(view: View) -> Array:
     """The operator norms of W_l W_l^T - W_(l+1)^T W_(l+1), zero at every critical point (Wang 2023, Prop. A.1)."""
-    return jnp.stack([jnp.linalg.norm(x, 2) for x in _gaps(layers(view))])
+    return jnp.stack([jnp.linalg.norm(x, 2) for x in gaps(layers(view))])
 
 
 @diagnostic("joint")
 def imbalances_frobenius(view: View) -> Array:
     """The Frobenius norms of W_l W_l^T - W_(l+1)^T W_(l+1)."""
-    return jnp.stack([jnp.sqrt(jnp.sum(x * x)) for x in _gaps(layers(view))])
+    return jnp.stack([jnp.sqrt(jnp.sum(x * x)) for x in gaps(layers(view))])
 
 
-def _gaps(W: Params) -> list[Array]:
+def gaps(W: Params) -> list[Array]:
+    """W_l W_l^T - W_(l+1)^T W_(l+1) of each pair of neighbours.
+
+    >>> [x.tolist() for x in gaps((jnp.eye(1), 2 * jnp.eye(1)))]
+    [[[-3.0]]]
+    """
     return [a @ a.T - b.T @ b for a, b in itertools.pairwise(W)]
 
 

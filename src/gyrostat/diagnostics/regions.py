@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import functools
-import itertools
 from typing import NamedTuple
 
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from gyrostat import errors
-from gyrostat.diagnostics.layers import layer_rank, layers
+from gyrostat.diagnostics.layers import gaps, layer_rank, layers
 from gyrostat.diagnostics.trajectory import Diagnostic, View
 from gyrostat.errors import GyrostatError
 from gyrostat.models import Params
@@ -87,11 +86,11 @@ def margins(weights: Params, region: Region) -> Float[Array, " 3"]:
     W = [jnp.asarray(w) for w in weights]
     if len(W) < 2:
         raise GyrostatError(f"weights must list at least two layers W_1, W_2, ...; got {len(W)}.")
-    gaps = jnp.stack([jnp.linalg.norm(a @ a.T - b.T @ b, 2) for a, b in itertools.pairwise(W)])
+    imbalances = jnp.stack([jnp.linalg.norm(x, 2) for x in gaps(tuple(W))])
     ranks = jnp.stack([layer_rank(w, region.alpha) for w in W])
     sizes = jnp.stack([jnp.sum(w * w) for w in W])
     return jnp.stack(
-        [region.balance - gaps.max(), region.rank + region.excess - ranks.max(), region.bound - sizes.max()]
+        [region.balance - imbalances.max(), region.rank + region.excess - ranks.max(), region.bound - sizes.max()]
     )
 
 

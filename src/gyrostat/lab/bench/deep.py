@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
+from functools import partial, wraps
 from typing import Any, NamedTuple
 
 from gyrostat.lab.bench import naive_deep as naive
@@ -63,12 +63,21 @@ def _told(network: Network, **more: Any) -> dict[str, Any]:
     return {**network._asdict(), **more}
 
 
+def _against_torch(group: Callable[[Sizes], Found]) -> Callable[[Sizes], Found]:
+    """A group that has no other peer than PyTorch, and is left out without it."""
+
+    @wraps(group)
+    def guarded(sizes: Sizes) -> Found:
+        return group(sizes) if peer_torch() else ([], [without_torch("deep")])
+
+    return guarded
+
+
+@_against_torch
 def reduced(sizes: Sizes) -> Found:
     """Many runs together from an orthogonal start (a width of four), and from PyTorch's start (Krylov spaces)."""
     import gyrostat as gs
 
-    if not peer_torch():
-        return [], [without_torch("deep")]
     records = []
     for depth in sizes.depths:
         network = sizes.network._replace(depth=depth)
@@ -91,12 +100,11 @@ def reduced(sizes: Sizes) -> Found:
     return records, []
 
 
+@_against_torch
 def plain(sizes: Sizes) -> Found:
     """One run in all dimensions, from PyTorch's start."""
     import gyrostat as gs
 
-    if not peer_torch():
-        return [], [without_torch("deep")]
     records = []
     for depth in sizes.depths:
         network = sizes.network._replace(depth=depth)
@@ -129,12 +137,11 @@ def collapse(sizes: Sizes) -> Found:
     return [Record("deep/reduced-collapse", mine, UNIT, before, "the same before the collapse", 1 / 1.25, told)], []
 
 
+@_against_torch
 def figure(sizes: Sizes) -> Found:
     """All of Figure 1: every seed with its path of singular values."""
     import gyrostat as gs
 
-    if not peer_torch():
-        return [], [without_torch("deep")]
     network, T = sizes.network, sizes.figure_steps
     sides: dict[str, Callable[[], Any]] = {
         "ours": partial(_ours, network, gs.Orthogonal(), T, sizes.seeds, record_at=101),

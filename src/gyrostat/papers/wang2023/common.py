@@ -17,6 +17,9 @@ WIDTH = 100
 HIGH, LOW = (0.2, 0.1), (0.02, 0.001)
 """Figure 1: step size and ridge on the noisy path and on the offshoots."""
 
+RIDGE_RATE = -3 * float(np.log(1 - HIGH[0] * HIGH[1]))
+"""Rate of s2 in Figure 1 when nothing but the ridge acts on it: every layer shrinks by 1 - eta lambda per step."""
+
 WARM_STEPS, WARM_SIZE = 500, 0.03
 NEVER = 10**9
 RATIO, GONE = 0.01, 1e-4

@@ -8,12 +8,10 @@ import numpy as np
 import xarray as xr
 
 from gyrostat.lab.figures import Figure, Line, Marker, Panel, Points
-from gyrostat.papers.wang2023.common import HIGH, RATIO
+from gyrostat.papers.wang2023.common import RATIO, RIDGE_RATE
 
 TAIL = 4000
 """Steps of an offshoot."""
-RIDGE_RATE = -3 * float(np.log(1 - HIGH[0] * HIGH[1]))
-"""Rate of s2 when nothing but the ridge acts on it: every layer shrinks by 1 - eta lambda per step."""
 
 
 def draw_figure1(ds: xr.Dataset) -> Figure:
@@ -59,19 +57,23 @@ def draw_figure1(ds: xr.Dataset) -> Figure:
 
 
 def _falls(ds: xr.Dataset) -> list[Any]:
-    """The runs shown, from their own jumps on."""
+    """The runs shown, from their own jumps on, and the rates from a ratio of 1e-6 on, where nothing else acts any more."""
     series: list[Any] = []
+    begins = []
     for i in range(ds.sizes["shown"]):
-        lag = ds.step.values - float(ds.jump[i])
+        lag, ratio = ds.step.values - float(ds.jump[i]), ds.ratio.values[i]
         near = (lag >= -400) & (lag <= 800)
         if near.any():
-            series.append(Line(lag[near], np.maximum(ds.ratio.values[i][near], 1e-17), "SGD, one run each", colour=0))
-    t = np.array([0.0, 560.0])
-    rate = float(np.nanmedian(ds.expected_rate)) if np.isfinite(ds.expected_rate).any() else RIDGE_RATE
+            series.append(Line(lag[near], np.maximum(ratio[near], 1e-17), "SGD, one run each", colour=0))
+            begins += list(lag[near & (lag >= 0) & (ratio < 1e-6)][:1])
+    if not begins:
+        return series
+    t = np.array([0.0, 380.0])
+    rate = float(np.nanmedian(ds.expected_rate))
     return [
         *series,
-        Line(t, RATIO * np.exp(-RIDGE_RATE * t), "the ridge alone", "paper"),
-        Line(t, RATIO * np.exp(-rate * t), "ridge and turning by noise", "theory"),
+        Line(np.median(begins) + t, 1e-6 * np.exp(-RIDGE_RATE * t), "the ridge alone", "paper"),
+        Line(np.median(begins) + t, 1e-6 * np.exp(-rate * t), "ridge and turning by noise", "theory"),
     ]
 
 

@@ -149,7 +149,8 @@ THEOREM31 = Experiment(
     draw_theorem31,
     [
         Claim("rows-narrow", "(3.3a) for k = 3 and 5: after the waiting time ||x_i||^2 >= alpha^2 / 8 for all i > r.",
-              "in 80 % of the runs, at t = 3 log(2/alpha)/eta", lambda ds: _rows(ds, (3, 5), SCALES), "fails",
+              "smallest ||x_i||^2 / alpha^2 >= 1/8 at t = 3 log(2/alpha)/eta in 80 % of the runs",
+              lambda ds: _rows(ds, (3, 5), SCALES), "fails",
               "k = 3 and 5 are far outside the theorem's k; a row's start may be nearly orthogonal to the others' span."),
         Claim("rows-wide", "(3.3a) for a wide factor and a small start.",
               "the same for k = 20 and alpha <= .1", lambda ds: _rows(ds, (20,), (0.1, 0.02))),
