@@ -2,23 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
-from scipy import stats
 
-from gyrostat.estimators.moments import Moments
+from gyrostat.errors import GyrostatError, shown
+from gyrostat.estimators.moments import Moments, moments, parts_of, scales_of
+from gyrostat.estimators.variation import cochran, mean_differs_from_zero, shown_share
 
 FLAT = 1e-10
 """A feature (or a combination of features) with less than this share of the usual variance is constant."""
 
 
 class Effects(NamedTuple):
-    """``maps_e beta - effects_e`` is the residual of environment e in units of effects; ``errors`` are standard errors."""
+    """``maps_e beta - effects_e`` is the residual of environment e in units of effects; ``covariances_e`` is that of its
+    errors of estimation.
+    """
 
     maps: np.ndarray
     effects: np.ndarray
-    errors: np.ndarray
+    covariances: np.ndarray
+
+    @property
+    def errors(self) -> np.ndarray:
+        """Standard errors, environment by environment and feature by feature."""
+        return np.sqrt(np.diagonal(self.covariances, axis1=1, axis2=2))
 
     @property
     def mean(self) -> np.ndarray:
@@ -26,26 +36,36 @@ class Effects(NamedTuple):
         return self.effects.mean(axis=0)
 
     @property
-    def spread(self) -> np.ndarray:
-        """The standard deviation over environments."""
-        return self.effects.std(axis=0)
+    def plain(self) -> bool:
+        """Whether every map is the identity: features do not meet each other, and a step need not multiply by maps."""
+        return bool(np.abs(self.maps - np.eye(len(self.mean))).max() < 1e-9)
 
     def differ(self, level: float) -> np.ndarray:
         """Cochran's test, feature by feature: do effects differ by more than errors explain?"""
-        precision = np.divide(1, self.errors**2, out=np.zeros_like(self.errors), where=self.errors > 0)
-        mean = (precision * self.effects).sum(axis=0) / np.maximum(precision.sum(axis=0), np.finfo(float).tiny)
-        Q = (precision * (self.effects - mean) ** 2).sum(axis=0)
-        return stats.chi2.sf(Q, max(len(self.effects) - 1, 1)) < level
+        return cochran(self.effects, self.errors)[1] < level
 
     def present(self, level: float) -> np.ndarray:
         """Is the mean effect further from zero than errors explain?"""
-        error = np.sqrt(np.mean(self.errors**2, axis=0) / len(self.errors))
-        return np.abs(self.mean) > stats.norm.isf(level / 2) * error
+        return mean_differs_from_zero(self.effects, self.errors) < level
+
+    def shown(self, level: float) -> Effects:
+        """Those whose deviations from the mean are only what errors of estimation do not explain.
+
+        A deviation is drawn in by the share of the spread that errors are expected to add; where Cochran's test sees no
+        difference at ``level``, all of it is theirs.
+        """
+        share = np.where(self.differ(level), shown_share(self.effects, self.errors), 0.0)
+        return self._replace(effects=self.mean + share * (self.effects - self.mean))
 
     def amplified(self, kappa: np.ndarray) -> Effects:
         """Those whose residuals are ``G_e + kappa * (G_e - mean of G)``, feature by feature."""
         maps = self.maps + kappa[:, None] * (self.maps - self.maps.mean(axis=0))
         return self._replace(maps=maps, effects=self.effects + kappa * (self.effects - self.mean))
+
+    def along(self, directions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Effects and standard errors, (K, r), along the columns of ``directions``."""
+        variances = np.einsum("jr,ejk,kr->er", directions, self.covariances, directions)
+        return self.effects @ directions, np.sqrt(np.maximum(variances, 0.0))
 
 
 def effects_of(data: Moments, *, adjust: bool) -> Effects:
@@ -58,19 +78,66 @@ def effects_of(data: Moments, *, adjust: bool) -> Effects:
     >>> effects_of(data, adjust=True).effects.round(9).tolist(), effects_of(data, adjust=False).effects.tolist()
     ([[1.0, 0.0]], [[1.0, 0.5]])
     """
-    diagonals = np.diagonal(data.grams, axis1=1, axis2=2)
-    flat = diagonals <= FLAT * diagonals.mean(axis=0)
-    if adjust:
-        inverses = np.linalg.pinv(data.grams, rcond=FLAT, hermitian=True)
-    else:
-        inverses = np.divide(1, diagonals, out=np.zeros_like(diagonals), where=~flat)[:, :, None] * np.eye(
-            flat.shape[1]
-        )
+    flat, inverses = _inverses(data, adjust)
     maps, effects = inverses @ data.grams, (inverses @ data.crosses[:, :, None])[..., 0]
     left = data.energies - (np.sum(effects * data.crosses, axis=1) if adjust else 0.0)
     free = np.maximum(data.counts - 1 - (flat.shape[1] if adjust else 1), 1)  # rows beyond the coefficients and a mean
-    variances = np.diagonal(inverses, axis1=1, axis2=2) * (np.maximum(left, 0.0) / free)[:, None]
+    covariances = maps @ inverses * (np.maximum(left, 0.0) / free)[:, None, None]
     for e, j in np.argwhere(flat & ~flat.all(axis=0)):
         others = ~flat[:, j]
         maps[e, j], effects[e, j] = maps[others, j].mean(axis=0), effects[others, j].mean()
-    return Effects(maps, effects, np.sqrt(variances))
+    return Effects(maps, effects, covariances)
+
+
+def robust(seen: Effects, data: Moments, parts: Iterable[tuple[np.ndarray, np.ndarray]], *, adjust: bool) -> Effects:
+    """Those whose standard errors are at least those that hold when the size of the noise changes from row to row.
+
+    The sandwich of White (with n over n - coefficients) alone is too small in small environments, and the classical formula
+    is too small if noise is larger where features are: the larger of the two is taken, feature by feature. ``parts`` are the
+    rows and responses of every environment, as ``data`` was made of them.
+    """
+    _, inverses = _inverses(data, adjust)
+    covariances = seen.covariances.copy()
+    for e, (X, y) in enumerate(parts):
+        n, d = X.shape
+        left = (y - X @ seen.effects[e])[:, None] if adjust else y[:, None] - X * seen.effects[e]
+        scores = (left * X) @ inverses[e]
+        sandwich = np.sum(scores**2, axis=0) / (n * max(n - 1 - (d if adjust else 1), 1))
+        classical = np.diagonal(covariances[e])
+        grown = np.sqrt(np.divide(sandwich, classical, out=np.ones(d), where=classical > 0).clip(1.0))
+        covariances[e] *= np.multiply.outer(grown, grown)
+    return seen._replace(covariances=covariances)
+
+
+def measured(
+    X: np.ndarray, y: np.ndarray, rows: list[np.ndarray], *, adjust: bool, standardize: bool = True, centred: bool = True
+) -> tuple[Moments, Effects, np.ndarray]:
+    """Moments and effects in standard deviations, and what takes a coefficient back to the units of the data."""
+    features, response = scales_of(parts_of(X, y, rows, centred=centred))
+    if not standardize:
+        features = np.ones_like(features)
+    parts = partial(parts_of, X, y, rows, centred=centred, scales=(features, response))
+    data = moments(parts())
+    seen = robust(effects_of(data, adjust=adjust), data, parts(), adjust=adjust)
+    return data, seen, response / features
+
+
+def refuse_small(environments: list, rows: list[np.ndarray], features: int) -> None:
+    """Say which environment has too few rows for effects beside each other."""
+    e = int(np.argmin([len(mine) for mine in rows]))
+    if len(rows) > 1 and len(rows[e]) < features + 3:
+        raise GyrostatError(
+            f"adjust=True estimates {features} effects beside each other in every environment, which takes at least "
+            f"{features + 3} rows; {shown(environments[e])} has {len(rows[e])}: use adjust=False, fewer features, or larger "
+            "environments."
+        )
+
+
+def _inverses(data: Moments, adjust: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Which features are constant where, and the inverses of the second moments, whole or of their diagonals."""
+    diagonals = np.diagonal(data.grams, axis1=1, axis2=2)
+    flat = diagonals <= FLAT * diagonals.mean(axis=0)
+    if adjust:
+        return flat, np.linalg.pinv(data.grams, rcond=FLAT, hermitian=True)
+    alone = np.divide(1, diagonals, out=np.zeros_like(diagonals), where=~flat)
+    return flat, alone[:, :, None] * np.eye(flat.shape[1])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -33,11 +33,6 @@ class Moments(NamedTuple):
         """The mean over environments of ``X_e^T y_e / n_e``."""
         return self.crosses.mean(axis=0)
 
-    def scaled(self, features: np.ndarray, response: float) -> Moments:
-        """The moments of ``X / features`` and ``y / response``."""
-        grams = self.grams / np.multiply.outer(features, features)
-        return Moments(grams, self.crosses / (features * response), self.energies / response**2, self.counts)
-
     def least_squares(self, chosen: np.ndarray) -> np.ndarray:
         """The coefficients of least squares on the chosen features (the shortest, if there are many), others zero."""
         beta = np.zeros(len(self.cross))
@@ -47,19 +42,35 @@ class Moments(NamedTuple):
         return beta
 
 
-def moments(X: np.ndarray, y: np.ndarray, rows: list[np.ndarray], *, centred: bool) -> Moments:
-    """The moments of every environment, about its own means if ``centred``.
-
-    >>> moments(np.array([[1.0], [3.0]]), np.array([2.0, 6.0]), [np.array([0, 1])], centred=True).crosses.tolist()
-    [[2.0]]
-    """
-    found = []
+def parts_of(
+    X: np.ndarray, y: np.ndarray, rows: list[np.ndarray], *, centred: bool, scales: tuple[Any, float] = (1.0, 1.0)
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Rows and responses of every environment in turn, about its own means if ``centred``, divided by ``scales``."""
+    features, response = scales
     for mine in rows:
-        Xe, ye = X[mine], y[mine]
+        Xe, ye = X[mine], y[mine].astype(np.float64)
         if centred:
-            Xe, ye = Xe - Xe.mean(axis=0), ye - ye.mean()
-        found.append((Xe.T @ Xe / len(mine), Xe.T @ ye / len(mine), ye @ ye / len(mine), len(mine)))
+            Xe -= Xe.mean(axis=0)
+            ye -= ye.mean()
+        Xe /= features
+        yield Xe, ye / response
+
+
+def moments(parts: Iterable[tuple[np.ndarray, np.ndarray]]) -> Moments:
+    """The moments of every environment.
+
+    >>> moments([(np.array([[1.0], [3.0]]), np.array([2.0, 6.0]))]).crosses.tolist()
+    [[10.0]]
+    """
+    found = [(X.T @ X / len(y), X.T @ y / len(y), y @ y / len(y), len(y)) for X, y in parts]
     return Moments(*(np.array(x) for x in zip(*found, strict=True)))
+
+
+def scales_of(parts: Iterable[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray, float]:
+    """The root mean square of every feature and of the response, every environment counted alike; one where it is zero."""
+    squares = np.mean([np.append(np.einsum("ij,ij->j", X, X), y @ y) / len(y) for X, y in parts], axis=0)
+    roots = np.where(squares > 0, np.sqrt(squares), 1.0)
+    return roots[:-1], float(roots[-1])
 
 
 def rows_of(environments: Any, count: int, *, least: int) -> tuple[list, list[np.ndarray]]:
