@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from gyrostat import errors
 from gyrostat.errors import GyrostatError
-from gyrostat.estimators.descent import amplification, chosen_horizon, chosen_step, descend, orders
+from gyrostat.estimators.descent import WEAKEST, amplification, chosen_horizon, chosen_step, descend, orders
 from gyrostat.estimators.effects import Effects, measured, refuse_small
 from gyrostat.estimators.moments import rows_of
 from gyrostat.theory.transition import LEARNT
@@ -60,8 +60,8 @@ class InvariantLinearRegressor(RegressorMixin, BaseEstimator):
     environments_ : the labels, in the order of their first rows.
     path_, path_steps_ : coefficients along the way (before ``refit``), the mean over orders, and the steps.
     n_iter_, step_size_, amplification_ : the number of steps, the step, and the kappa of each feature.
-    status_ : ``"settled"``; ``"moving"`` if an invariant one still changed by a tenth over the last two quarters of the path
-        (give more ``num_steps``); ``"nothing invariant"`` if every feature was removed, so that predictions are constant;
+    status_ : ``"settled"``; ``"moving"`` if a clear effect of 0.05 standard deviations or more that was not removed is
+        not learnt yet, or still changed by a tenth over the last two quarters of the path (give more ``num_steps``); ``"nothing invariant"`` if every feature was removed, so that predictions are constant;
         ``"one environment"`` if there was nothing to compare, so that nothing can be found spurious.
 
     >>> rng = np.random.default_rng(0)
@@ -105,8 +105,8 @@ class InvariantLinearRegressor(RegressorMixin, BaseEstimator):
         removed = ~found & seen.differ(level) if len(rows) > 1 else np.zeros_like(found)
         # Beside each other, least squares can estimate weak effects too; alone, the small start decides what is weak.
         kept = ~removed if self.adjust else found
-        invariant = found & (seen.present(level) if len(rows) > 1 else True)
-        self.invariant_features_ = np.flatnonzero(invariant)
+        present = seen.present(level) if len(rows) > 1 else np.ones_like(found)
+        self.invariant_features_ = np.flatnonzero(found & present)
         self.spurious_features_ = np.flatnonzero(removed)
         self.invariant_directions_ = np.eye(X.shape[1])[:, self.invariant_features_]
         self.spurious_directions_ = np.eye(X.shape[1])[:, self.spurious_features_]
@@ -114,7 +114,7 @@ class InvariantLinearRegressor(RegressorMixin, BaseEstimator):
         self.intercept_ = float(y.mean() - X.mean(axis=0) @ self.coef_) if self.fit_intercept else 0.0
         self.effects_, self.effect_errors_ = seen.effects * units, seen.errors * units
         self.path_ = path * units
-        self.status_ = _status(path, seen, invariant, removed)
+        self.status_ = _status(path, seen, found, present & ~removed) if not removed.all() else "nothing invariant"
         return self
 
     def _descend(self, seen: Effects, tolerance: float, alpha: float) -> tuple[np.ndarray, np.ndarray]:
@@ -140,11 +140,9 @@ class InvariantLinearRegressor(RegressorMixin, BaseEstimator):
         return X @ self.coef_ + self.intercept_
 
 
-def _status(path: np.ndarray, seen: Effects, invariant: np.ndarray, removed: np.ndarray) -> str:
+def _status(path: np.ndarray, seen: Effects, found: np.ndarray, wanted: np.ndarray) -> str:
     if len(seen.effects) == 1:
         return "one environment"
-    if removed.all():
-        return "nothing invariant"
-    n, shown = len(path), path[:, invariant]
-    moved = shown[3 * n // 4 :].mean(axis=0) - shown[n // 2 : 3 * n // 4].mean(axis=0)
-    return "moving" if (np.abs(moved) > LEARNT * np.abs(seen.mean[invariant])).any() else "settled"
+    n, m = len(path), np.abs(seen.mean)
+    moved = np.abs(path[3 * n // 4 :].mean(axis=0) - path[n // 2 : 3 * n // 4].mean(axis=0)) > LEARNT * m
+    return "moving" if (wanted & (m >= WEAKEST) & (moved | ~found)).any() else "settled"
