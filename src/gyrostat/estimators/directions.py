@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,14 +11,15 @@ from sklearn.utils import check_random_state
 
 from gyrostat import errors
 from gyrostat.errors import GyrostatError
-from gyrostat.estimators import sensing
 from gyrostat.estimators.descent import orders
-from gyrostat.estimators.moments import rows_of
-from gyrostat.estimators.sensing import Sensed, sensed, smat, svec
+from gyrostat.estimators.matrix_descent import amplification, automatic_horizon, automatic_step, descend, sensed
+from gyrostat.estimators.sensing import Part, smat
 from gyrostat.theory.transition import LEARNT
 
-SHUFFLES = 99
-"""Random relabellings that a direction's variation between environments is compared with: a test at level 0.01."""
+SHUFFLES, BLOCKS = 99, 1000
+"""Random relabellings that a direction's variation between environments is compared with (a test at level 0.01), and of how
+many blocks of rows.
+"""
 
 
 class OnMatrices(RegressorMixin, BaseEstimator):
@@ -34,32 +36,30 @@ class OnMatrices(RegressorMixin, BaseEstimator):
         self.init_scale = init_scale
         self.random_state = random_state
 
-    def _fit(self, features: np.ndarray, y: np.ndarray, environments: Any, whitening: np.ndarray) -> None:
+    def _fit(self, parts: Sequence[Part], back: np.ndarray) -> None:
+        """Find A for the rows of every environment; ``back`` takes directions to those of the data."""
         tolerance = float(errors.number("tolerance", self.tolerance, above=0))
         alpha = float(errors.number("init_scale", self.init_scale, above=0, most=0.1))
         count = errors.integer("num_orders", self.num_orders, least=1)
-        self.environments_, rows = rows_of(environments, len(y), least=2)
         random = check_random_state(self.random_state)
-        data = sensed(features, y, rows)
-        eta = self._chosen("step_size", lambda: sensing.automatic_step(data))
-        steps = int(self._chosen("num_steps", lambda: sensing.automatic_horizon(eta, alpha)))
-        kappa = sensing.amplification(data, tolerance, step_size=eta, init_scale=alpha, num_steps=steps)
-        turns = orders(len(rows), steps, count if len(rows) > 1 else 1, random)
-        at, path, learnt = sensing.descend(data, turns, kappa, step_size=eta, init_scale=alpha)
+        data = sensed(parts)
+        eta = self._chosen("step_size", lambda: automatic_step(data))
+        steps = int(self._chosen("num_steps", lambda: automatic_horizon(eta, alpha)))
+        kappa = amplification(data, tolerance, step_size=eta, init_scale=alpha, num_steps=steps)
+        turns = orders(len(parts), steps, count if len(parts) > 1 else 1, random)
+        at, path, learnt = descend(data, turns, kappa, step_size=eta, init_scale=alpha)
         if not np.isfinite(learnt).all():
             raise GyrostatError(
                 f"step_size={eta:g} makes the descent diverge: give a smaller one, such as {eta / 4:g}."
             )
         values, vectors = np.linalg.eigh(learnt)
         Q = vectors[:, np.abs(values) > LEARNT * max(1.0, np.abs(values).max())]
-        A = _refitted(data, Q) * data.unit
-        self.matrix_ = whitening @ A @ whitening
-        self.intercept_ = float(y.mean() - features.mean(axis=0) @ svec(A))
-        self.invariant_directions_ = _unit(whitening @ Q)
-        self.spurious_directions_ = _unit(whitening @ _varying(data, Q, random))
-        self.path_, self.path_steps_ = whitening @ path @ whitening * data.unit, at
+        self.matrix_ = back @ _refitted(parts, Q) @ back
+        self.invariant_directions_ = _unit(back @ Q)
+        self.spurious_directions_ = _unit(back @ _varying(parts, Q, random))
+        self.path_, self.path_steps_ = back @ path @ back * data.unit, at
         self.n_iter_, self.step_size_, self.amplification_ = steps, eta, kappa
-        self.status_ = _status(path, Q, len(rows))
+        self.status_ = _status(path, Q, len(parts))
 
     def _chosen(self, name: str, automatic: Any) -> float:
         value = getattr(self, name)
@@ -71,33 +71,41 @@ class OnMatrices(RegressorMixin, BaseEstimator):
         return float(errors.number(name, value, above=0))
 
 
-def _refitted(data: Sensed, Q: np.ndarray) -> np.ndarray:
+def _refitted(parts: Sequence[Part], Q: np.ndarray) -> np.ndarray:
     """Least squares over the matrices ``Q C Q^T``, every environment counted alike."""
     r = Q.shape[1]
     if r == 0:
         return np.zeros((len(Q), len(Q)))
-    within = svec(Q @ smat(np.eye(r * (r + 1) // 2)) @ Q.T).T
-    X = np.concatenate([x @ within / np.sqrt(len(x)) for x in data.features])
-    y = np.concatenate([v / np.sqrt(len(v)) for v in data.responses])
+    X = np.concatenate([part.inside(Q) / np.sqrt(len(part.responses)) for part in parts])
+    y = np.concatenate([part.responses / np.sqrt(len(part.responses)) for part in parts])
     return Q @ smat(np.linalg.lstsq(X, y, rcond=1e-10)[0]) @ Q.T
 
 
-def _varying(data: Sensed, Q: np.ndarray, random: np.random.RandomState) -> np.ndarray:
-    """Directions outside Q along which environments differ by more than under random relabellings."""
-    if len(data.responses) == 1:
+def _varying(parts: Sequence[Part], Q: np.ndarray, random: np.random.RandomState) -> np.ndarray:
+    """Directions outside Q along which environments differ by more than under random relabellings.
+
+    Random blocks of rows change places rather than single rows: the same chances, and the data are passed over once.
+    """
+    if len(parts) == 1:
         return np.zeros((len(Q), 0))
     outside = np.eye(len(Q)) - Q @ Q.T
-    products = np.concatenate([x * v[:, None] for x, v in zip(data.features, data.responses, strict=True)])
-    cuts = np.cumsum([len(v) for v in data.responses])[:-1]
+    size = max(1, sum(len(part.responses) for part in parts) // BLOCKS)
+    means = [part.means(part.responses, _blocks(len(part.responses), size, random)) for part in parts]
+    pooled, cuts = np.concatenate(means), np.cumsum([len(m) for m in means])[:-1]
 
     def variation(order: np.ndarray) -> np.ndarray:
-        effects = smat(np.stack([part.mean(axis=0) for part in np.split(products[order], cuts)]))
+        effects = smat(np.stack([part.mean(axis=0) for part in np.split(pooled[order], cuts)]))
         away = effects - effects.mean(axis=0)
         return outside @ (away @ away).mean(axis=0) @ outside
 
-    chance = max(np.linalg.norm(variation(random.permutation(len(products))), 2) for _ in range(SHUFFLES))
-    values, vectors = np.linalg.eigh(variation(np.arange(len(products))))
+    chance = max(np.linalg.norm(variation(random.permutation(len(pooled))), 2) for _ in range(SHUFFLES))
+    values, vectors = np.linalg.eigh(variation(np.arange(len(pooled))))
     return vectors[:, values > chance]
+
+
+def _blocks(rows: int, size: int, random: np.random.RandomState) -> list[np.ndarray]:
+    """Random blocks of ``size`` rows, or a little more: nobody is left out."""
+    return np.array_split(random.permutation(rows), max(1, rows // size))
 
 
 def _unit(directions: np.ndarray) -> np.ndarray:

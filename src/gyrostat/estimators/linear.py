@@ -61,8 +61,9 @@ class InvariantLinearRegressor(RegressorMixin, BaseEstimator):
     path_, path_steps_ : coefficients along the way (before ``refit``), the mean over orders, and the steps.
     n_iter_, step_size_, amplification_ : the number of steps, the step, and the kappa of each feature.
     status_ : ``"settled"``; ``"moving"`` if a clear effect of 0.05 standard deviations or more that was not removed is
-        not learnt yet, or still changed by a tenth over the last two quarters of the path (give more ``num_steps``); ``"nothing invariant"`` if every feature was removed, so that predictions are constant;
-        ``"one environment"`` if there was nothing to compare, so that nothing can be found spurious.
+        not learnt yet, or still changed by a tenth over the last two quarters of the path (give more ``num_steps``);
+        ``"nothing invariant"`` if every feature was removed, so that predictions are constant; ``"one environment"`` if there
+        was nothing to compare, so that nothing can be found spurious.
 
     >>> rng = np.random.default_rng(0)
     >>> X, site = rng.standard_normal((600, 3)), np.repeat(["a", "b", "c"], 200)

@@ -9,7 +9,8 @@ from sklearn.utils.validation import check_array, check_consistent_length, check
 
 from gyrostat.errors import GyrostatError
 from gyrostat.estimators.directions import OnMatrices
-from gyrostat.estimators.sensing import svec
+from gyrostat.estimators.moments import rows_of
+from gyrostat.estimators.sensing import Matrices, svec
 
 
 class InvariantMatrixRegressor(OnMatrices):
@@ -52,7 +53,10 @@ class InvariantMatrixRegressor(OnMatrices):
         y = column_or_1d(check_array(y, ensure_2d=False, dtype=np.float64), warn=True)
         check_consistent_length(X, y)
         self.n_features_in_ = X.shape[1] ** 2
-        self._fit(svec(X), y, environments, np.eye(X.shape[1]))
+        self.environments_, rows = rows_of(environments, len(y), least=2)
+        features = svec(X)
+        self._fit([Matrices(features[mine], y[mine]) for mine in rows], np.eye(X.shape[1]))
+        self.intercept_ = float(y.mean() - features.mean(axis=0) @ svec(self.matrix_))
         return self
 
     def predict(self, X: Any) -> np.ndarray:

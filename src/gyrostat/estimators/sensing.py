@@ -1,53 +1,17 @@
-"""HeteroSGD with amplified heterogeneity on data whose features are symmetric matrices: the kernel of two estimators."""
+"""What descent on matrices needs of one environment's data: gradients, and nothing of size d^2 x d^2 beyond the data's own.
+
+Two kinds of rows: symmetric matrices as they are, and squares ``x x^T`` of which only x is kept.
+"""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import NamedTuple
 
 import numpy as np
 
-from gyrostat.estimators.descent import RECORDS
-from gyrostat.theory.transition import critical_spread
-
-STRONGEST_STEP, MOST_STEPS = 0.1, 20_000
-WEAKEST = 0.2
-"""The smallest eigenvalue of the mean effect, as a share of the largest, that the run is long enough for."""
-
-
-class Sensed(NamedTuple):
-    """Features (matrices in isometric coordinates) and responses of every environment, about their means and scaled.
-
-    Features are such that ``<X, M>^2`` is ``|M|^2`` in the mean over directions M, responses such that the mean effect has
-    norm one; ``unit`` takes a matrix back to the units of the data.
-    """
-
-    features: list[np.ndarray]
-    responses: list[np.ndarray]
-    unit: float
-
-    @property
-    def effects(self) -> np.ndarray:
-        """``(1/n_e) sum_i y_i X_i``, the matrix that environment e asks for if its features are isotropic."""
-        return np.stack([smat(X.T @ y / len(y)) for X, y in zip(self.features, self.responses, strict=True)])
-
-    def gradients(self) -> Callable[[np.ndarray], np.ndarray]:
-        """A function from coordinates (D, runs) to the gradients of every environment, (K, D, runs).
-
-        It goes through the rows twice, or through their second moments if there are more rows than coordinates.
-        """
-        readers = [_reader(X, y) for X, y in zip(self.features, self.responses, strict=True)]
-        return lambda b: np.stack([read(b) for read in readers])
-
-
-def sensed(features: np.ndarray, responses: np.ndarray, rows: list[np.ndarray]) -> Sensed:
-    """Features (n, D) and responses by environment, centred there and scaled together."""
-    X = [features[mine] - features[mine].mean(axis=0) for mine in rows]
-    y = [responses[mine] - responses[mine].mean() for mine in rows]
-    size = np.sqrt(np.mean([np.mean(x**2) for x in X])) or 1.0
-    scaled = Sensed([x / size for x in X], y, 1.0)
-    effect = np.linalg.norm(scaled.effects.mean(axis=0), 2) or 1.0
-    return Sensed(scaled.features, [v / effect for v in y], float(effect / size))
+Reader = Callable[[np.ndarray], np.ndarray]
+"""From symmetric matrices (runs, d, d) to the gradients ``mean of (<X_i, A> - y_i) X_i`` there, as coordinates (runs, D)."""
 
 
 def svec(matrices: np.ndarray) -> np.ndarray:
@@ -69,66 +33,122 @@ def smat(coordinates: np.ndarray) -> np.ndarray:
     return out
 
 
-def automatic_step(data: Sensed) -> float:
-    """0.1, or less where some direction of the features has far more variance than the others (steps would be unstable)."""
-    read, b = data.gradients(), np.ones((data.features[0].shape[1], 1))
-    zero = read(0 * b)
-    largest = 1.0
-    for _ in range(20):  # power iteration: a tenth is near enough
-        b = (read(b / np.linalg.norm(b)) - zero).mean(axis=0)
-        largest = float(np.linalg.norm(b))
-    return min(STRONGEST_STEP, 0.25 / largest) if largest > 0 else STRONGEST_STEP
+class Part(ABC):
+    """The rows X_i and responses y_i of one environment, both about their means."""
+
+    responses: np.ndarray
+
+    @property
+    @abstractmethod
+    def dimension(self) -> int:
+        """d, of matrices d x d."""
+
+    @property
+    @abstractmethod
+    def variance(self) -> float:
+        """The mean over coordinates of the mean of their squares."""
+
+    @property
+    def effect(self) -> np.ndarray:
+        """``mean of y_i X_i``: the matrix that this environment asks for if its rows are isotropic."""
+        return smat(self.means(self.responses, [slice(None)])[0])
+
+    @abstractmethod
+    def means(self, weights: np.ndarray, blocks: list) -> np.ndarray:
+        """``mean of w_i X_i`` over each block of rows, as coordinates."""
+
+    @abstractmethod
+    def inside(self, Q: np.ndarray) -> np.ndarray:
+        """``<X_i, Q C Q^T>`` as (rows, coordinates of C)."""
+
+    @abstractmethod
+    def reader(self, size: float, unit: float) -> Reader:
+        """Gradients for rows divided by ``size`` and responses divided by ``unit``."""
 
 
-def automatic_horizon(step_size: float, init_scale: float) -> int:
-    """Twice the time in which the weakest eigenvalue worth learning grows from the start to its size."""
-    needed = 2 * np.log(np.sqrt(WEAKEST) / init_scale) / np.log1p(step_size * WEAKEST)
-    return int(np.clip(np.ceil(needed), 100, MOST_STEPS))
+class Matrices(Part):
+    """Rows that are symmetric matrices, as coordinates (n, D)."""
+
+    def __init__(self, features: np.ndarray, responses: np.ndarray):
+        self.features, self.responses = features - features.mean(axis=0), responses - responses.mean()
+
+    @property
+    def dimension(self) -> int:
+        return int(np.sqrt(2 * self.features.shape[1]))
+
+    @property
+    def variance(self) -> float:
+        return float(np.mean(self.features**2))
+
+    def means(self, weights: np.ndarray, blocks: list) -> np.ndarray:
+        return np.stack([weights[b] @ self.features[b] / len(weights[b]) for b in blocks])
+
+    def inside(self, Q: np.ndarray) -> np.ndarray:
+        r = Q.shape[1]
+        return self.features @ svec(Q @ smat(np.eye(r * (r + 1) // 2)) @ Q.T).T
+
+    def reader(self, size: float, unit: float) -> Reader:
+        X, y, (n, D) = self.features, self.responses / (unit * size), self.features.shape
+        if n <= D:
+            return lambda A: ((svec(A) @ X.T) / size**2 - y) @ X / n
+        gram, cross = X.T @ X / (n * size**2), y @ X / n
+        return lambda A: svec(A) @ gram - cross
 
 
-def amplification(data: Sensed, tolerance: float, *, step_size: float, init_scale: float, num_steps: int) -> float:
-    """The kappa at which the Lyapunov rule changes its mind at a spread of ``tolerance`` for an effect of norm one.
+class Squares(Part):
+    """Rows ``x x^T`` of which x is given, (n, d).
 
-    No more than what leaves ``1 - eta |G|`` positive in every environment.
+    About its mean, ``x x^T`` loses the trace that the restricted isometry property forbids: with residuals r_i about their
+    mean, ``mean of r_i (x_i x_i^T - S) = mean of r_i x_i x_i^T``. Algorithm 4 of Xu 2024 takes ``(tr A - mean of y) I`` away
+    instead (by a shrinkage that is the same to first order in the step): the same if the second moment S is the identity.
+    ``truncation`` is its R: rows that are predicted above it do not count.
     """
-    effects, eta = data.effects, step_size
-    largest = max(float(np.linalg.norm(B, 2)) for B in effects - effects.mean(axis=0))
-    if len(effects) == 1 or largest == 0:
-        return 0.0
-    star = critical_spread(eta, init_scale=init_scale, num_steps=num_steps)
-    return float(max(min(star / tolerance, (1 - eta) / (eta * largest)) - 1, 0.0))
 
+    def __init__(self, x: np.ndarray, responses: np.ndarray, truncation: float | None = None):
+        self.x, self.truncation = x, truncation
+        self.responses, self.second = responses - responses.mean(), x.T @ x / len(x)
 
-def descend(
-    data: Sensed, turns: np.ndarray, kappa: float, *, step_size: float, init_scale: float
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Run ``U U^T - V V^T`` once for each row of ``turns``: recorded steps, the mean product over the runs there, and its
-    mean over the last half of the steps.
-    """
-    eta, (runs, steps), read = step_size, turns.shape, data.gradients()
-    d = smat(data.features[0][:1]).shape[-1]
-    U = np.tile(init_scale * np.eye(d), (runs, 1, 1))
-    V, path, late, since = U.copy(), [], np.zeros((d, d)), steps // 2
-    at = np.unique(np.linspace(0, steps, min(RECORDS, steps) + 1).round().astype(int))
-    recorded = set(at.tolist())
-    with np.errstate(over="ignore", invalid="ignore"):  # divergence is for the caller to see
-        for t in range(steps + 1):
-            A = U @ np.swapaxes(U, 1, 2) - V @ np.swapaxes(V, 1, 2)
-            if t in recorded:
-                path.append(A.mean(axis=0))
-            if t > since:
-                late += A.mean(axis=0) / (steps - since)
-            if t < steps:
-                G = read(svec(A).T)
-                mine = G[turns[:, t], :, np.arange(runs)]
-                g = smat(mine + kappa * (mine - G.mean(axis=0).T))
-                U, V = U - eta * g @ U, V + eta * g @ V
-    return at, np.array(path), late
+    @property
+    def dimension(self) -> int:
+        return self.x.shape[1]
 
+    @property
+    def variance(self) -> float:
+        d = self.dimension
+        fourth = np.mean(np.einsum("ij,ij->i", self.x, self.x) ** 2)
+        return float((fourth - np.sum(self.second**2)) / (d * (d + 1) / 2))
 
-def _reader(X: np.ndarray, y: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
-    n, D = X.shape
-    if n <= D:
-        return lambda b: X.T @ (X @ b - y[:, None]) / n
-    gram, cross = X.T @ X / n, (X.T @ y / n)[:, None]
-    return lambda b: gram @ b - cross
+    def means(self, weights: np.ndarray, blocks: list) -> np.ndarray:
+        def one(b: slice | np.ndarray) -> np.ndarray:
+            w, x = weights[b], self.x[b]
+            return (x * w[:, None]).T @ x / len(w) - w.mean() * self.second
+
+        return svec(np.stack([one(b) for b in blocks]))
+
+    def inside(self, Q: np.ndarray) -> np.ndarray:
+        z = self.x @ Q
+        found = svec(z[:, :, None] * z[:, None, :])
+        return found - found.mean(axis=0)
+
+    def reader(self, size: float, unit: float) -> Reader:
+        x, y, (n, d) = self.x / np.sqrt(size), self.responses / unit, self.x.shape
+        # Second moments of squares only where they are no larger than the data: then they are quicker, too.
+        if self.truncation is None and (d * (d + 1) // 2) ** 2 <= n * d:
+            gram, cross = self._gram() / size**2, svec((x * y[:, None]).T @ x) / n
+            return lambda A: svec(A) @ gram - cross
+        most = np.inf if self.truncation is None else self.truncation / size
+
+        def one(A: np.ndarray) -> np.ndarray:
+            q = np.einsum("ij,ij->i", x @ A, x)
+            left = np.where(q <= most, q - q.mean() - y, 0.0)
+            return svec((x * (left - left.mean())[:, None]).T @ x) / n
+
+        return lambda A: np.stack([one(a) for a in A])
+
+    def _gram(self) -> np.ndarray:
+        """The second moment of ``x x^T - S`` in coordinates, a block of rows at a time."""
+        total: np.ndarray | float = 0.0
+        for x in np.array_split(self.x, max(1, len(self.x) // 4096)):
+            block = svec(x[:, :, None] * x[:, None, :] - self.second)
+            total = total + block.T @ block
+        return np.asarray(total) / len(self.x)
