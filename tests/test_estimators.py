@@ -99,9 +99,9 @@ def test_what_errors_explain_is_no_variation():
         assert np.sqrt(squares.mean()) == pytest.approx(tau, abs=0.05 if tau else 0.25)
     seen = Effects(np.zeros((40, 1, 1)), effects, np.zeros((40, 1, 1)))._replace(covariances=_diagonal(errors[:, :5]))
     few = seen._replace(effects=effects[:, :5])
-    np.testing.assert_allclose(few.shown(0.01).effects.std(axis=0), spread(few.effects, errors[:, :5]))
+    np.testing.assert_allclose(few.shown(few.differ(0.01)).effects.std(axis=0), spread(few.effects, errors[:, :5]))
     alike = few._replace(effects=1 + 0.1 * few.effects)
-    np.testing.assert_allclose(alike.shown(0.01).effects, np.broadcast_to(alike.mean, (40, 5)))
+    np.testing.assert_allclose(alike.shown(alike.differ(0.01)).effects, np.broadcast_to(alike.mean, (40, 5)))
 
 
 def test_standard_errors_allow_for_uneven_noise():

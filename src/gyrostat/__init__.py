@@ -25,6 +25,7 @@ _HOMES = {
         "RandomRectangular", "RectangularEnvironments", "Sampler", "TwoPoint", "Uniform", "VectorEnvironments",
     ),
     "gyrostat.errors": ("GyrostatError",),
+    "gyrostat.estimators.diagnosis": ("heterogeneity",),
     "gyrostat.imbalance": ("ImbalanceStep",),
     "gyrostat.layer_starts": ("FanInGaussian", "FanInUniform", "Orthogonal"),
     "gyrostat.measurements": ("Dense", "DenseData", "Entries", "FixedGaussian", "FreshGaussian", "Identity", "RankOne"),

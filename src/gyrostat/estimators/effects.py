@@ -48,24 +48,23 @@ class Effects(NamedTuple):
         """Is the mean effect further from zero than errors explain?"""
         return mean_differs_from_zero(self.effects, self.errors) < level
 
-    def shown(self, level: float) -> Effects:
+    def shown(self, varies: np.ndarray) -> Effects:
         """Those whose deviations from the mean are only what errors of estimation do not explain.
 
-        A deviation is drawn in by the share of the spread that errors are expected to add; where Cochran's test sees no
-        difference at ``level``, all of it is theirs.
+        A deviation is drawn in by the share of the spread that errors are expected to add; all of it is theirs where nothing
+        is known to vary.
         """
-        share = np.where(self.differ(level), shown_share(self.effects, self.errors), 0.0)
+        share = np.where(varies, shown_share(self.effects, self.errors), 0.0)
         return self._replace(effects=self.mean + share * (self.effects - self.mean))
+
+    def turned(self, W: np.ndarray) -> Effects:
+        """Those along the columns of an orthogonal W instead of the features."""
+        return Effects(W.T @ self.maps @ W, self.effects @ W, W.T @ self.covariances @ W)
 
     def amplified(self, kappa: np.ndarray) -> Effects:
         """Those whose residuals are ``G_e + kappa * (G_e - mean of G)``, feature by feature."""
         maps = self.maps + kappa[:, None] * (self.maps - self.maps.mean(axis=0))
         return self._replace(maps=maps, effects=self.effects + kappa * (self.effects - self.mean))
-
-    def along(self, directions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Effects and standard errors, (K, r), along the columns of ``directions``."""
-        variances = np.einsum("jr,ejk,kr->er", directions, self.covariances, directions)
-        return self.effects @ directions, np.sqrt(np.maximum(variances, 0.0))
 
 
 def effects_of(data: Moments, *, adjust: bool) -> Effects:

@@ -14,7 +14,11 @@ from gyrostat.errors import GyrostatError
 from gyrostat.estimators.descent import WEAKEST, amplification, chosen_horizon, chosen_step, descend, orders
 from gyrostat.estimators.effects import Effects, measured, refuse_small
 from gyrostat.estimators.moments import rows_of
+from gyrostat.estimators.principal import principal_directions
 from gyrostat.theory.transition import LEARNT
+
+PART = 0.1
+"""A direction has part in a feature if this much of its unit length lies along it."""
 
 
 class InvariantLinearRegressor(RegressorMixin, BaseEstimator):
@@ -43,6 +47,8 @@ class InvariantLinearRegressor(RegressorMixin, BaseEstimator):
     init_scale : the size of u and v at the start.
     refit : whether the coefficients of the features kept are those of least squares on them (every environment counted
         alike). Descent itself leaves them shrunk: by about ``1 - (variation / tolerance)^2``.
+    directions : ``"features"``: each feature is kept or removed. ``"principal"``: so are the principal directions in which
+        effects vary between environments (in standard deviations), for a spurious part that is a combination of features.
     standardize : whether features are divided by their standard deviation within environments.
     fit_intercept : whether means are taken out. They are taken out of each environment: a place where all responses are
         higher has another baseline, not another effect. ``intercept_`` fits the mean over all rows.
@@ -55,7 +61,8 @@ class InvariantLinearRegressor(RegressorMixin, BaseEstimator):
     invariant_features_ : the numbers of the features that were learnt and whose mean effect is not zero at ``level``.
     spurious_features_ : those that were removed: forgotten by the descent, and different between environments at ``level``.
         A feature in neither list has too small an effect, or too uncertain a one, to be told.
-    invariant_directions_, spurious_directions_ : the same as unit vectors, (features, how many).
+    invariant_directions_, spurious_directions_ : the same as unit vectors in standard deviations, (features, how many); with
+        ``directions="principal"`` this is what was decided on, and the lists of features are those with any part in them.
     effects_, effect_errors_ : the effect of each feature in each environment, and its standard error.
     environments_ : the labels, in the order of their first rows.
     path_, path_steps_ : coefficients along the way (before ``refit``), the mean over orders, and the steps.
@@ -74,13 +81,14 @@ class InvariantLinearRegressor(RegressorMixin, BaseEstimator):
     """
 
     def __init__(
-        self, *, tolerance: float = 0.5, level: float = 0.01, adjust: bool = True, step_size: float | str = "auto",
-        num_steps: int | str = "auto", num_orders: int = 8, init_scale: float = 1e-3, refit: bool = True,
-        standardize: bool = True, fit_intercept: bool = True, random_state: Any = None,
+        self, *, tolerance: float = 0.5, level: float = 0.01, adjust: bool = True, directions: str = "features",
+        step_size: float | str = "auto", num_steps: int | str = "auto", num_orders: int = 8, init_scale: float = 1e-3,
+        refit: bool = True, standardize: bool = True, fit_intercept: bool = True, random_state: Any = None,
     ):  # fmt: skip
         self.tolerance = tolerance
         self.level = level
         self.adjust = adjust
+        self.directions = directions
         self.step_size = step_size
         self.num_steps = num_steps
         self.num_orders = num_orders
@@ -101,22 +109,33 @@ class InvariantLinearRegressor(RegressorMixin, BaseEstimator):
             refuse_small(self.environments_, rows, X.shape[1])
         options = {"adjust": self.adjust, "standardize": self.standardize, "centred": self.fit_intercept}
         data, seen, units = measured(X, y, rows, **options)
-        path, learnt = self._descend(seen.shown(level), tolerance, alpha)
-        found = np.abs(learnt) > np.maximum(LEARNT * np.abs(seen.mean), 10 * alpha**2)  # more than the start, too
-        removed = ~found & seen.differ(level) if len(rows) > 1 else np.zeros_like(found)
+        W, varies = self._basis(seen, level)
+        turned = seen.turned(W)
+        path, learnt = self._descend(turned.shown(varies), tolerance, alpha)
+        found = np.abs(learnt) > np.maximum(LEARNT * np.abs(turned.mean), 10 * alpha**2)  # more than the start, too
+        removed = ~found & varies
+        present = turned.present(level) if len(rows) > 1 else np.ones_like(found)
         # Beside each other, least squares can estimate weak effects too; alone, the small start decides what is weak.
         kept = ~removed if self.adjust else found
-        present = seen.present(level) if len(rows) > 1 else np.ones_like(found)
-        self.invariant_features_ = np.flatnonzero(found & present)
-        self.spurious_features_ = np.flatnonzero(removed)
-        self.invariant_directions_ = np.eye(X.shape[1])[:, self.invariant_features_]
-        self.spurious_directions_ = np.eye(X.shape[1])[:, self.spurious_features_]
-        self.coef_ = (data.least_squares(kept) if self.refit else np.where(found, learnt, 0.0)) * units
+        coefficients = data.turned(W).least_squares(kept) if self.refit else np.where(found, learnt, 0.0)
+        self.coef_ = W @ coefficients * units
         self.intercept_ = float(y.mean() - X.mean(axis=0) @ self.coef_) if self.fit_intercept else 0.0
+        self.invariant_directions_, self.spurious_directions_ = W[:, found & present], W[:, removed]
+        self.invariant_features_, self.spurious_features_ = (
+            np.flatnonzero(np.abs(V).max(axis=1, initial=0.0) > PART)
+            for V in (self.invariant_directions_, self.spurious_directions_)
+        )
         self.effects_, self.effect_errors_ = seen.effects * units, seen.errors * units
-        self.path_ = path * units
-        self.status_ = _status(path, seen, found, present & ~removed) if not removed.all() else "nothing invariant"
+        self.path_ = path @ W.T * units
+        self.status_ = "nothing invariant" if removed.all() else _status(path, turned, found, present & ~removed)
         return self
+
+    def _basis(self, seen: Effects, level: float) -> tuple[np.ndarray, np.ndarray]:
+        """The directions that are decided on, as columns, and which of them vary."""
+        if errors.choice("directions", self.directions, ("features", "principal")) == "features":
+            varies = seen.differ(level) if len(seen.effects) > 1 else np.zeros(len(seen.mean), bool)
+            return np.eye(len(varies)), varies
+        return principal_directions(seen, level)
 
     def _descend(self, seen: Effects, tolerance: float, alpha: float) -> tuple[np.ndarray, np.ndarray]:
         """The path, and what the last half of it learnt, in standard deviations."""

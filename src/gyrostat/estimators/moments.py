@@ -33,6 +33,10 @@ class Moments(NamedTuple):
         """The mean over environments of ``X_e^T y_e / n_e``."""
         return self.crosses.mean(axis=0)
 
+    def turned(self, W: np.ndarray) -> Moments:
+        """Those along the columns of an orthogonal W instead of the features."""
+        return self._replace(grams=W.T @ self.grams @ W, crosses=self.crosses @ W)
+
     def least_squares(self, chosen: np.ndarray) -> np.ndarray:
         """The coefficients of least squares on the chosen features (the shortest, if there are many), others zero."""
         beta = np.zeros(len(self.cross))
