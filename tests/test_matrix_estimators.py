@@ -270,3 +270,16 @@ def test_prediction_wants_the_same_size():
     model = InvariantMatrixRegressor(random_state=0).fit(X, y, environments=SITES)
     with pytest.raises(gs.GyrostatError, match=r"X must hold matrices of shape \(6, 6\), as in fit; got \(5, 5\)"):
         model.predict(X[:, :5, :5])
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_noise_is_not_taken_for_signal(kind):
+    """Without any effect the strongest one is chance: about one fit of a hundred keeps a direction."""
+    kept = []
+    for seed in range(10):
+        X, _ = data(kind, seed)
+        y = np.random.default_rng(seed).standard_normal(len(X))
+        model = MODELS[kind](random_state=0).fit(X, y, environments=SITES)
+        kept.append(model.invariant_directions_.shape[1])
+        assert model.status_ == "nothing invariant" or kept[-1]
+    assert sum(kept) <= 1

@@ -17,8 +17,8 @@ from gyrostat.estimators.sensing import Part, smat
 from gyrostat.theory.transition import LEARNT
 
 SHUFFLES, BLOCKS = 99, 1000
-"""Random relabellings that a direction's variation between environments is compared with (a test at level 0.01), and of how
-many blocks of rows.
+"""Random signs and relabellings that effects and their variation are compared with (tests at level 0.01), and of how many
+blocks of rows.
 """
 
 
@@ -53,10 +53,11 @@ class OnMatrices(RegressorMixin, BaseEstimator):
                 f"step_size={eta:g} makes the descent diverge: give a smaller one, such as {eta / 4:g}."
             )
         values, vectors = np.linalg.eigh(learnt)
-        Q = vectors[:, np.abs(values) > LEARNT * max(1.0, np.abs(values).max())]
+        blocks = _block_means(parts, random)
+        Q = _present(blocks, vectors[:, np.abs(values) > LEARNT * max(1.0, np.abs(values).max())], random)
         self.matrix_ = back @ _refitted(parts, Q) @ back
         self.invariant_directions_ = _unit(back @ Q)
-        self.spurious_directions_ = _unit(back @ _varying(parts, Q, random))
+        self.spurious_directions_ = _unit(back @ _varying(blocks, Q, random))
         self.path_, self.path_steps_ = back @ path @ back * data.unit, at
         self.n_iter_, self.step_size_, self.amplification_ = steps, eta, kappa
         self.status_ = _status(path, Q, len(parts))
@@ -81,17 +82,37 @@ def _refitted(parts: Sequence[Part], Q: np.ndarray) -> np.ndarray:
     return Q @ smat(np.linalg.lstsq(X, y, rcond=1e-10)[0]) @ Q.T
 
 
-def _varying(parts: Sequence[Part], Q: np.ndarray, random: np.random.RandomState) -> np.ndarray:
-    """Directions outside Q along which environments differ by more than under random relabellings.
+def _block_means(parts: Sequence[Part], random: np.random.RandomState) -> list[np.ndarray]:
+    """The mean of ``y_i X_i`` over random blocks of rows of every environment, as coordinates.
 
-    Random blocks of rows change places rather than single rows: the same chances, and the data are passed over once.
+    Tests then shuffle blocks rather than rows: the same chances, and the data are passed over once.
     """
-    if len(parts) == 1:
+    size = max(1, sum(len(part.responses) for part in parts) // BLOCKS)
+
+    def split(n: int) -> list[np.ndarray]:
+        return np.array_split(random.permutation(n), max(1, n // size))  # nobody is left out
+
+    return [part.means(part.responses, split(len(part.responses))) for part in parts]
+
+
+def _present(blocks: list[np.ndarray], Q: np.ndarray, random: np.random.RandomState) -> np.ndarray:
+    """The directions in Q whose mean effect is larger than any when the signs of blocks are random."""
+
+    def mean(sign: Any) -> np.ndarray:
+        return smat(np.mean([np.mean(sign(len(m)) * m, axis=0) for m in blocks], axis=0))
+
+    flipped = (mean(lambda n: random.choice([-1.0, 1.0], (n, 1))) for _ in range(SHUFFLES))
+    chance = max(np.linalg.norm(E, 2) for E in flipped)
+    strength = np.abs(np.einsum("ir,ij,jr->r", Q, mean(lambda n: 1.0), Q))
+    return Q[:, strength > chance]
+
+
+def _varying(blocks: list[np.ndarray], Q: np.ndarray, random: np.random.RandomState) -> np.ndarray:
+    """Directions outside Q along which environments differ by more than under random relabellings of blocks."""
+    if len(blocks) == 1:
         return np.zeros((len(Q), 0))
     outside = np.eye(len(Q)) - Q @ Q.T
-    size = max(1, sum(len(part.responses) for part in parts) // BLOCKS)
-    means = [part.means(part.responses, _blocks(len(part.responses), size, random)) for part in parts]
-    pooled, cuts = np.concatenate(means), np.cumsum([len(m) for m in means])[:-1]
+    pooled, cuts = np.concatenate(blocks), np.cumsum([len(m) for m in blocks])[:-1]
 
     def variation(order: np.ndarray) -> np.ndarray:
         effects = smat(np.stack([part.mean(axis=0) for part in np.split(pooled[order], cuts)]))
@@ -101,11 +122,6 @@ def _varying(parts: Sequence[Part], Q: np.ndarray, random: np.random.RandomState
     chance = max(np.linalg.norm(variation(random.permutation(len(pooled))), 2) for _ in range(SHUFFLES))
     values, vectors = np.linalg.eigh(variation(np.arange(len(pooled))))
     return vectors[:, values > chance]
-
-
-def _blocks(rows: int, size: int, random: np.random.RandomState) -> list[np.ndarray]:
-    """Random blocks of ``size`` rows, or a little more: nobody is left out."""
-    return np.array_split(random.permutation(rows), max(1, rows // size))
 
 
 def _unit(directions: np.ndarray) -> np.ndarray:

@@ -1,0 +1,1 @@
+"""Tables of people with data: reading them, fitting them, and saying what was found."""
