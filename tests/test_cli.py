@@ -40,13 +40,13 @@ def folder(tmp_path):
 
 def test_version_and_help(monkeypatch, capsys):
     assert call(monkeypatch, capsys, "--version") == (0, f"gyrostat {__version__}\n", "")
-    for command in ((), ("reproduce",), ("claims",), ("doctor",), ("bench",)):
+    for command in ((), ("reproduce",), ("claims",), ("doctor",), ("bench",), ("fit",), ("predict",)):
         status, said, _ = call(monkeypatch, capsys, *command, "--help")
         assert status == 0 and "Usage: gyrostat" in said
 
 
 def test_help_is_quick():
-    slow = ("numpy", "jax", "xarray", "matplotlib")
+    slow = ("numpy", "jax", "xarray", "matplotlib", "pandas", "sklearn")
     code = f"import sys, gyrostat.cli; print([name for name in {slow} if name in sys.modules])"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
 

@@ -19,6 +19,7 @@ from gyrostat.data.tables import Column, column, columns_of, complete, matrix, r
 from gyrostat.errors import GyrostatError
 from gyrostat.estimators import InvariantLinearRegressor, InvariantQuadraticRegressor
 from gyrostat.estimators.diagnosis import Heterogeneity, heterogeneity
+from gyrostat.estimators.verdicts import shown_p
 from gyrostat.version import __version__
 
 MODEL = "model.json"
@@ -41,6 +42,7 @@ def fit(
 ) -> tuple[SavedModel, Heterogeneity]:  # fmt: skip
     """Fit the table in ``data``; the model, ``heterogeneity.csv``, the forest plot and ``summary.html`` go into ``out``."""
     errors.choice("kind", kind, KINDS)
+    _written(lambda: out.mkdir(parents=True, exist_ok=True), out)  # before anything is computed
     rows = _rows(read_table(data), target, environment, features, drop, missing)
     found = heterogeneity(rows.X, rows.y, rows.labels, adjust=adjust, tolerance=tolerance, level=level)
     if kind == "linear":
@@ -125,7 +127,6 @@ def _quadratic(rows: Rows, options: dict[str, Any]) -> dict[str, Any]:
 
 def _write(out: Path, model: SavedModel, found: Heterogeneity) -> None:
     def everything() -> None:
-        out.mkdir(parents=True, exist_ok=True)
         model.write(out / MODEL)
         found.table().to_csv(out / "heterogeneity.csv")
         draw(found, out / "forest")
@@ -143,7 +144,7 @@ def _written(write: Any, out: Path) -> None:
 
 def _show(console: Console, found: Heterogeneity, model: SavedModel, out: Path) -> None:
     table = Table(title=f"{model.target} by {model.environment}", title_justify="left", pad_edge=False)
-    heads = ["feature", "mean effect", "variation", "same? p", "verdict", "reason"]
+    heads = ["feature", "mean effect", "variation", "p, all the same", "verdict", "reason"]
     for name in heads:
         table.add_column(name, overflow="fold")
     for data, dim in ((found.features, "feature"), (found.directions, "direction")):
@@ -152,7 +153,7 @@ def _show(console: Console, found: Heterogeneity, model: SavedModel, out: Path) 
             share = row.variation.item()
             table.add_row(
                 str(row[dim].item()), f"{row['mean'].item():.3g}", f"{share:.0%}" if share < 10 else "> 1000%",
-                f"{row.differ_p.item():.2g}", str(row.verdict.item()), str(row.reason.item()),
+                shown_p(row.differ_p.item()), str(row.verdict.item()), str(row.reason.item()),
             )  # fmt: skip
     console.print(table)
     for sentence in (*found.advice, *said(model)):

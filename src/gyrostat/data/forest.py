@@ -12,6 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
@@ -40,7 +41,8 @@ def forest(found: Heterogeneity) -> Figure:
     rows, columns = -(-len(shown) // 3), min(3, len(shown))
     places = min(found.features.sizes["environment"], MOST_ROWS)
     with mpl.rc_context(STYLE):  # type: ignore[arg-type]
-        figure = Figure(figsize=(1.2 + 3.7 * columns, rows * (1.25 + 0.24 * places) + 0.9), layout="constrained")
+        size = (1.2 + 3.7 * columns, rows * (1.3 + 0.24 * places) + 0.9)
+        figure = Figure(figsize=size, layout=ConstrainedLayoutEngine(h_pad=0.12))
         homes = figure.subplots(rows, columns, squeeze=False).ravel()
         for axes, (data, dim) in zip(homes, shown, strict=False):
             _panel(axes, data, dim, found.features.attrs["tolerance"])

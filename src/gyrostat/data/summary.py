@@ -11,10 +11,15 @@ import xarray as xr
 
 from gyrostat.data.saved import SavedModel
 from gyrostat.estimators.diagnosis import Heterogeneity
-from gyrostat.estimators.verdicts import KEPT, REMOVED
+from gyrostat.estimators.verdicts import KEPT, REMOVED, shown_p
 from gyrostat.lab.report import STYLE
 from gyrostat.lab.store import write_whole
 
+# The report's style, with words that never break in a table, room for sentences, and a picture that scrolls on a phone.
+WIDE = """table { font-size: .88rem; } th { white-space: normal; } th, td { overflow-wrap: normal; word-break: keep-all; }
+td { white-space: nowrap; } td:last-child { white-space: normal; min-width: 15rem; } td:first-child { min-width: 6rem; }
+.scroll img { min-width: 46rem; }
+"""
 CLASSES = {KEPT: "holds", REMOVED: "fails"}
 READING = (
     "An effect is the change of the response for one unit more of a feature, the others held fixed, within one environment. "
@@ -41,14 +46,14 @@ def said(model: SavedModel) -> list[str]:
 def write_summary(path: Path, found: Heterogeneity, model: SavedModel, picture: Path) -> None:
     """Write the page."""
     about = model.about
-    drawing = base64.b64encode(picture.read_bytes()).decode()
+    drawing = f"data:image/svg+xml;base64,{base64.b64encode(picture.read_bytes()).decode()}"
     parts = [
         f"<h1>{_text(model.target)} by {_text(model.environment)}</h1>",
         f'<p class="quiet">{about["rows"]} rows of {_text(about["data"])}, {about["environments"]} environments, '
         f"{len(model.features)} features; gyrostat {_text(about['gyrostat'])}, {_text(model.kind)} model, tolerance "
         f"{about['tolerance']:g}, level {about['level']:g}; status: {_text(about['status'])}.</p>",
         "<h2>What was found</h2>", *(f"<p>{_text(sentence)}</p>" for sentence in (*found.advice, *said(model))),
-        "<h2>Effects</h2>", f'<img alt="Forest plot of effects" src="data:image/svg+xml;base64,{drawing}">',
+        "<h2>Effects</h2>", f'<div class="scroll"><img alt="Forest plot of effects" src="{drawing}"></div>',
         "<h2>Features</h2>", _table(found.features, "feature", model),
         *_directions(found.directions), "<h2>How to read this</h2>", f"<p>{READING}</p>",
         "<h2>Use it</h2>", f"<pre>gyrostat predict {_text(about['out'])} NEW.csv --out predictions.csv</pre>",
@@ -57,7 +62,7 @@ def write_summary(path: Path, found: Heterogeneity, model: SavedModel, picture: 
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f"<title>{_text(model.target)} by {_text(model.environment)}: gyrostat</title>\n"
-        f"<style>\n{STYLE}</style>\n</head>\n<body>\n" + "\n".join(parts)
+        f"<style>\n{STYLE}{WIDE}</style>\n</head>\n<body>\n" + "\n".join(parts)
         + "\n</body>\n</html>\n"
     )
     write_whole(path, page)
@@ -72,7 +77,7 @@ def _directions(directions: xr.Dataset) -> list[str]:
 
 def _table(data: xr.Dataset, dim: str, model: SavedModel | None) -> str:
     linear = model is not None and model.kind == "linear"
-    heads = [dim, "verdict", "mean effect", "variation (interval)", "same? p", "Lyapunov exponent", "reason"]
+    heads = [dim, "verdict", "mean effect", "variation (interval)", "p, all the same", "Lyapunov exponent", "reason"]
     if linear:
         heads.insert(2, "coefficient")
     if dim == "direction":
@@ -83,7 +88,7 @@ def _table(data: xr.Dataset, dim: str, model: SavedModel | None) -> str:
         word = str(row.verdict.item())
         cells = [
             _text(row[dim].item()), f'<span class="{CLASSES.get(word, "undecided")}">{_text(word)}</span>',
-            f"{row['mean'].item():.3g}", _variation(row), f"{row.differ_p.item():.2g}",
+            f"{row['mean'].item():.3g}", _variation(row), html.escape(shown_p(row.differ_p.item())),
             f"{row.lyapunov_amplified.item():+.3g}", _text(row.reason.item()),
         ]  # fmt: skip
         if linear and model is not None:

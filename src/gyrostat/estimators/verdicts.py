@@ -68,7 +68,7 @@ def _one(
     if environments == 1:
         return UNCLEAR, "one environment: there is nothing to compare"
     size, differs = abs(x.mean), x.differ_p < level
-    varies = f"effects differ (p {_p(x.differ_p)})"
+    varies = f"effects differ (p {shown_p(x.differ_p)})"
     if removed:
         how = "and change sign" if not x.one_sign else "though all have one sign: it oscillates only when amplified"
         return REMOVED, f"{varies} by {_share(x.spread, size)} of their mean, {how}"
@@ -89,5 +89,6 @@ def _share(part: float, whole: float) -> str:
     return f"{share:.0%}" if share < 10 else "more than ten times"
 
 
-def _p(value: float) -> str:
+def shown_p(value: float) -> str:
+    """A p-value with its sign of comparison."""
     return f"= {value:.2g}" if value >= 1e-4 else "< 0.0001"
