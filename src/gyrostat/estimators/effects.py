@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from gyrostat.errors import GyrostatError, shown
-from gyrostat.estimators.moments import Moments, moments, parts_of, scales_of
-from gyrostat.estimators.variation import cochran, mean_differs_from_zero, shown_share
+from gyrostat.estimators.moments import Moments, moments, parts_of
+from gyrostat.estimators.variation import differ_p, mean_differs_from_zero, shown_share
 
 FLAT = 1e-10
 """A feature (or a combination of features) with less than this share of the usual variance is constant."""
@@ -41,8 +40,11 @@ class Effects(NamedTuple):
         return bool(np.abs(self.maps - np.eye(len(self.mean))).max() < 1e-9)
 
     def differ(self, level: float) -> np.ndarray:
-        """Cochran's test, feature by feature: do effects differ by more than errors explain?"""
-        return cochran(self.effects, self.errors)[1] < level
+        """Cochran's test, feature by feature: do effects differ by more than errors explain?
+
+        Of the features for which it says so, a share of ``level`` is expected not to (Benjamini and Hochberg).
+        """
+        return differ_p(self.effects, self.errors) < level
 
     def present(self, level: float) -> np.ndarray:
         """Is the mean effect further from zero than errors explain?"""
@@ -88,22 +90,32 @@ def effects_of(data: Moments, *, adjust: bool) -> Effects:
     return Effects(maps, effects, covariances)
 
 
-def robust(seen: Effects, data: Moments, parts: Iterable[tuple[np.ndarray, np.ndarray]], *, adjust: bool) -> Effects:
+def robust(
+    seen: Effects, data: Moments, parts: Iterable[tuple[np.ndarray, np.ndarray]], scales: tuple[Any, float], *, adjust: bool
+) -> Effects:
     """Those whose standard errors are at least those that hold when the size of the noise changes from row to row.
 
-    The sandwich of White (with n over n - coefficients) alone is too small in small environments, and the classical formula
-    is too small if noise is larger where features are: the larger of the two is taken, feature by feature. ``parts`` are the
-    rows and responses of every environment, as ``data`` was made of them.
+    The sandwich of White (with n over n - coefficients) alone is too small in small environments, and the classical
+    formula is too small if noise is larger where features are: the larger of the two is taken, feature by feature. With
+    f rows beyond the coefficients an effect over its error is Student's t, with variance f / (f - 2): errors are made
+    larger by its root, as all tests compare with a normal law. ``parts`` are rows and responses, which ``scales``
+    divide (features, response) to give ``data``.
     """
-    _, inverses = _inverses(data, adjust)
-    covariances = seen.covariances.copy()
+    (features, response), (_, inverses) = scales, _inverses(data, adjust)
+    covariances, units = seen.covariances.copy(), response / features
     for e, (X, y) in enumerate(parts):
         n, d = X.shape
-        left = (y - X @ seen.effects[e])[:, None] if adjust else y[:, None] - X * seen.effects[e]
-        scores = (left * X) @ inverses[e]
-        sandwich = np.sum(scores**2, axis=0) / (n * max(n - 1 - (d if adjust else 1), 1))
+        free = max(n - 1 - (d if adjust else 1), 1)
+        if adjust:
+            X *= (y - X @ (seen.effects[e] * units))[:, None]  # in place: a copy, and no more room than that
+            bread = inverses[e] / (features * response)
+            sandwich = np.einsum("ij,jk,ik->i", bread, X.T @ X / (n * free), bread, optimize=True)
+        else:
+            X *= y[:, None] - X * (seen.effects[e] * units)
+            sandwich = np.einsum("ij,ij->j", X, X) / (n * free) * (np.diagonal(inverses[e]) / (features * response)) ** 2
         classical = np.diagonal(covariances[e])
         grown = np.sqrt(np.divide(sandwich, classical, out=np.ones(d), where=classical > 0).clip(1.0))
+        grown *= np.sqrt(free / max(free - 2, 1 / 3))
         covariances[e] *= np.multiply.outer(grown, grown)
     return seen._replace(covariances=covariances)
 
@@ -111,23 +123,27 @@ def robust(seen: Effects, data: Moments, parts: Iterable[tuple[np.ndarray, np.nd
 def measured(
     X: np.ndarray, y: np.ndarray, rows: list[np.ndarray], *, adjust: bool, standardize: bool = True, centred: bool = True
 ) -> tuple[Moments, Effects, np.ndarray]:
-    """Moments and effects in standard deviations, and what takes a coefficient back to the units of the data."""
-    features, response = scales_of(parts_of(X, y, rows, centred=centred))
+    """Moments and effects in standard deviations, and what takes a coefficient back to the units of the data.
+
+    Two passes over the data, an environment at a time: second moments, then the sizes of residuals.
+    """
+    raw = moments(parts_of(X, y, rows, centred=centred))
+    features, response = raw.scales
     if not standardize:
         features = np.ones_like(features)
-    parts = partial(parts_of, X, y, rows, centred=centred, scales=(features, response))
-    data = moments(parts())
-    seen = robust(effects_of(data, adjust=adjust), data, parts(), adjust=adjust)
+    data = raw.scaled(features, response)
+    parts = parts_of(X, y, rows, centred=centred)
+    seen = robust(effects_of(data, adjust=adjust), data, parts, (features, response), adjust=adjust)
     return data, seen, response / features
 
 
 def refuse_small(environments: list, rows: list[np.ndarray], features: int) -> None:
     """Say which environment has too few rows for effects beside each other."""
     e = int(np.argmin([len(mine) for mine in rows]))
-    if len(rows) > 1 and len(rows[e]) < features + 3:
+    if len(rows) > 1 and len(rows[e]) < features + 4:
         raise GyrostatError(
             f"adjust=True estimates {features} effects beside each other in every environment, which takes at least "
-            f"{features + 3} rows; {shown(environments[e])} has {len(rows[e])}: use adjust=False, fewer features, or larger "
+            f"{features + 4} rows; {shown(environments[e])} has {len(rows[e])}: use adjust=False, fewer features, or larger "
             "environments."
         )
 

@@ -33,6 +33,18 @@ class Moments(NamedTuple):
         """The mean over environments of ``X_e^T y_e / n_e``."""
         return self.crosses.mean(axis=0)
 
+    @property
+    def scales(self) -> tuple[np.ndarray, float]:
+        """The root mean square of every feature and of the response; one where it is zero."""
+        squares = np.append(np.diagonal(self.gram), self.energies.mean())
+        roots = np.where(squares > 0, np.sqrt(np.maximum(squares, 0.0)), 1.0)
+        return roots[:-1], float(roots[-1])
+
+    def scaled(self, features: np.ndarray, response: float) -> Moments:
+        """The moments of ``X / features`` and ``y / response``."""
+        grams = self.grams / np.multiply.outer(features, features)
+        return Moments(grams, self.crosses / (features * response), self.energies / response**2, self.counts)
+
     def turned(self, W: np.ndarray) -> Moments:
         """Those along the columns of an orthogonal W instead of the features."""
         return self._replace(grams=W.T @ self.grams @ W, crosses=self.crosses @ W)
@@ -47,17 +59,15 @@ class Moments(NamedTuple):
 
 
 def parts_of(
-    X: np.ndarray, y: np.ndarray, rows: list[np.ndarray], *, centred: bool, scales: tuple[Any, float] = (1.0, 1.0)
+    X: np.ndarray, y: np.ndarray, rows: list[np.ndarray], *, centred: bool
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Rows and responses of every environment in turn, about its own means if ``centred``, divided by ``scales``."""
-    features, response = scales
+    """Copies of the rows and responses of every environment in turn, about its own means if ``centred``."""
     for mine in rows:
         Xe, ye = X[mine], y[mine].astype(np.float64)
         if centred:
             Xe -= Xe.mean(axis=0)
             ye -= ye.mean()
-        Xe /= features
-        yield Xe, ye / response
+        yield Xe, ye
 
 
 def moments(parts: Iterable[tuple[np.ndarray, np.ndarray]]) -> Moments:
@@ -68,13 +78,6 @@ def moments(parts: Iterable[tuple[np.ndarray, np.ndarray]]) -> Moments:
     """
     found = [(X.T @ X / len(y), X.T @ y / len(y), y @ y / len(y), len(y)) for X, y in parts]
     return Moments(*(np.array(x) for x in zip(*found, strict=True)))
-
-
-def scales_of(parts: Iterable[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray, float]:
-    """The root mean square of every feature and of the response, every environment counted alike; one where it is zero."""
-    squares = np.mean([np.append(np.einsum("ij,ij->j", X, X), y @ y) / len(y) for X, y in parts], axis=0)
-    roots = np.where(squares > 0, np.sqrt(squares), 1.0)
-    return roots[:-1], float(roots[-1])
 
 
 def rows_of(environments: Any, count: int, *, least: int) -> tuple[list, list[np.ndarray]]:

@@ -24,6 +24,11 @@ def cochran(effects: np.ndarray, errors: np.ndarray, tau2: np.ndarray | float = 
     return Q, stats.chi2.sf(Q, np.maximum((w > 0).sum(axis=0) - 1, 1))
 
 
+def differ_p(effects: np.ndarray, errors: np.ndarray) -> np.ndarray:
+    """Cochran's p-values, adjusted for the number of directions looked at (Benjamini and Hochberg 1995)."""
+    return stats.false_discovery_control(cochran(effects, errors)[1])
+
+
 def mean_differs_from_zero(effects: np.ndarray, errors: np.ndarray) -> np.ndarray:
     """The p-value of the mean over these environments, each counted alike."""
     error = np.sqrt(np.mean(errors**2, axis=0) / len(errors))

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import stats
 
-from gyrostat.estimators.variation import cochran, mean_differs_from_zero, spread, spread_interval
+from gyrostat.estimators.variation import differ_p, mean_differs_from_zero, spread, spread_interval
 
 KEPT, REMOVED, UNCLEAR = "kept", "removed", "cannot be told"
 FEW = 4
@@ -16,7 +16,7 @@ FEW = 4
 
 class Evidence(NamedTuple):
     """All numbers of every direction, (d,) each: the mean effect over environments and its p-value, the spread without what
-    errors add and its interval, the p-value that effects are the same, and the Lyapunov exponents per step.
+    errors add and its interval, the p-value (adjusted) that effects are the same, and the Lyapunov exponents per step.
     """
 
     mean: Any
@@ -46,7 +46,7 @@ def evidence(effects: np.ndarray, errors: np.ndarray, kappa: np.ndarray, *, step
         return np.log(np.maximum(factors, 1e-300)).mean(axis=0)
 
     return Evidence(
-        mean, mean_differs_from_zero(effects, errors), spread(effects, errors), low, high, cochran(effects, errors)[1],
+        mean, mean_differs_from_zero(effects, errors), spread(effects, errors), low, high, differ_p(effects, errors),
         (np.sign(effects) == np.sign(mean)).all(axis=0), exponent(0.0), exponent(kappa),
     )  # fmt: skip
 
