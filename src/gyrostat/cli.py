@@ -159,6 +159,7 @@ def fit(
     tolerance: Annotated[float, typer.Option(help="How much an effect may vary, as a share of its mean.")] = 0.5,
     level: Annotated[float, typer.Option(help="The level of the tests.")] = 0.01,
     alone: Annotated[bool, typer.Option("--alone", help="The effect of each feature by itself, not beside others.")] = False,
+    principal: Annotated[bool, typer.Option("--principal", help="Remove combinations of features, not features.")] = False,
     missing: Annotated[str, typer.Option(help="Rows with missing values: error or drop.")] = "error",
     seed: Annotated[int, typer.Option(metavar="K", help="The same seed gives the same numbers.")] = 0,
 ) -> None:
@@ -171,6 +172,7 @@ def fit(
     fitting.fit(
         data, target=target, environment=environment, out=out, console=_console(), features=features, drop=drop, kind=kind,
         tolerance=tolerance, level=level, adjust=not alone, missing=missing, seed=seed,
+        directions="principal" if principal else "features",
     )  # fmt: skip
 
 

@@ -38,7 +38,7 @@ class Rows:
 def fit(
     data: Path, *, target: str, environment: str, out: Path, console: Console, features: str = "", drop: str = "",
     kind: str = "linear", tolerance: float = 0.5, level: float = 0.01, adjust: bool = True, missing: str = "error",
-    seed: int = 0,
+    directions: str = "features", seed: int = 0,
 ) -> tuple[SavedModel, Heterogeneity]:  # fmt: skip
     """Fit the table in ``data``; the model, ``heterogeneity.csv``, the forest plot and ``summary.html`` go into ``out``."""
     errors.choice("kind", kind, KINDS)
@@ -46,12 +46,14 @@ def fit(
     rows = _rows(read_table(data), target, environment, features, drop, missing)
     found = heterogeneity(rows.X, rows.y, rows.labels, adjust=adjust, tolerance=tolerance, level=level)
     if kind == "linear":
-        made = _linear(rows, {"tolerance": tolerance, "level": level, "adjust": adjust, "random_state": seed})
+        options = {"tolerance": tolerance, "level": level, "adjust": adjust, "directions": directions}
+        made = _linear(rows, {**options, "random_state": seed})
     else:
         made = _quadratic(rows, {"tolerance": tolerance, "random_state": seed})
     about = {
         "gyrostat": __version__, "data": data.name, "rows": len(rows.y), "environments": len(pd.unique(rows.labels)),
-        "out": str(out / MODEL), "adjust": adjust, "seed": seed, "tolerance": tolerance, "level": level, **made.pop("about"),
+        "out": str(out / MODEL), "adjust": adjust, "directions": directions, "seed": seed,
+        "tolerance": tolerance, "level": level, **made.pop("about"),
     }  # fmt: skip
     model = SavedModel(kind, target, environment, rows.columns, about=about, **made)
     _write(out, model, found)

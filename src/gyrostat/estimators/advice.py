@@ -7,9 +7,9 @@ import xarray as xr
 from gyrostat.estimators.verdicts import KEPT, REMOVED
 
 
-def advice(features: xr.Dataset, level: float) -> tuple[str, ...]:
+def advice(features: xr.Dataset, directions: xr.Dataset, level: float) -> tuple[str, ...]:
     """What is kept and removed, whether covariates shift, and whether a feature looks like a consequence of the response."""
-    said = [_counts(features), _shift(features, level), _consequences(features)]
+    said = [_counts(features), _combinations(features, directions), _shift(features, level), _consequences(features)]
     return tuple(sentence for sentence in said if sentence)
 
 
@@ -31,6 +31,15 @@ def _counts(features: xr.Dataset) -> str:
     if unclear.any():
         parts.append(f"cannot be told: {_named(features, unclear)} (they stay in the model)")
     return f"Of {features.sizes['feature']} features in {places} environments: " + "; ".join(parts) + "."
+
+
+def _combinations(features: xr.Dataset, directions: xr.Dataset) -> str:
+    if (features.verdict == REMOVED).any() or not (directions.verdict == REMOVED).any():
+        return ""
+    return (
+        "No single feature is removed, but a combination of features varies by more than the tolerance (see the principal "
+        "directions): with directions='principal' the model leaves such combinations out."
+    )
 
 
 def _shift(features: xr.Dataset, level: float) -> str:

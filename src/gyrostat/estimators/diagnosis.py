@@ -91,7 +91,8 @@ def heterogeneity(
     )  # fmt: skip
     directions = _principal(seen, model, places, names, options)
     attributes = {**options, "adjust": adjust, "num_steps": model.n_iter_, "version": __version__, "status": model.status_}
-    return Heterogeneity(features.assign_attrs(attributes), directions.assign_attrs(attributes), advice(features, level))
+    said = advice(features, directions, level)
+    return Heterogeneity(features.assign_attrs(attributes), directions.assign_attrs(attributes), said)
 
 
 def _described(
@@ -100,12 +101,12 @@ def _described(
 ) -> xr.Dataset:  # fmt: skip
     """The labelled arrays of some directions."""
     dim, names = along
-    outside = 1 - options["confidence"]
-    found = evidence(seen.effects, seen.errors, kappa, step_size=options["step_size"], level=outside)
+    tests = {key: options[key] for key in ("step_size", "level", "confidence")}
+    found = evidence(seen.effects, seen.errors, kappa, **tests)
     words = verdicts(
-        found, removed, environments=len(places), tolerance=options["tolerance"], level=options["level"], errors=seen.errors
+        found, removed, environments=len(places), tolerance=options["tolerance"], level=options["level"]
     )
-    half = stats.norm.isf(outside / 2) * seen.errors
+    half = stats.norm.isf((1 - options["confidence"]) / 2) * seen.errors
     both, size = ("environment", dim), np.maximum(np.abs(found.mean), np.finfo(float).tiny)
     data = {
         "effect": (both, seen.effects * units), "error": (both, seen.errors * units),
@@ -132,7 +133,8 @@ def _principal(
         turned.shown(varies), options["tolerance"], step_size=eta, init_scale=alpha, num_steps=steps
     )[:count]
     along = Effects(turned.maps[:, :count, :count], turned.effects[:, :count], turned.covariances[:, :count, :count])
-    found = evidence(along.effects, along.errors, kappa, step_size=eta, level=1 - options["confidence"])
+    tests = {key: options[key] for key in ("step_size", "level", "confidence")}
+    found = evidence(along.effects, along.errors, kappa, **tests)
     # The Lyapunov rule of theory.transition: alpha exp(lambda T) stays below the root of a tenth of the effect.
     removed = found.lyapunov_amplified * steps < 0.5 * np.log(LEARNT * np.abs(found.mean)) - np.log(alpha)
     labels = [f"direction {i + 1}" for i in range(count)]

@@ -73,12 +73,11 @@ class OnMatrices(RegressorMixin, BaseEstimator):
 
 
 def _refitted(parts: Sequence[Part], Q: np.ndarray) -> np.ndarray:
-    """Least squares over the matrices ``Q C Q^T``, every environment counted alike."""
+    """Least squares over the matrices ``Q C Q^T``, all rows counted alike."""
     r = Q.shape[1]
     if r == 0:
         return np.zeros((len(Q), len(Q)))
-    X = np.concatenate([part.inside(Q) / np.sqrt(len(part.responses)) for part in parts])
-    y = np.concatenate([part.responses / np.sqrt(len(part.responses)) for part in parts])
+    X, y = np.concatenate([part.inside(Q) for part in parts]), np.concatenate([part.responses for part in parts])
     return Q @ smat(np.linalg.lstsq(X, y, rcond=1e-10)[0]) @ Q.T
 
 

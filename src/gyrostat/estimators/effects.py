@@ -48,7 +48,7 @@ class Effects(NamedTuple):
 
     def present(self, level: float) -> np.ndarray:
         """Is the mean effect further from zero than errors explain?"""
-        return mean_differs_from_zero(self.effects, self.errors) < level
+        return mean_differs_from_zero(self.effects, self.errors, level)[0] < level
 
     def shown(self, varies: np.ndarray) -> Effects:
         """Those whose deviations from the mean are only what errors of estimation do not explain.

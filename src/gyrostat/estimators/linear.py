@@ -45,8 +45,9 @@ class InvariantLinearRegressor(RegressorMixin, BaseEstimator):
         is refused, with advice, where that is more than 50000.
     num_orders : over how many random orders of the environments the result is averaged.
     init_scale : the size of u and v at the start.
-    refit : whether the coefficients of the features kept are those of least squares on them (every environment counted
-        alike). Descent itself leaves them shrunk: by about ``1 - (variation / tolerance)^2``.
+    refit : whether the coefficients of the features kept are those of least squares on them, all rows counted alike and
+        every environment with a baseline of its own. Descent itself leaves them shrunk, by about
+        ``1 - (variation / tolerance)^2``.
     directions : ``"features"``: each feature is kept or removed. ``"principal"``: so are the principal directions in which
         effects vary between environments (in standard deviations), for a spurious part that is a combination of features.
     standardize : whether features are divided by their standard deviation within environments.

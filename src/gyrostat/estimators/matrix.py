@@ -31,7 +31,7 @@ class InvariantMatrixRegressor(OnMatrices):
 
     Attributes
     ----------
-    matrix_, intercept_ : A and the intercept. Descent finds the directions; A is least squares on them, environments alike.
+    matrix_, intercept_ : A and the intercept. Descent finds the directions; A is least squares on them.
     invariant_directions_ : (d, r), the directions that were learnt and whose mean effect is more than under 99 random signs.
     spurious_directions_ : (d, r), other directions in which effects differ between environments by more than under
         99 random relabellings of the rows.

@@ -29,11 +29,6 @@ class Moments(NamedTuple):
         return self.grams.mean(axis=0)
 
     @property
-    def cross(self) -> np.ndarray:
-        """The mean over environments of ``X_e^T y_e / n_e``."""
-        return self.crosses.mean(axis=0)
-
-    @property
     def scales(self) -> tuple[np.ndarray, float]:
         """The root mean square of every feature and of the response; one where it is zero."""
         squares = np.append(np.diagonal(self.gram), self.energies.mean())
@@ -50,11 +45,15 @@ class Moments(NamedTuple):
         return self._replace(grams=W.T @ self.grams @ W, crosses=self.crosses @ W)
 
     def least_squares(self, chosen: np.ndarray) -> np.ndarray:
-        """The coefficients of least squares on the chosen features (the shortest, if there are many), others zero."""
-        beta = np.zeros(len(self.cross))
-        where = np.flatnonzero(chosen)
+        """The coefficients of least squares on the chosen features (the shortest, if there are many), others zero.
+
+        Every row counts alike: what holds everywhere is known best where there are most rows.
+        """
+        weights = self.counts / self.counts.sum()
+        gram, cross = np.tensordot(weights, self.grams, axes=1), weights @ self.crosses
+        beta, where = np.zeros(len(cross)), np.flatnonzero(chosen)
         if where.size:
-            beta[where] = np.linalg.lstsq(self.gram[np.ix_(where, where)], self.cross[where], rcond=1e-10)[0]
+            beta[where] = np.linalg.lstsq(gram[np.ix_(where, where)], cross[where], rcond=1e-10)[0]
         return beta
 
 

@@ -43,14 +43,16 @@ def consequences(X: np.ndarray, y: np.ndarray, rows: list[np.ndarray], level: fl
 
     In IRM's example the second feature is ``y + noise``: its effect on y, by itself, changes with the variance of y although
     nothing about it does. Turned round, nothing varies: the slope on y (Cochran) and the size of what it leaves (Brown and
-    Forsythe). If its effect by itself does not differ either, there is no telling which way it goes, and it is not named.
+    Forsythe), while the variance of the feature has to follow that of y. If neither its effect by itself nor its variance
+    differs, there is no telling which way it goes, and it is not named.
     """
     forth = [_slopes(X[mine], y[mine][:, None]) for mine in rows]
     back = [_slopes(y[mine][:, None], X[mine]) for mine in rows]
     effects, slopes = ([np.stack([f[i] for f in found]) for i in (0, 1)] for found in (forth, back))
     away = [np.abs(left - np.median(left, axis=0)) for *_, left in back]
-    same = (cochran(*slopes)[1] >= level) & (_welch(away) >= level) & (mean_differs_from_zero(*slopes) < level)
-    return same & (cochran(*effects)[1] < level)
+    there = mean_differs_from_zero(slopes[0], slopes[1], level)[0] < level
+    same = there & (cochran(*slopes)[1] >= level) & (_welch(away) >= level)
+    return same & (cochran(*effects)[1] < level) & (shifts_of(X, rows).variance < level)
 
 
 def _slopes(x: np.ndarray, z: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -29,11 +29,18 @@ def differ_p(effects: np.ndarray, errors: np.ndarray) -> np.ndarray:
     return stats.false_discovery_control(cochran(effects, errors)[1])
 
 
-def mean_differs_from_zero(effects: np.ndarray, errors: np.ndarray) -> np.ndarray:
-    """The p-value of the mean over these environments, each counted alike."""
-    error = np.sqrt(np.mean(errors**2, axis=0) / len(errors))
-    z = np.divide(np.abs(effects.mean(axis=0)), error, out=np.zeros(effects.shape[1]), where=error > 0)
-    return 2 * stats.norm.sf(z)
+def mean_differs_from_zero(effects: np.ndarray, errors: np.ndarray, level: float) -> tuple[np.ndarray, np.ndarray]:
+    """The p-value that there is no effect, and the standard error of the mean that it looks at.
+
+    Where effects are not seen to differ at ``level``, that is the mean with the least error (weights are precisions); else the
+    mean over these environments, each counted alike.
+    """
+    K, w = len(effects), _weights(errors)
+    total = np.maximum(w.sum(axis=0), np.finfo(float).tiny)
+    differ = differ_p(effects, errors) < level
+    mean = np.where(differ, effects.mean(axis=0), (w * effects).sum(axis=0) / total)
+    error = np.where(differ, np.sqrt(np.mean(errors**2, axis=0) / K), np.where(w.any(axis=0), total**-0.5, 0.0))
+    return 2 * stats.norm.sf(np.divide(np.abs(mean), error, out=np.zeros_like(mean), where=error > 0)), error
 
 
 def spread(effects: np.ndarray, errors: np.ndarray) -> np.ndarray:
@@ -55,17 +62,27 @@ def shown_share(effects: np.ndarray, errors: np.ndarray) -> np.ndarray:
 def spread_interval(effects: np.ndarray, errors: np.ndarray, level: float) -> tuple[np.ndarray, np.ndarray]:
     """An interval for the standard deviation tau of effects over places like these (Q-profile: Viechtbauer 2007).
 
-    Those tau at which Cochran's Q with precisions ``1 / (error^2 + tau^2)`` is no surprise; Q falls as tau grows.
+    Those tau at which Cochran's Q with precisions ``1 / (error^2 + tau^2)`` is no surprise; Q falls as tau grows. Effects that
+    agree better than their errors let expect would bound tau by zero: for the upper end they are spread out until Q is what
+    errors alone give, K - 1.
 
     >>> low, high = spread_interval(np.array([[1.0], [3.0], [-2.0]]), np.full((3, 1), 0.1), 0.05)
     >>> round(float(low[0]), 2), round(float(high[0]), 1)
     (1.31, 15.8)
     """
     free = max(len(effects) - 1, 1)
-    lows, highs = (
-        _solve(effects, errors, stats.chi2.ppf(share, free)) for share in (1 - level / 2, level / 2)
-    )
-    return lows, highs
+    wide = _spread_out(effects, errors, free)
+    return _solve(effects, errors, stats.chi2.ppf(1 - level / 2, free)), _solve(wide, errors, stats.chi2.ppf(level / 2, free))
+
+
+def _spread_out(effects: np.ndarray, errors: np.ndarray, least: float) -> np.ndarray:
+    """Effects whose Q is at least ``least``: deviations grow by one factor, or alternate if there are none."""
+    turns = np.where(np.arange(len(effects)) % 2, 1.0, -1.0)[:, None] * errors
+    none = cochran(effects, errors)[0] < 1e-9 * least
+    effects = np.where(none, effects.mean(axis=0) + turns, effects)
+    Q = np.maximum(cochran(effects, errors)[0], np.finfo(float).tiny)
+    centre = effects.mean(axis=0)
+    return centre + np.maximum(np.sqrt(least / Q), 1.0) * (effects - centre)
 
 
 def _solve(effects: np.ndarray, errors: np.ndarray, wanted: float) -> np.ndarray:

@@ -15,12 +15,14 @@ FEW = 4
 
 
 class Evidence(NamedTuple):
-    """All numbers of every direction, (d,) each: the mean effect over environments and its p-value, the spread without what
+    """All numbers of every direction, (d,) each: the mean effect over environments, the p-value that there is none and the
+    standard error behind it, the spread without what
     errors add and its interval, the p-value (adjusted) that effects are the same, and the Lyapunov exponents per step.
     """
 
     mean: Any
     mean_p: Any
+    mean_error: Any
     spread: Any
     spread_low: Any
     spread_high: Any
@@ -30,14 +32,16 @@ class Evidence(NamedTuple):
     lyapunov_amplified: Any
 
 
-def evidence(effects: np.ndarray, errors: np.ndarray, kappa: np.ndarray, *, step_size: float, level: float) -> Evidence:
-    """From effects and standard errors (K, d) in standard deviations.
+def evidence(
+    effects: np.ndarray, errors: np.ndarray, kappa: np.ndarray, *, step_size: float, level: float, confidence: float
+) -> Evidence:
+    """From effects and standard errors (K, d) in standard deviations; ``level`` is that of tests.
 
     While it is small, a direction with mean effect m > 0 is multiplied by ``1 + eta (m + (1 + kappa) (effect_e - m))`` in
     environment e; its Lyapunov exponent is the mean of the logarithm (``kappa = 0``: the paper's own method).
     """
     mean = effects.mean(axis=0)
-    low, high = spread_interval(effects, errors, level)
+    low, high = spread_interval(effects, errors, 1 - confidence)
     clear = spread(effects, errors) / np.maximum(effects.std(axis=0), np.finfo(float).tiny)
     away = np.sign(mean) * clear * (effects - mean)
 
@@ -46,25 +50,22 @@ def evidence(effects: np.ndarray, errors: np.ndarray, kappa: np.ndarray, *, step
         return np.log(np.maximum(factors, 1e-300)).mean(axis=0)
 
     return Evidence(
-        mean, mean_differs_from_zero(effects, errors), spread(effects, errors), low, high, differ_p(effects, errors),
+        mean, *mean_differs_from_zero(effects, errors, level), spread(effects, errors), low, high, differ_p(effects, errors),
         (np.sign(effects) == np.sign(mean)).all(axis=0), exponent(0.0), exponent(kappa),
     )  # fmt: skip
 
 
 def verdicts(
-    found: Evidence, removed: np.ndarray, *, environments: int, tolerance: float, level: float, errors: np.ndarray
+    found: Evidence, removed: np.ndarray, *, environments: int, tolerance: float, level: float
 ) -> list[tuple[str, str]]:
     """A verdict and its reason for every direction; ``removed`` are those which the estimator leaves out."""
-    bound = stats.norm.isf(level / 2) * np.sqrt(np.mean(errors**2, axis=0) / environments)
     return [
-        _one(Evidence(*(x[j] for x in found)), bool(removed[j]), environments, tolerance, level, float(bound[j]))
+        _one(Evidence(*(x[j] for x in found)), bool(removed[j]), environments, tolerance, level)
         for j in range(len(found.mean))
     ]
 
 
-def _one(
-    x: Evidence, removed: bool, environments: int, tolerance: float, level: float, bound: float
-) -> tuple[str, str]:
+def _one(x: Evidence, removed: bool, environments: int, tolerance: float, level: float) -> tuple[str, str]:
     if environments == 1:
         return UNCLEAR, "one environment: there is nothing to compare"
     size, differs = abs(x.mean), x.differ_p < level
@@ -73,7 +74,8 @@ def _one(
         how = "and change sign" if not x.one_sign else "though all have one sign: it oscillates only when amplified"
         return REMOVED, f"{varies} by {_share(x.spread, size)} of their mean, {how}"
     if not differs and x.mean_p >= level:
-        return UNCLEAR, f"no effect is seen: an average of less than {bound:.2g} standard deviations would not be"
+        bound = stats.norm.isf(level / 2) * x.mean_error
+        return UNCLEAR, f"no effect is seen: one of less than {bound:.2g} standard deviations would not be"
     if x.spread_high <= tolerance * size:
         return KEPT, f"effects vary by at most {_share(x.spread_high, size)} of their mean"
     if differs and x.one_sign:
@@ -86,7 +88,7 @@ def _one(
 
 def _share(part: float, whole: float) -> str:
     share = part / whole if whole > 0 else np.inf
-    return f"{share:.0%}" if share < 10 else "more than ten times"
+    return f"{share:.0%}" if share < 10 else "more than 1000%"
 
 
 def shown_p(value: float) -> str:
