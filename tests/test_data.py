@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -193,3 +194,17 @@ def test_truths_and_categories_become_numbers():
     frame = pd.DataFrame({"flag": [True, False], "word": ["b", "a"]})
     assert Column("flag").numbers(frame).ravel().tolist() == [1.0, 0.0]
     assert Column("word", ("a", "b")).numbers(frame).ravel().tolist() == [1.0, 0.0]
+
+
+def test_examples_have_their_known_answers(tmp_path, quiet):
+    options = {"target": "outcome", "environment": "site", "out": tmp_path / "out", "console": quiet}
+    model, found = fitting.fit(Path("example:sites"), **options)
+    words = found.features.verdict.to_series()
+    assert words[["dose", "age", "sex=m"]].eq("kept").all() and words.protocol == "removed" and words.noise == "cannot be told"
+    np.testing.assert_allclose(np.delete(model.coefficients, 3), [1.0, -0.5, 0.0, 0.6], atol=0.1)
+    _, found = fitting.fit(Path("example:consequence"), **options)
+    assert found.features.consequence.to_series().to_dict() == {"cause": False, "after": True}
+    model, found = fitting.fit(Path("example:consequence"), drop="after", **options)
+    assert found.features.verdict.values.tolist() == ["kept"] and model.coefficients[0] == pytest.approx(1.0, abs=0.1)
+    with pytest.raises(GyrostatError, match="unknown example 'site': did you mean 'sites'"):
+        read_table(Path("example:site"))

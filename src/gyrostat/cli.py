@@ -149,7 +149,7 @@ def bench(
 
 @app.command()
 def fit(
-    data: Annotated[Path, typer.Argument(metavar="DATA", help="A table: CSV, TSV or Parquet.")],
+    data: Annotated[Path, typer.Argument(metavar="DATA", help="A table: CSV, TSV, Parquet, or example:sites.")],
     target: Annotated[str, typer.Option(metavar="COLUMN", help="The column to predict.")],
     environment: Annotated[str, typer.Option(metavar="COLUMN", help="The column that says where a row comes from.")],
     out: Annotated[Path, typer.Option(metavar="DIR", help="Where the model and the summary go.")] = Path("fit-results"),

@@ -89,6 +89,7 @@ def _panel(axes: Axes, data: xr.Dataset, dim: str, tolerance: float) -> None:
     axes.set_yticks(at, [_short(str(name)) for name in data.environment.values[:MOST_ROWS]])
     axes.set_ylim(len(at) - 0.5, -0.5)
     axes.set_ylabel("environment")
+    axes.locator_params(axis="x", nbins=5)
     unit = "standard deviations of y per unit length" if dim == "direction" else "y per unit of the feature"
     axes.set_xlabel(f"effect ({unit})", fontsize=8.5)
     axes.set_title(f"{_short(str(data[dim].item()), 28)}: {data.verdict.item()}", color=colour, fontsize=10)

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from gyrostat import errors
+from gyrostat.data.examples import PREFIX, example
 from gyrostat.errors import GyrostatError
 
 MOST_LEVELS = 50
@@ -25,7 +26,7 @@ READERS: dict[str, Any] = {
 
 
 def read_table(path: Path) -> pd.DataFrame:
-    """The table in a CSV, TSV or Parquet file.
+    """The table in a CSV, TSV or Parquet file, or one of :mod:`gyrostat.data.examples` (``example:NAME``).
 
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "rows.csv"
@@ -33,6 +34,8 @@ def read_table(path: Path) -> pd.DataFrame:
     >>> read_table(path).shape
     (2, 2)
     """
+    if path.name.startswith(PREFIX):
+        return example(path.name.removeprefix(PREFIX))
     kind = next((suffix for suffix in READERS if path.name.lower().endswith(suffix)), None)
     if kind is None:
         raise GyrostatError(f"{path.name!r} is no table that can be read: give a file in {', '.join(READERS)}.")
