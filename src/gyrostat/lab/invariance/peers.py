@@ -13,7 +13,9 @@ from scipy import optimize
 from gyrostat.lab.invariance.declare import Environment, Line
 from gyrostat.lab.invariance.risks import Risks, line
 
-MASK_STEPS = 2000
+MASK_STEPS, MASK_STEP = 2000, 0.1
+"""Steps of ANDMask, and their size in units of one over the largest curvature: small, because a weight is to stop where
+environments begin to disagree, and a large step goes beyond."""
 
 
 def least_squares(environments: Sequence[Environment], _: float = 0.0) -> Line:
@@ -95,16 +97,18 @@ def group_dro(environments: Sequence[Environment], _: float = 0.0) -> Line:
 def and_mask(environments: Sequence[Environment], agreement: float) -> Line:
     """Parascandolo 2021: gradient descent from zero that moves only weights on whose sign environments agree.
 
-    A weight moves if ``|mean of the signs of its gradients| >= agreement``. With 0 all move: least squares that count
-    environments alike.
+    A weight moves if ``|mean of the signs of its gradients| >= agreement``. With 0 all move, and the end is known: least
+    squares that count environments alike.
     """
-    risks = Risks.of(environments)
-    step, w = 0.5 / np.linalg.eigvalsh(risks.grams.mean(axis=0))[-1], np.zeros(risks.crosses.shape[1])
+    risks, E = Risks.of(environments), len(environments)
+    if agreement == 0:
+        return line(risks.least(np.full(E, 1 / E)))
+    w, step = np.zeros(risks.crosses.shape[1]), MASK_STEP / np.linalg.eigvalsh(risks.grams.mean(axis=0))[-1]
     for _ in range(MASK_STEPS):
         gradients = risks.gradients(w)
-        agreed = np.abs(np.sign(gradients).mean(axis=0)) >= agreement - 1e-9
+        agreed = np.abs(np.sign(gradients).sum(axis=0)) >= agreement * E - 1e-9
         moved = step * agreed * gradients.mean(axis=0)
-        if np.abs(moved).max() < 1e-10:
+        if np.abs(moved).max() < 1e-9:
             break
         w = w - moved
     return line(w)

@@ -82,7 +82,8 @@ def _declared_irm(observed: bool, homoskedastic: bool, scrambled: bool) -> Simul
         ("causal weights", "non-causal weights"),
         False,
         "Only variances change: beside the consequences the effects of causes vary between places as much as those of "
-        "consequences, so that both kinds look spurious or both look invariant.",
+        "consequences, so that both kinds look spurious or both look invariant. (Who drops everything has no error in "
+        "non-causal weights, and all of it in causal ones.)",
     )
 
 
