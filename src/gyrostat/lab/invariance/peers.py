@@ -1,6 +1,7 @@
-"""Other methods for several environments, for linear models with a squared loss: exact, or minimised to the end by L-BFGS.
+"""Other methods for several environments, for linear models with a squared loss: exact, or by L-BFGS to a minimum.
 
-Each takes environments (features and response in pooled standard units, see ``tuning``) and its hyper-parameter.
+The objectives of IRMv1 and V-REx are not convex: theirs is the minimum to which descent from least squares leads. Each method
+takes environments (features and response in pooled standard units, see ``methods.fitted``) and its hyper-parameter.
 """
 
 from __future__ import annotations

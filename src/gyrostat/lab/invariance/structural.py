@@ -1,9 +1,9 @@
 """Structural equations of two papers in which a consequence of the response is among the features.
 
 Section 5.1 of Arjovsky, Bottou, Gulrajani, Lopez-Paz 2019 (IRM) and section 5 of Fan, Fang, Gu, Zhang 2023 (EILLS), from
-their descriptions; all numbers were checked against code that authors published. Where IRM's text and code differ
-we follow the code: weights from causes to responses and on to consequences are one, and with nothing hidden the
-variable h still adds to x.
+their descriptions; all numbers were checked against code that authors published (the text of the papers was not at hand).
+In IRM's code weights from causes to responses and on to consequences are one, and with nothing hidden the variable h
+still adds to x; so here. Its errors of scrambled weights are not unscrambled; ours are.
 """
 
 from __future__ import annotations
