@@ -79,14 +79,33 @@ def test_no_ratio_where_least_squares_makes_no_error():
     assert found["ours"]["ratio"] is None and found["ours"]["ours"] == "ties"
 
 
-def test_the_best_other_is_judged_by_all_errors_of_a_setting():
-    def entry(ratio):
-        return {"error": ratio, "ratio": ratio}
+def test_the_best_other_is_a_peer_and_what_is_better_is_told():
+    def entry(error, ours="loses"):
+        return {
+            "error": error,
+            "low": error,
+            "high": error,
+            "ratio": error,
+            "ratio_low": error,
+            "ratio_high": error,
+            "ours": ours,
+        }
 
-    constant, honest = [entry(9.0), entry(0.0)], [entry(0.5), entry(0.5)]
-    found = [{"least squares": entry(1.0), "ICP": c, "IRMv1": h, "ours": entry(0.1)} for c, h in
-             zip(constant, honest, strict=True)]  # fmt: skip
-    assert best_other(found) == "IRMv1"
+    entries = {"least squares": entry(1.0), "ICP": entry(0.0), "IRMv1": entry(0.25), "V-REx": entry(3.0, "wins")}
+    entries |= {"ours": entry(0.5, "ties"), "ours, untuned": entry(0.1)}
+    assert best_other(entries) == "ICP"
+    row = Row("a", "coefficients", "s", "t", True, "because", "sample", entries, "ICP")
+    (_, told), (why,) = page._beaten([row]), page._explained([row])
+    assert told == "- a, coefficients: ICP (no error), IRMv1 (2.00 times)."
+    assert why == "- **a** (coefficients: loses; **not as expected**). because"
+
+
+def test_a_refusal_of_ours_is_a_constant_that_says_so():
+    rng = np.random.default_rng(0)
+    few = [(X, 2.0 + X[:, 0]) for X in rng.standard_normal((3, 4, 6))]  # fewer rows than effects
+    found = packages.ours(few, 0.5)
+    assert found.status == "refused" and not found.coef.any()
+    assert found.intercept == pytest.approx(np.mean([y for _, y in few]))
 
 
 def test_ours_finds_the_answer_of_the_diagonal_model():

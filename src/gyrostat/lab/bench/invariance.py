@@ -17,7 +17,7 @@ from gyrostat.lab.invariance import SIMULATIONS, page
 from gyrostat.lab.invariance.methods import METHODS, OURS, REFERENCE, UNTUNED, Method
 from gyrostat.lab.invariance.real import DATA
 from gyrostat.lab.invariance.study import Row, on_real_data, simulated
-from gyrostat.lab.invariance.table import HEADINGS, main_cells
+from gyrostat.lab.invariance.table import HEADINGS, IN_TERMINAL, main_cells
 
 __all__ = ["finish", "panels", "run"]
 
@@ -117,10 +117,11 @@ def finish(report: Report, out: Path, console: Console) -> None:
     if not rows:
         return
     shown = Table(title="Invariance (errors with 95 percent intervals; ratios below 1 are better than least squares)")
-    for heading in HEADINGS:
-        shown.add_column(heading, overflow="fold")
+    for i in IN_TERMINAL:
+        shown.add_column(HEADINGS[i])
     for row in rows:
-        shown.add_row(*main_cells(row))
+        cells = main_cells(row)
+        shown.add_row(*(cells[i] for i in IN_TERMINAL))
     console.print(shown, highlight=False)
     page.write(rows, report.notes, out)
     console.print(f"Written to {out / 'invariance.md'}.", highlight=False)

@@ -11,6 +11,8 @@ from gyrostat.lab.invariance.methods import OURS, REFERENCE
 
 RESAMPLES = 2000
 COVER = (0.025, 0.975)
+SAME = 0.01
+"""Errors that differ by less than this share of the other's are a tie, however sure the difference is."""
 
 
 def over_repetitions(errors: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -37,8 +39,7 @@ def over_rows(places: Sequence[np.ndarray], rng: np.random.Generator, resamples:
 def summary(names: Sequence[str], means: np.ndarray, resampled: np.ndarray) -> dict[str, dict[str, Any]]:
     """For each method: error, its interval, the ratio to least squares and its interval, and ours against it.
 
-    ``ours`` is the verdict of the difference: "wins" if the interval of our error less this one is below zero, "loses" if it
-    is above, else "ties". Ratios are None where least squares makes no error.
+    ``ours`` is the :func:`verdict` on our error beside this one. Ratios are None where least squares makes no error.
 
     >>> found = summary(["least squares", "ours"], np.array([2.0, 1.0]), np.array([[2.0, 1.0], [2.2, 1.1]]))
     >>> found["ours"]["ratio"], found["least squares"]["ours"]
@@ -53,16 +54,22 @@ def summary(names: Sequence[str], means: np.ndarray, resampled: np.ndarray) -> d
         if (resampled[:, base] > 0).all() and means[base] > 0:
             low, high = np.quantile(resampled[:, j] / resampled[:, base], COVER)
             entry |= {"ratio": float(means[j] / means[base]), "ratio_low": float(low), "ratio_high": float(high)}
-        entry["ours"] = verdict(resampled[:, mine] - resampled[:, j])
+        entry["ours"] = verdict(means[mine], means[j], resampled[:, mine] - resampled[:, j])
         found[name] = entry
     return found
 
 
-def verdict(difference: np.ndarray) -> str:
-    """What resampled differences (ours less another's error) say.
+def verdict(ours: float, other: float, differences: np.ndarray) -> str:
+    """What two errors and resampled differences (ours less the other) say: "wins", "ties" or "loses".
 
-    >>> verdict(np.array([-2.0, -1.0])), verdict(np.array([-1.0, 1.0])), verdict(np.array([1.0, 2.0]))
-    ('wins', 'ties', 'loses')
+    A tie is an interval of differences with zero in it, or errors that are the same to one percent.
+
+    >>> verdict(1.0, 2.0, np.array([-1.5, -0.5])), verdict(1.0, 2.0, np.array([-3.0, 1.0]))
+    ('wins', 'ties')
+    >>> verdict(1.2, 1.0, np.array([0.1, 0.3])), verdict(1.002, 1.0, np.array([0.001, 0.003]))
+    ('loses', 'ties')
     """
-    low, high = np.quantile(difference, COVER)
-    return "wins" if high < 0 else "loses" if low > 0 else "ties"
+    low, high = np.quantile(differences, COVER)
+    if low <= 0 <= high or abs(ours - other) < SAME * other:
+        return "ties"
+    return "wins" if high < 0 else "loses"

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from gyrostat.errors import GyrostatError
 from gyrostat.lab.invariance.declare import Environment, Line
 from gyrostat.lab.invariance.peers import least_squares
 
@@ -25,11 +26,14 @@ def installed(package: str) -> bool:
 
 
 def ours(environments: Sequence[Environment], tolerance: float) -> Line:
-    """:class:`gyrostat.estimators.InvariantLinearRegressor`."""
+    """:class:`gyrostat.estimators.InvariantLinearRegressor`; where it refuses, a constant, and the status says so."""
     from gyrostat.estimators import InvariantLinearRegressor
 
     X, y, labels = _stacked(environments)
-    model = InvariantLinearRegressor(tolerance=tolerance, random_state=0).fit(X, y, environments=labels)
+    try:
+        model = InvariantLinearRegressor(tolerance=tolerance, random_state=0).fit(X, y, environments=labels)
+    except GyrostatError:  # a result as any other: a user who is refused has nothing better than the mean
+        return Line(np.zeros(X.shape[1]), float(y.mean()), "refused")
     return Line(model.coef_, float(model.intercept_), model.status_)
 
 

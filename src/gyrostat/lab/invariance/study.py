@@ -21,7 +21,7 @@ class Row:
     """One setting and one way to measure its error: all methods with their intervals (see ``intervals.summary``).
 
     ``solvable`` is None for real data, where nobody knows; ``statuses`` counts what our estimator, untuned, said of itself;
-    ``best_other`` is the peer that did best in the setting.
+    ``best_other`` is the peer that did best in the first error of the setting.
     """
 
     setting: str
@@ -91,22 +91,15 @@ def on_real_data(
 
 
 def _rows(name: str, measures: Sequence[str], found: list[dict], *, statuses: Counter[str], **about: Any) -> list[Row]:
-    best = best_other(found)
+    # By the first error, the answer itself: in non-causal weights a constant would be best.
+    best = best_other(found[0])
     return [
         Row(name, measure, methods=entries, best_other=best, statuses=dict(statuses), **about)
         for measure, entries in zip(measures, found, strict=True)
     ]
 
 
-def best_other(found: Sequence[dict[str, dict[str, Any]]]) -> str:
-    """The peer with the least ratio to least squares, the mean over the errors of one setting (its error, if there is none).
-
-    Over all of them, because a constant has the least error of non-causal weights. It is picked afterwards: what chance does
-    there is in its favour, not in ours.
-    """
-    others = [m.name for m in BY_MEAN if m.name in found[0] and m.name not in (REFERENCE, OURS, UNTUNED)]
-
-    def judged(name: str) -> float:
-        return float(np.mean([e[name]["error"] if e[name]["ratio"] is None else e[name]["ratio"] for e in found]))
-
-    return min(others, key=judged)
+def best_other(entries: dict[str, dict[str, Any]]) -> str:
+    """The peer with the least error. It is picked afterwards: what chance does there is in its favour, not in ours."""
+    others = [m.name for m in BY_MEAN if m.name in entries and m.name not in (REFERENCE, OURS, UNTUNED)]
+    return min(others, key=lambda name: entries[name]["error"])
