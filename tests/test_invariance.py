@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
+from gyrostat.lab import bench
 from gyrostat.lab.bench import invariance as suite
 from gyrostat.lab.invariance import SIMULATIONS, methods, packages, page, peers, real
 from gyrostat.lab.invariance.declare import Line
@@ -156,6 +157,13 @@ def test_the_suite_finishes_with_a_table_a_page_and_a_picture(report, tmp_path):
     assert "no_such_package not installed" in text and "| college | not installed |" in text
     assert (tmp_path / "images" / "invariance.png").stat().st_size > 0
     assert suite.panels(report.records) == []
+
+
+def test_the_command_lets_the_suite_finish(report, tmp_path, monkeypatch):
+    monkeypatch.setattr(bench, "in_child", lambda name, say: (report, ""))
+    assert bench.run_suites(["invariance"], tmp_path, Console(file=io.StringIO())) == 0
+    assert (tmp_path / "invariance.md").exists() and not (tmp_path / "bench.png").exists()  # no curve of time
+    assert len(json.loads((tmp_path / "bench.json").read_text())) == len(report.records)
 
 
 def test_the_page_is_made_again_from_its_records(report, tmp_path):
