@@ -53,7 +53,7 @@ def test_the_compiling_call_never_counts() -> None:
 @pytest.mark.parametrize(
     ("ours", "peer", "goal", "ratio", "meets"),
     [(2.0, 60.0, 30.0, 30.0, True), (2.0, 59.0, 30.0, 29.5, False), (2.0, 60.0, None, 30.0, None),
-     (2.0, None, None, None, None)],
+     (2.0, None, None, None, None), (0.0, 1.0, 1.0, None, None)],
 )  # fmt: skip
 def test_a_ratio_is_peer_over_ours_and_meets_its_goal(ours, peer, goal, ratio, meets) -> None:
     record = Record("core/x", ours, "s", peer, None if peer is None else "NumPy", goal)

@@ -9,7 +9,7 @@ import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_hex
 
-from gyrostat.lab.figures import Band, Bars, Figure, Heat, Line, Marker, Panel, Points
+from gyrostat.lab.figures import Band, Bars, Dots, Figure, Heat, Line, Marker, Panel, Points
 from gyrostat.lab.palette import COLOURS
 from gyrostat.lab.render import _edges, draw, render
 
@@ -45,7 +45,16 @@ HEAT = Panel(
     [Heat([1, 2, 4], [1, 10], [[1, np.nan, 2], [3, 4, 5]], "share"), Marker(2, "m", "x")],
     "log",
 )
-PANELS = [CURVES, POINTS, BARS, HEAT]
+DOTS = Panel(
+    "Dots",
+    "ratio",
+    "",
+    [Dots(NAMES, [0.1, 1, 10], "a", [0.05, 0.5, 5], [0.2, 2, 20]), Dots(NAMES[1:], [1, 2], "b", [0.5, 1], [2, 4]),
+     Marker(1, "one", "x")],
+    "log",
+    height=1.5,
+)  # fmt: skip
+PANELS = [CURVES, POINTS, BARS, HEAT, DOTS]
 
 
 def boxes(canvas):
@@ -69,6 +78,21 @@ def test_nothing_overlaps_or_is_cut(panels):
         assert across < 2 or down < 2, (a, b)
     width, height = canvas.canvas.get_width_height()
     assert all(b.x0 >= -1 and b.y0 >= -1 and b.x1 <= width + 1 and b.y1 <= height + 1 for b in found)
+
+
+def test_dots_stand_in_lines_from_the_top_with_whiskers_along_them():
+    canvas = draw(Figure("t", [DOTS]))
+    axes = canvas.subfigs[0].axes[0]
+    assert [label.get_text() for label in axes.get_yticklabels()] == NAMES and axes.get_ylim() == (2.5, -0.5)
+    first, second = (box for box in axes.containers)
+    (x, y), (_, below) = first[0].get_data(), second[0].get_data()
+    np.testing.assert_allclose(x, [0.1, 1, 10])
+    np.testing.assert_allclose(y.round(), [0, 1, 2])
+    assert (below > y[1:]).all() and (below.round() == [1, 2]).all()  # in the same line, one below the other
+    whisker = first[2][0].get_segments()[0]
+    np.testing.assert_allclose(whisker[:, 0], [0.05, 0.2])
+    usual = draw(Figure("t", [Panel("Dots", "ratio", "", DOTS.series, "log")]))
+    assert canvas.get_figheight() > usual.get_figheight() + 1
 
 
 def test_roles_and_colours():

@@ -141,7 +141,7 @@ def bench(
     suites: Annotated[list[str] | None, typer.Argument(metavar="SUITE", help="None: all suites.")] = None,
     out: Annotated[Path, typer.Option(metavar="DIR", help="Where bench.json goes.")] = Path("bench-results"),
 ) -> None:
-    """Time gyrostat against its peers in the same run."""
+    """Measure gyrostat against its peers in the same run."""
     from gyrostat.lab.bench import run_suites
 
     raise typer.Exit(run_suites(suites or [], out, _console()))

@@ -72,6 +72,18 @@ class Bars(Series):
 
 
 @dataclass(frozen=True)
+class Dots(Series):
+    """A point per category, categories down the panel, with whiskers along it; series of dots stand below each other."""
+
+    categories: Sequence[str]
+    values: Any
+    label: str
+    low: Any
+    high: Any
+    colour: int | None = None
+
+
+@dataclass(frozen=True)
 class Marker(Series):
     """A straight line across the panel at one value of an axis: a threshold, a predicted transition."""
 
@@ -95,7 +107,7 @@ class Heat(Series):
 
 @dataclass(frozen=True)
 class Panel:
-    """One set of axes."""
+    """One set of axes; ``height`` in units of the usual one."""
 
     title: str
     xlabel: str
@@ -105,6 +117,7 @@ class Panel:
     yscale: Scale = "linear"
     xlim: tuple[float, float] | None = None
     ylim: tuple[float, float] | None = None
+    height: float = 1.0
 
 
 @dataclass(frozen=True)

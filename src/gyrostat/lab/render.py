@@ -20,7 +20,7 @@ from matplotlib.figure import Figure as Canvas
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-from gyrostat.lab.figures import Band, Bars, Figure, Heat, Line, Marker, Panel, Points, Series
+from gyrostat.lab.figures import Band, Bars, Dots, Figure, Heat, Line, Marker, Panel, Points, Series
 from gyrostat.lab.palette import Looks
 
 COLUMNS = 3
@@ -70,8 +70,10 @@ def draw(figure: Figure) -> Canvas:
     width = {1: 6.6, 2: 9.6, 3: 13.2}[columns]
     letters = int(width / columns * 12)
     note = textwrap.wrap(figure.note, int(width * 14))
-    legends = [_legend_height(figure.panels[r * columns : (r + 1) * columns], letters) for r in range(rows)]
-    heights = [PANEL_HEIGHT + legend for legend in legends] + [NOTE_LINE * len(note) + 0.05]
+    in_rows = [figure.panels[r * columns : (r + 1) * columns] for r in range(rows)]
+    legends = [_legend_height(panels, letters) for panels in in_rows]
+    talls = [PANEL_HEIGHT * max(panel.height for panel in panels) for panels in in_rows]
+    heights = [tall + legend for tall, legend in zip(talls, legends, strict=True)] + [NOTE_LINE * len(note) + 0.05]
     canvas = Canvas(figsize=(width, sum(heights) + 0.4), layout=ConstrainedLayoutEngine(w_pad=0.1, h_pad=0.06))
     canvas.suptitle("\n".join(textwrap.wrap(figure.title, int(width * 9))), fontsize=12.5, fontweight="bold")
     grid = canvas.add_gridspec(rows + 1, columns, height_ratios=heights)
@@ -79,7 +81,7 @@ def draw(figure: Figure) -> Canvas:
         row, column = divmod(i, columns)
         # A subfigure each, so that the colour bar of one panel does not narrow the others.
         cell = canvas.add_subfigure(grid[row, column])
-        above, below = cell.subplots(2, 1, height_ratios=[PANEL_HEIGHT, legends[row]])
+        above, below = cell.subplots(2, 1, height_ratios=[talls[row], legends[row]])
         _draw_panel(above, panel)
         _draw_legend(below, above, letters)
     if note:
@@ -175,6 +177,8 @@ class _Context:
         self.axes, self.panel, self.looks = axes, panel, Looks()
         self.bars = [s for s in panel.series if isinstance(s, Bars)]
         self.categories = list(dict.fromkeys(c for s in self.bars for c in s.categories))
+        self.dots = [s for s in panel.series if isinstance(s, Dots)]
+        self.lines = list(dict.fromkeys(c for s in self.dots for c in s.categories))
         heat = any(isinstance(s, Heat) for s in panel.series)
         halo = [patheffects.withStroke(linewidth=3.5, foreground="white")]
         self.over: dict[str, Any] = {"path_effects": halo} if heat else {}
@@ -185,11 +189,12 @@ class _Context:
     def y(self, values: Any) -> np.ndarray:
         return _shown(values, self.panel.yscale)
 
-    def whiskers(self, y: np.ndarray, low: Any, high: Any) -> np.ndarray | None:
-        """Distances below and above, as matplotlib wants them."""
+    def whiskers(self, y: np.ndarray, low: Any, high: Any, *, along: str = "y") -> np.ndarray | None:
+        """Distances below and above on an axis, as matplotlib wants them."""
         if low is None or high is None:
             return None
-        low, high = _floored(low, y, self.panel.yscale), self.y(high)
+        scale = self.panel.xscale if along == "x" else self.panel.yscale
+        low, high = _floored(low, y, scale), _shown(high, scale)
         return np.nan_to_num(np.clip([y - low, high - y], 0, None))
 
     def label_categories(self) -> None:
@@ -198,6 +203,12 @@ class _Context:
             turn: dict[str, Any] = {"rotation": 25, "ha": "right", "rotation_mode": "anchor"} if long else {}
             self.axes.set_xticks(range(len(self.categories)), self.categories, **turn)
             self.axes.grid(False, axis="x")
+        if self.lines:
+            self.axes.set_yticks(range(len(self.lines)), self.lines)
+            self.axes.set_ylim(len(self.lines) - 0.5, -0.5)
+            self.axes.grid(False, axis="y")
+            for edge in range(1, len(self.lines)):
+                self.axes.axhline(edge - 0.5, color="#DDDDDD", linewidth=0.8)
 
 
 def _shown(values: Any, scale: str) -> np.ndarray:
@@ -289,6 +300,17 @@ def _bars(bars: Bars, at: _Context) -> None:
         yerr=at.whiskers(y, bars.low, bars.high), capsize=2.5,
         hatch=("", "//", "..", "xx")[place % 4], edgecolor="white", linewidth=0,
         error_kw={"elinewidth": 1.1, "ecolor": "#333333"},
+    )  # fmt: skip
+
+
+@_draws(Dots)
+def _dots(dots: Dots, at: _Context) -> None:
+    place = next(i for i, other in enumerate(at.dots) if other is dots)
+    y = np.array([at.lines.index(c) for c in dots.categories]) + 0.8 * ((place + 0.5) / len(at.dots) - 0.5)
+    x = at.x(dots.values)
+    at.axes.errorbar(
+        x, y, xerr=at.whiskers(x, dots.low, dots.high, along="x"), label=dots.label, linestyle="none", markersize=4.5,
+        elinewidth=1.1, **at.looks.series(dots.colour),
     )  # fmt: skip
 
 

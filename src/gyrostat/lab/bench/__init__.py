@@ -1,7 +1,8 @@
 """Benchmarks: each suite times the library beside its peers in a process of its own, on one core.
 
 A suite is a module with ``run(say) -> Report`` and ``panels(records) -> list[Panel]``; to add one, write the
-module and name it in ``SUITES``. ``say(text)`` reports progress.
+module and name it in ``SUITES``. ``say(text)`` reports progress. A suite whose records tell more than a line each may also have
+``finish(report, out, console)``, which prints and writes the rest.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from gyrostat import errors
 from gyrostat.lab.bench.records import Record, Report, table
 from gyrostat.lab.bench.timing import single_threaded
 
-SUITES: dict[str, str] = {name: f"gyrostat.lab.bench.{name}" for name in ("core", "gd", "deep")}
+SUITES: dict[str, str] = {name: f"gyrostat.lab.bench.{name}" for name in ("core", "gd", "deep", "invariance")}
 """Name of a suite -> its module."""
 
 
@@ -42,6 +43,10 @@ def run_suites(names: list[str], out: Path, console: Console) -> int:
     (out / "bench.json").write_text(json.dumps([record.as_dict() for record in records], indent=1) + "\n")
     draw(reports, out / "bench")
     console.print(table(records, [note for report in reports.values() for note in report.notes]))
+    for name, report in reports.items():
+        finish = getattr(importlib.import_module(SUITES[name]), "finish", None)
+        if finish and report.records:
+            finish(report, out, console)
     console.print(f"Written to {out / 'bench.json'}.", highlight=False)
     return int(any(report.crashed for report in reports.values()))
 

@@ -32,8 +32,8 @@ class Record:
 
     @property
     def ratio(self) -> float | None:
-        """Peer over ours: above 1 is better for us."""
-        return None if self.peer is None else self.peer / self.ours
+        """Peer over ours: above 1 is better for us; None where there is no peer, or where ours is zero."""
+        return None if self.peer is None or self.ours == 0 else self.peer / self.ours
 
     @property
     def meets(self) -> bool | None:
