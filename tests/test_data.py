@@ -18,6 +18,7 @@ from gyrostat.data.saved import SavedModel
 from gyrostat.data.tables import Column, read_table
 from gyrostat.errors import GyrostatError
 from gyrostat.estimators import InvariantLinearRegressor, InvariantQuadraticRegressor
+from gyrostat.lab.invariance import real
 
 SITES = np.repeat(["Aarhus", "Bergen", "Cork", "Delft"], 150)
 
@@ -196,7 +197,7 @@ def test_truths_and_categories_become_numbers():
     assert Column("word", ("a", "b")).numbers(frame).ravel().tolist() == [1.0, 0.0]
 
 
-def test_examples_have_their_known_answers(tmp_path, quiet):
+def test_examples_have_their_known_answers(tmp_path, quiet, monkeypatch):
     options = {"target": "outcome", "environment": "site", "out": tmp_path / "out", "console": quiet}
     model, found = fitting.fit(Path("example:sites"), **options)
     words = found.features.verdict.to_series()
@@ -206,5 +207,8 @@ def test_examples_have_their_known_answers(tmp_path, quiet):
     assert found.features.consequence.to_series().to_dict() == {"cause": False, "after": True}
     model, found = fitting.fit(Path("example:consequence"), drop="after", **options)
     assert found.features.verdict.values.tolist() == ["kept"] and model.coefficients[0] == pytest.approx(1.0, abs=0.1)
+    monkeypatch.setattr(real, "installed", lambda package: False)
+    with pytest.raises(GyrostatError, match=r"bikeshare: ISLP not installed; pip install"):
+        read_table(Path("example:bikeshare"))
     with pytest.raises(GyrostatError, match="unknown example 'site': did you mean 'sites'"):
         read_table(Path("example:site"))

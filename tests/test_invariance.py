@@ -8,6 +8,7 @@ import re
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from rich.console import Console
 
@@ -122,12 +123,10 @@ def report():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(suite, "SIMULATIONS", (NAMES["flips"], NAMES["example-2"]))
         rng = np.random.default_rng(0)
-        pretended = {
-            k: (X, X[:, 0] + rng.standard_normal(60))
-            for k, X in zip("abc", rng.standard_normal((3, 60, 2)), strict=True)
-        }
-        here = real.RealData("bikeshare", "text", lambda: pretended, ("numpy",), "install", "why")
-        away = real.RealData("college", "text", dict, ("no_such_package",), "pip install it", "why")
+        X = rng.standard_normal((180, 2))
+        pretended = pd.DataFrame(X).assign(place=np.repeat(list("abc"), 60), y=X[:, 0] + rng.standard_normal(180))
+        here = real.RealData("bikeshare", "text", lambda: pretended, "y", ("numpy",), "install", "why")
+        away = real.RealData("college", "text", pd.DataFrame, "y", ("no_such_package",), "pip install it", "why")
         patch.setattr(suite, "DATA", (here, away))
         absent = methods.Method("ICP", peers.least_squares, package="no_such_package")
         sizes = suite.Sizes(2, 60, 40, (*QUICK, absent), (300, 4, 3), 1)
@@ -204,7 +203,7 @@ def test_the_page_in_the_docs_has_the_form_of_one_made_now(report):
 def test_real_data_are_read_whole(data):
     if data.missing:
         pytest.skip(data.missing)
-    places = data.read()
+    places = data.environments()
     rows = {"bikeshare": 8645, "earnings": 260 + 15992 + 2490, "college": 4739}[data.name]
     assert sum(len(y) for _, y in places.values()) == rows and len(places) in (3, 4)
     for X, y in places.values():
@@ -222,10 +221,10 @@ def test_missing_packages_are_told(monkeypatch):
 def test_one_place_is_left_out_at_a_time():
     """Constant predictions, so that every error is known: the squared distance of the mean of the other places."""
     rng = np.random.default_rng(0)
-    places = {
-        name: (rng.standard_normal((50, 1)), np.full(50, level)) for name, level in (("a", 0.0), ("b", 3.0), ("c", 6.0))
-    }
-    data = real.RealData("pretended", "text", lambda: places, ("numpy",), "install", "why")
+    places = pd.DataFrame(
+        {"x": rng.standard_normal(150), "y": np.repeat([0.0, 3.0, 6.0], 50), "place": np.repeat(list("abc"), 50)}
+    )
+    data = real.RealData("pretended", "text", lambda: places, "y", ("numpy",), "install", "why")
 
     def mean(given, _):
         return Line(np.zeros(1), float(np.concatenate([y for _, y in given]).mean()))

@@ -8,6 +8,8 @@ import numpy as np
 import pandas as pd
 
 from gyrostat import errors
+from gyrostat.errors import GyrostatError
+from gyrostat.lab.invariance.real import DATA
 
 PREFIX = "example:"
 
@@ -46,9 +48,19 @@ def consequence() -> pd.DataFrame:
     )
 
 
-EXAMPLES: dict[str, Callable[[], pd.DataFrame]] = {"sites": sites, "consequence": consequence}
+MADE: dict[str, Callable[[], pd.DataFrame]] = {"sites": sites, "consequence": consequence}
+
+
+def examples() -> list[str]:
+    """The names of all tables, made and real; a real one may need a package that is not installed."""
+    return [*MADE, *(data.name for data in DATA)]
 
 
 def example(name: str) -> pd.DataFrame:
-    """The table called ``name``."""
-    return EXAMPLES[errors.choice("example", name, EXAMPLES)]()
+    """The table called ``name``; a package that it needs is told."""
+    if errors.choice("example", name, examples()) in MADE:
+        return MADE[name]()
+    (real,) = (data for data in DATA if data.name == name)
+    if real.missing:
+        raise GyrostatError(real.missing)
+    return real.read()

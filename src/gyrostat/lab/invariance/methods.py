@@ -39,10 +39,14 @@ class Method:
 REFERENCE = "least squares"
 OURS = "ours"
 UNTUNED = "ours, untuned"
+PRINCIPAL = "ours, principal"
+OWN = (OURS, UNTUNED, PRINCIPAL)
+"""Ours with its tolerance chosen; as it comes; and as it comes, but deciding on combinations of features."""
 BY_MEAN = (
     Method(REFERENCE, peers.least_squares),
     Method(OURS, packages.ours, (0.25, 0.5, 1.0, 2.0), 0.5),
     Method(UNTUNED, packages.ours, (), 0.5),
+    Method(PRINCIPAL, packages.principal, (), 0.5),
     Method("ridge", peers.ridge, (1e-4, 1e-3, 1e-2, 0.1, 1.0, 10.0), 1e-3),
     Method("fixed effects", peers.within),
     Method("IRMv1", peers.irm, PENALTIES, 10.0),

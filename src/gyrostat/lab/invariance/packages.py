@@ -25,16 +25,22 @@ def installed(package: str) -> bool:
     return importlib.util.find_spec(package) is not None
 
 
-def ours(environments: Sequence[Environment], tolerance: float) -> Line:
+def ours(environments: Sequence[Environment], tolerance: float, directions: str = "features") -> Line:
     """:class:`gyrostat.estimators.InvariantLinearRegressor`; where it refuses, a constant, and the status says so."""
     from gyrostat.estimators import InvariantLinearRegressor
 
     X, y, labels = _stacked(environments)
+    model = InvariantLinearRegressor(tolerance=tolerance, directions=directions, random_state=0)
     try:
-        model = InvariantLinearRegressor(tolerance=tolerance, random_state=0).fit(X, y, environments=labels)
+        model.fit(X, y, environments=labels)
     except GyrostatError:  # a result as any other: a user who is refused has nothing better than the mean
         return Line(np.zeros(X.shape[1]), float(y.mean()), "refused")
     return Line(model.coef_, float(model.intercept_), model.status_)
+
+
+def principal(environments: Sequence[Environment], tolerance: float) -> Line:
+    """The same, deciding on principal directions of variation instead of features."""
+    return ours(environments, tolerance, "principal")
 
 
 def anchor(environments: Sequence[Environment], gamma: float) -> Line:

@@ -7,12 +7,12 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from gyrostat.lab.invariance.methods import BY_MEAN, OURS, REFERENCE, UNTUNED
+from gyrostat.lab.invariance.methods import BY_MEAN, OURS, OWN, REFERENCE
 from gyrostat.lab.invariance.real import DATA
 from gyrostat.lab.invariance.study import Row
 from gyrostat.lab.invariance.table import ABSENT, HEADINGS, main_cells, ratio_table, short
 
-PEERS = tuple(m.name for m in BY_MEAN if m.name not in (REFERENCE, OURS, UNTUNED))
+PEERS = tuple(m.name for m in BY_MEAN if m.name not in (REFERENCE, *OWN))
 INTRODUCTION = """\
 # Evidence: what the linear estimator gains, and where it does not
 
@@ -27,7 +27,8 @@ than least squares.
 - **Choosing.** Every method sees features and response in pooled standard units. One hyper-parameter each (ours: `tolerance`)
   is chosen in the same way for all: the value with the least squared error in training places left out one at a time, by
   the mean over them; in the last table, by the worst of them. With two training places nothing is left to compare, and
-  defaults are taken. *Untuned* is our estimator as it comes.
+  defaults are taken. *Untuned* is our estimator as it comes, *principal* as it comes with `directions="principal"`: it
+  decides on combinations of features.
 - **Peers.** Least squares, ridge, fixed effects (the means of each place taken out), IRMv1, V-REx, GroupDRO and ANDMask are
   written here for linear models and minimised to the end (IRMv1 and V-REx, which are not convex, from least squares); anchor
   regression (places as anchors) and invariant causal prediction (ICP: the first six features of the lasso, all their

