@@ -47,9 +47,7 @@ def train(network: torch.nn.Module, sampler: EnvironmentBatchSampler) -> list[li
 
 def main(rank: int, folder: Path) -> None:
     meeting = f"file://{folder / 'meeting'}"  # no port that another process could take
-    distributed.init_process_group(
-        "gloo", init_method=meeting, rank=rank, world_size=2, timeout=timedelta(seconds=60)
-    )
+    distributed.init_process_group("gloo", init_method=meeting, rank=rank, world_size=2, timeout=timedelta(seconds=60))
     # The networks start apart; DistributedDataParallel gives all of them rank 0's parameters.
     wrapped = DistributedDataParallel(network(rank))
     sampler = EnvironmentBatchSampler(LABELS, 8, order="shuffled", seed=5)
