@@ -41,8 +41,9 @@ class EnvironmentBatchSampler(Sampler[list[int]]):
     nothing oscillates. For the same reason, tools that deal out batches to processes by themselves must not.
 
     Every iteration is a new epoch, also after one that was left early, and all its numbers follow from ``seed`` and
-    ``epoch``, the number of the next one; :meth:`set_epoch` goes to any other. The global random states are neither
-    read nor changed. Rows are numbered as in the data set of the loader: for a ``Subset``, give the labels of its rows.
+    ``epoch``, the number of the next one; :meth:`set_epoch` goes to any other, and makes sure that processes agree.
+    The global random states are neither read nor changed. Rows are numbered as in the data set of the loader: for a
+    ``Subset``, give the labels of its rows.
 
     >>> sampler = EnvironmentBatchSampler(["a", "b", "b", "a", "b", "b"], 2, order="cyclic")
     >>> len(sampler), [sorted(batch) for batch in sampler][0]
