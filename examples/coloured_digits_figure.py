@@ -100,7 +100,7 @@ def draw(ds: xr.Dataset) -> Figure:
     """Accuracy over step sizes and spreads, the plane with its predicted boundary, and paths of the first layer."""
     wide, eta = float(ds.spread[-1]), float(ds.step_size.sel(step_size=0.4, method="nearest"))
     quadratic, rectified = ds.sel(network="quadratic"), ds.sel(network="rectified")
-    accuracy, ylim = "test accuracy", (0.25, 1.0)
+    accuracy, ylim = "test accuracy", (0.55, 1.0)
     sign = Marker(AGREEMENT - 0.5, "above: the colour's sign changes", "x")
     panels = [
         Panel(f"Quadratic, spread {wide:g}", "step size", accuracy, _bands(quadratic.sel(spread=wide), "step_size"), ylim=ylim),
