@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import pickle
 import subprocess
 import sys
@@ -14,7 +15,7 @@ from scipy import stats
 
 torch = pytest.importorskip("torch")
 
-from torch.utils.data import DataLoader, TensorDataset  # noqa: E402
+from torch.utils.data import DataLoader, Subset, TensorDataset  # noqa: E402
 
 from gyrostat.errors import GyrostatError  # noqa: E402
 from gyrostat.torch import EnvironmentBatchSampler, TrajectoryRecorder  # noqa: E402
@@ -112,25 +113,74 @@ def test_seed_and_epoch_decide_everything_and_nothing_else_does():
     assert list(sampler) == first[2] and sampler.epoch == 3
 
 
-def test_a_copy_goes_on_where_the_original_is():
+@pytest.mark.parametrize("copied", [lambda s: pickle.loads(pickle.dumps(s)), copy.deepcopy], ids=["pickle", "deepcopy"])
+def test_a_copy_goes_on_where_the_original_is(copied):
     sampler = EnvironmentBatchSampler(LABELS, 4)
     list(sampler)
-    copy = pickle.loads(pickle.dumps(sampler))
-    assert list(copy) == list(sampler)
+    again = copied(sampler)
+    assert list(again) == list(sampler)
 
 
-@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize("order", ORDERS)
+def test_an_interrupted_epoch_goes_on_where_it_stopped(order):
+    sampler = EnvironmentBatchSampler(LABELS, 4, order=order)
+    whole = [list(sampler) for _ in range(3)]
+    resumed = EnvironmentBatchSampler(LABELS, 4, order=order)
+    resumed.set_epoch(1, start=5)
+    assert list(resumed) == whole[1][5:] and list(resumed) == whole[2]  # the start is that of one epoch only
+    resumed.set_epoch(0, start=len(resumed))
+    assert list(resumed) == [] and resumed.epoch == 1
+    with pytest.raises(GyrostatError, match=r"start must be .* at most 12, the batches of an epoch; got 13"):
+        resumed.set_epoch(0, start=13)
+
+
+def test_iterations_beside_each_other_are_epochs_of_their_own():
+    sampler = EnvironmentBatchSampler(LABELS, 4)
+    one, two, three = list(sampler), list(sampler), list(sampler)
+    sampler.set_epoch(0)
+    assert list(zip(sampler, sampler, strict=True)) == list(zip(one, two, strict=True))
+    sampler.set_epoch(0)
+    unused = iter(sampler)  # without a first batch it is no epoch
+    for _ in sampler:
+        break
+    assert list(sampler) == two and list(unused) == three
+
+
+@pytest.mark.parametrize("workers", ["none", "each epoch", "persistent"])
 def test_a_data_loader_gets_the_sampler_s_batches(workers):
     data = TensorDataset(torch.arange(len(LABELS)))
-    options = {
-        "num_workers": workers,
-        "multiprocessing_context": "spawn" if workers else None,
-    }  # JAX's threads mind forks
-    loader = DataLoader(data, batch_sampler=EnvironmentBatchSampler(LABELS, 4, seed=3), **options)
+    # JAX's threads mind forks
+    options = {} if workers == "none" else {"num_workers": 1, "multiprocessing_context": "spawn"}
+    sampler = EnvironmentBatchSampler(LABELS, 4, seed=3)
+    loader = DataLoader(data, batch_sampler=sampler, persistent_workers=workers == "persistent", **options)
     alone = EnvironmentBatchSampler(LABELS, 4, seed=3)
+    epochs = [list(alone) for _ in range(3)]
     assert len(loader) == len(alone)
-    for _ in range(2):  # with workers the loader asks for an iterator that it drops: no epoch may be lost
-        assert [rows.tolist() for (rows,) in loader] == list(alone)
+    # with workers the loader asks for an iterator that it drops: no epoch may be lost
+    assert [rows.tolist() for (rows,) in loader] == epochs[0]
+    for (rows,) in loader:
+        assert rows.tolist() == epochs[1][0]
+        break  # workers are ahead by then, but in this epoch
+    assert sampler.epoch == 2 and [rows.tolist() for (rows,) in loader] == epochs[2]
+    sampler.set_epoch(1, start=1)
+    assert [rows.tolist() for (rows,) in loader] == epochs[1][1:]
+
+
+def test_a_loader_may_ask_the_data_set_for_whole_batches_and_shuffle_by_a_generator_of_its_own():
+    data = TensorDataset(torch.arange(len(LABELS)))
+    loader = DataLoader(
+        data, batch_size=None, sampler=EnvironmentBatchSampler(LABELS, 4), generator=torch.Generator().manual_seed(7)
+    )
+    assert [rows.tolist() for (rows,) in loader] == list(EnvironmentBatchSampler(LABELS, 4))
+
+
+def test_rows_are_those_of_a_subset_whose_labels_are_given():
+    indices = np.flatnonzero(LABELS != "a")[::-1].copy()
+    loader = DataLoader(
+        Subset(TensorDataset(torch.arange(len(LABELS))), indices.tolist()),
+        batch_sampler=EnvironmentBatchSampler(LABELS[indices], 4),
+    )
+    assert set(visits([rows.tolist() for (rows,) in loader])) == {"b", "c"}
 
 
 @pytest.mark.parametrize("order", ORDERS)
@@ -168,7 +218,7 @@ def test_the_rules_for_small_environments():
     with pytest.raises(GyrostatError, match="skips every environment: the largest has 10 rows"):
         EnvironmentBatchSampler(labels, 11, small="skip")
     with pytest.raises(GyrostatError, match="a process would get none"):
-        EnvironmentBatchSampler(labels, 1, small="short", num_replicas=4)
+        EnvironmentBatchSampler(labels, 1, small="short", rank=0, num_replicas=4)
 
 
 @pytest.mark.parametrize(
@@ -179,12 +229,14 @@ def test_the_rules_for_small_environments():
         np.array([2.5, -1.0, 2.5, -1.0]),
         np.array([True, False, True, False]),
         torch.tensor([7, 0, 7, 0]),
+        [torch.tensor(7), torch.tensor(0), torch.tensor(7), torch.tensor(0)],
         pd.Series(["u", "v", "u", "v"], index=[9, 8, 7, 6], dtype="category"),
+        pd.Categorical(["u", "v", "u", "v"]),
         pd.Series(pd.to_datetime(["2020-01-01", "2021-01-01"] * 2)),
         [("site", 1), ("site", 2), ("site", 1), ("site", 2)],
         [1, "1", 1, "1"],
     ],
-    ids=["int", "str", "float", "bool", "tensor", "category", "dates", "tuples", "mixed"],
+    ids=["int", "str", "float", "bool", "tensor", "tensors", "category", "categorical", "dates", "tuples", "mixed"],
 )
 def test_labels_of_any_kind(labels):
     sampler = EnvironmentBatchSampler(labels, 2, order="cyclic")
@@ -197,7 +249,15 @@ def test_labels_of_any_kind(labels):
         ([], {}, "environments is empty"),
         ([1.0, float("nan")], {}, "environments has 1 missing labels"),
         (["a", None, pd.NA], {}, "environments has 2 missing labels"),
-        (np.zeros((3, 2)), {}, r"one label .* for each row; got \[0.0, 0.0\]"),
+        (np.zeros((3, 2)), {}, r"one label .* for each row; got array\(\[\[0\., 0\.\]"),
+        ([[0, 0], [0, 1]], {}, r"one label .* for each row; got \[0, 0\]"),
+        (pd.DataFrame({"site": [1, 2]}), {}, "one label .* for each row; got site"),
+        ({"site": [1, 2]}, {}, "one label .* for each row; got {'site'"),
+        ("site", {}, "one label .* for each row; got 'site'"),
+        (3, {}, "one label .* for each row; got 3"),
+        (torch.tensor(3), {}, r"one label .* for each row; got tensor\(3\)"),
+        ([0, 0], {"num_replicas": 2}, "belong together; got rank=None and num_replicas=2: give both"),
+        ([0, 0], {"rank": 1}, "belong together; got rank=1 and num_replicas=None"),
         ([0, 0], {"order": "cylic"}, "unknown order 'cylic': did you mean 'cyclic'"),
         ([0, 0], {"small": "drop"}, "unknown small 'drop'"),
         ([0, 0], {"batch_size": 0}, "batch_size must be a whole number of at least 1"),

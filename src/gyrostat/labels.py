@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ def grouped(environments: Any) -> tuple[list, list[np.ndarray]]:
     >>> grouped(["b", "a", "b"])
     (['b', 'a'], [array([0, 2]), array([1])])
     """
-    labels = environments.tolist() if hasattr(environments, "tolist") else list(environments)
+    labels = _listed(environments)
     if not labels:
         raise GyrostatError("environments is empty: give one label for each row of the data set.")
     if missing := sum(map(_is_missing, labels)):
@@ -25,12 +26,27 @@ def grouped(environments: Any) -> tuple[list, list[np.ndarray]]:
     try:
         codes = np.array([numbers.setdefault(label, len(numbers)) for label in labels])
     except TypeError:
-        got = errors.shown(labels[0])
-        raise GyrostatError(
-            f"environments must hold one label (a number, a string, ...) for each row; got {got}."
-        ) from None
+        raise _refusal(labels[0]) from None
     rows = np.split(np.argsort(codes, kind="stable"), np.cumsum(np.bincount(codes))[:-1])
     return list(numbers), rows
+
+
+def _listed(environments: Any) -> list:
+    """One plain label per row. Lists of scalar tensors come from data sets; they are equal only to themselves."""
+    # A table gives its column names and a string its letters when gone through: neither is a label per row.
+    if isinstance(environments, str | bytes | Mapping) or getattr(environments, "ndim", 1) != 1:
+        raise _refusal(environments)
+    try:
+        labels = environments.tolist() if hasattr(environments, "tolist") else list(environments)
+    except TypeError:
+        raise _refusal(environments) from None
+    return [label.item() if getattr(label, "ndim", None) == 0 else label for label in labels]
+
+
+def _refusal(got: Any) -> GyrostatError:
+    return GyrostatError(
+        f"environments must hold one label (a number, a string, ...) for each row; got {errors.shown(got)}."
+    )
 
 
 def _is_missing(label: Any) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+from torch import distributed
 from torch.utils.data import Sampler
 
 from gyrostat import errors
@@ -34,12 +35,15 @@ class EnvironmentBatchSampler(Sampler[list[int]]):
     ``small`` is the rule for environments with fewer rows than a batch: ``"error"``, ``"wrap"`` (repeat rows, every row
     almost equally often), ``"short"`` (a batch of all rows there are) or ``"skip"`` (never visit them: see ``skipped``).
 
-    With several processes, give each its ``rank`` out of ``num_replicas``. In every step all of them see the SAME
-    environment and different rows of it, ``batch_size`` each: gradients are averaged over processes, so one
-    environment each would be a mixture, in which nothing oscillates.
+    With several processes, each is number ``rank`` out of ``num_replicas``; both are those of ``torch.distributed`` when
+    its process group exists already. In every step all of them see the SAME environment and different rows of it,
+    ``batch_size`` each: gradients are averaged over processes, so one environment each would be a mixture, in which
+    nothing oscillates. For the same reason, tools that deal out batches to processes by themselves must not.
 
-    Every iteration is a new epoch, and all its numbers follow from ``seed`` and ``epoch``, the number of the next one;
-    :meth:`set_epoch` goes to any other. The global random states are neither read nor changed.
+    Every iteration is a new epoch, also after one that was left early, and all its numbers follow from ``seed`` and
+    ``epoch``, the number of the next one; :meth:`set_epoch` goes to any other, and makes sure that processes agree.
+    The global random states are neither read nor changed. Rows are numbered as in the data set of the loader: for a
+    ``Subset``, give the labels of its rows.
 
     >>> sampler = EnvironmentBatchSampler(["a", "b", "b", "a", "b", "b"], 2, order="cyclic")
     >>> len(sampler), [sorted(batch) for batch in sampler][0]
@@ -48,14 +52,13 @@ class EnvironmentBatchSampler(Sampler[list[int]]):
 
     def __init__(
         self, environments: Any, batch_size: int, *, order: str = "iid", seed: int = 0, small: str = "error",
-        num_batches: int | None = None, rank: int = 0, num_replicas: int = 1,
+        num_batches: int | None = None, rank: int | None = None, num_replicas: int | None = None,
     ):  # fmt: skip
         self.batch_size = errors.integer("batch_size", batch_size, least=1)
         self.order = errors.choice("order", order, ORDERS)
         self.small = errors.choice("small", small, RULES)
-        self.seed, self.epoch = errors.integer("seed", seed), 0
-        self.num_replicas = errors.integer("num_replicas", num_replicas, least=1)
-        self.rank = errors.integer("rank", rank, most=self.num_replicas - 1, most_because=", num_replicas - 1")
+        self.seed, self.epoch, self._start = errors.integer("seed", seed), 0, 0
+        self.rank, self.num_replicas = _place(rank, num_replicas)
         labels, rows = grouped(environments)
         self._wanted = self.batch_size * self.num_replicas  # rows of a step, of all processes together
         self._refuse(labels, rows)
@@ -69,23 +72,28 @@ class EnvironmentBatchSampler(Sampler[list[int]]):
         else:
             self._length = errors.integer("num_batches", num_batches, least=1)
 
-    def set_epoch(self, epoch: int) -> None:
-        """Make the next iteration that of epoch number ``epoch``, as with PyTorch's ``DistributedSampler``."""
+    def set_epoch(self, epoch: int, *, start: int = 0) -> None:
+        """Make the next iteration that of epoch number ``epoch``, as with PyTorch's ``DistributedSampler``.
+
+        ``start`` leaves out that many of its batches, to go on with an epoch that was interrupted. Count those that were
+        trained on: a loader with workers has asked for more. ``len`` stays that of a whole epoch.
+        """
         self.epoch = errors.integer("epoch", epoch)
+        self._start = errors.integer("start", start, most=len(self), most_because=", the batches of an epoch")
 
     def __len__(self) -> int:
         return self._length
 
     def __iter__(self) -> Iterator[list[int]]:
         # A DataLoader may ask for iterators that it never uses: the epoch begins with the first batch.
-        epoch = self.epoch
-        self.epoch += 1
+        epoch, start = self.epoch, self._start
+        self.epoch, self._start = epoch + 1, 0
         rng = np.random.default_rng([self.seed, epoch])
-        visits = self._visits(rng, epoch)
         decks: dict[int, np.ndarray] = {}
-        for e in visits:
+        for number, e in enumerate(self._visits(rng, epoch)):
             whole, decks[e] = self._deal(rng, self._rows[e], decks.get(e))
-            yield whole[self.rank :: self.num_replicas].tolist()
+            if number >= start:
+                yield whole[self.rank :: self.num_replicas].tolist()
 
     def _visits(self, rng: np.random.Generator, epoch: int) -> list[int]:
         """The environment of every batch of an epoch."""
@@ -130,3 +138,18 @@ class EnvironmentBatchSampler(Sampler[list[int]]):
             raise GyrostatError(
                 f"small='skip' skips every environment: the largest has {max(sizes)} rows and {step}; lower batch_size."
             )
+
+
+def _place(rank: int | None, num_replicas: int | None) -> tuple[int, int]:
+    """This process among all: as given, else as the process group says, else alone."""
+    if distributed.is_available() and distributed.is_initialized():
+        rank = distributed.get_rank() if rank is None else rank
+        num_replicas = distributed.get_world_size() if num_replicas is None else num_replicas
+    elif (rank is None) != (num_replicas is None):
+        raise GyrostatError(
+            f"rank and num_replicas belong together; got rank={rank} and num_replicas={num_replicas}: "
+            "give both, or start torch.distributed first and give none."
+        )
+    count = errors.integer("num_replicas", 1 if num_replicas is None else num_replicas, least=1)
+    mine = errors.integer("rank", 0 if rank is None else rank, most=count - 1, most_because=", num_replicas - 1")
+    return mine, count

@@ -1,6 +1,7 @@
 """Xu, Gu, Fang 2024: multi-environment matrix sensing. Figures 1-6 and one experiment for each theory item."""
 
 from gyrostat.papers.xu2024 import (
+    amplify,
     lemmas,
     network,
     oscillation,
@@ -38,4 +39,5 @@ EXPERIMENTS = (
     regression.STRUCTURAL,
     predictor.ORDER,
     predictor.PREDICTOR,
+    amplify.AMPLIFY,
 )
