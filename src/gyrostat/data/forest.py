@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import matplotlib as mpl
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.lines import Line2D
@@ -19,7 +16,7 @@ from matplotlib.patches import Patch
 from gyrostat.estimators.diagnosis import Heterogeneity
 from gyrostat.estimators.verdicts import KEPT, REMOVED, UNCLEAR
 from gyrostat.lab.palette import COLOURS
-from gyrostat.lab.render import STYLE
+from gyrostat.lab.render import STYLE, save, settle
 
 LOOKS = {KEPT: (COLOURS[0], "o"), REMOVED: (COLOURS[1], "s"), UNCLEAR: (COLOURS[6], "D")}
 MOST, MOST_ROWS = 12, 30
@@ -57,17 +54,10 @@ def forest(found: Heterogeneity) -> Figure:
 
 def draw(found: Heterogeneity, base: Path) -> list[Path]:
     """The forest plot as ``base.png`` and ``base.svg``."""
-    paths = []
     with mpl.rc_context(STYLE):  # type: ignore[arg-type]
         figure = forest(found)
-        figure.dpi = 130
-        for kind, canvas in (("png", FigureCanvasAgg), ("svg", FigureCanvasSVG)):
-            path = base.with_name(f"{base.name}.{kind}")
-            hidden = path.with_name(f".{path.name}.part")
-            canvas(figure).print_figure(hidden, format=kind, metadata={"Date": None} if kind == "svg" else None)
-            os.replace(hidden, path)
-            paths.append(path)
-    return paths
+        settle(figure)
+        return save(figure, base)
 
 
 def _order(features: xr.Dataset) -> list[int]:

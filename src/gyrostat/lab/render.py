@@ -48,18 +48,21 @@ def render(figure: Figure, base: Path) -> list[Path]:
     >>> [path.name for path in render(Figure("Shapes", [panel]), Path(tempfile.mkdtemp()) / "shapes")]
     ['shapes.png', 'shapes.svg']
     """
-    base.parent.mkdir(parents=True, exist_ok=True)
-    paths = []
     with mpl.rc_context(STYLE):  # type: ignore[arg-type]
-        canvas = draw(figure)
-        canvas.dpi = 150
-        # Not savefig, which draws everything twice to lay it out: that is settled.
-        for kind, write in (("png", FigureCanvasAgg(canvas).print_png), ("svg", FigureCanvasSVG(canvas).print_svg)):
-            path = base.with_name(f"{base.name}.{kind}")
-            hidden = path.with_name(f".{path.name}.part")
-            write(hidden, metadata={"Date": None} if kind == "svg" else None)
-            os.replace(hidden, path)
-            paths.append(path)
+        return save(draw(figure), base)
+
+
+def save(canvas: Canvas, base: Path) -> list[Path]:
+    """Write a canvas that :func:`settle` laid out as ``base.png`` and ``base.svg``."""
+    base.parent.mkdir(parents=True, exist_ok=True)
+    canvas.dpi, paths = 150, []
+    # Not savefig, which draws everything twice to lay it out: that is settled.
+    for kind, write in (("png", FigureCanvasAgg(canvas).print_png), ("svg", FigureCanvasSVG(canvas).print_svg)):
+        path = base.with_name(f"{base.name}.{kind}")
+        hidden = path.with_name(f".{path.name}.part")
+        write(hidden, metadata={"Date": None} if kind == "svg" else None)
+        os.replace(hidden, path)
+        paths.append(path)
     return paths
 
 
@@ -87,11 +90,11 @@ def draw(figure: Figure) -> Canvas:
     if note:
         foot = canvas.add_subfigure(grid[-1, :])
         foot.text(0.5, 0.5, "\n".join(note), ha="center", va="center", color="#333333", fontsize=9)
-    _settle(canvas)
+    settle(canvas)
     return canvas
 
 
-def _settle(canvas: Canvas) -> None:
+def settle(canvas: Canvas) -> None:
     """Lay out once and round: the solver's last digits differ from run to run, and files should not."""
     canvas.draw_without_rendering()
     canvas.set_layout_engine("none")
