@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -33,6 +33,16 @@ class Task:
         """The declaration that this task runs; its name is ``paper/experiment``."""
         paper, experiment = self.name.split("/")
         return papers.experiments(paper)[experiment]
+
+    @property
+    def weight(self) -> float:
+        """A rough cost."""
+        return self.declared.weight
+
+    @property
+    def program(self) -> Hashable:
+        """Experiments that share ``compute`` share their compiled programs."""
+        return self.declared.compute
 
     @property
     def settings(self) -> dict[str, Any]:
