@@ -5,19 +5,22 @@ from __future__ import annotations
 import sys
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from gyrostat import cli_sweep
+from gyrostat.terminal import console
 from gyrostat.version import __version__
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 app = typer.Typer(
     no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )  # fmt: skip
+
+
+for _command in (cli_sweep.sweep, cli_sweep.plot, cli_sweep.export):
+    app.command()(_command)
 
 
 class Size(StrEnum):
@@ -73,7 +76,7 @@ def reproduce(
         from gyrostat.lab import runner
 
         summary = runner.reproduce(
-            names or [], size=size.value, seed=seed, out=out, jobs=jobs, fresh=fresh, console=_console()
+            names or [], size=size.value, seed=seed, out=out, jobs=jobs, fresh=fresh, console=console()
         )
     raise typer.Exit(summary.status)
 
@@ -93,7 +96,7 @@ def claims(
     from gyrostat.lab import listing
 
     word = None if verdict is None else verdict.value
-    listing.show_claims(_console(), folder, paper=paper, verdict=word, surprises=surprises, as_json=as_json)
+    listing.show_claims(console(), folder, paper=paper, verdict=word, surprises=surprises, as_json=as_json)
 
 
 @app.command()
@@ -104,7 +107,7 @@ def doctor() -> None:
     """
     from gyrostat.lab import doctor as lab_doctor
 
-    raise typer.Exit(lab_doctor.doctor(_console()))
+    raise typer.Exit(lab_doctor.doctor(console()))
 
 
 @app.command()
@@ -133,7 +136,7 @@ def check(
 
     chosen = lab_check.law_of(law, mean=mean, spread=spread, rank=spurious_rank, values=values, weights=weights)
     setting = Setting(chosen, dimension, rank, overlap, step_size, init_scale, num_steps, num_samples)
-    lab_check.show(setting, assess(setting), _console())
+    lab_check.show(setting, assess(setting), console())
 
 
 @app.command()
@@ -144,14 +147,7 @@ def bench(
     """Time gyrostat against its peers in the same run."""
     from gyrostat.lab.bench import run_suites
 
-    raise typer.Exit(run_suites(suites or [], out, _console()))
-
-
-def _console() -> Console:
-    """A console as wide as the terminal; elsewhere wide enough for a table."""
-    from rich.console import Console
-
-    return Console(width=None if sys.stdout.isatty() else 140)
+    raise typer.Exit(run_suites(suites or [], out, console()))
 
 
 def main() -> None:

@@ -11,7 +11,7 @@ import functools
 import importlib.metadata
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 XLA_SINGLE = "--xla_cpu_multi_thread_eigen=false --xla_backend_optimization_level=1"
 XLA_QUICK = "--xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1"
@@ -80,4 +80,5 @@ def confine() -> None:
         jax.devices()
     finally:
         for thread in os.listdir("/proc/self/task"):
-            os.sched_setaffinity(int(thread), allowed)
+            with suppress(ProcessLookupError):  # a thread that has ended meanwhile
+                os.sched_setaffinity(int(thread), allowed)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -11,13 +12,7 @@ from gyrostat.environments import Law
 from gyrostat.problem import Problem
 from gyrostat.schedules import Constant
 from gyrostat.starts import ScaledIdentity
-from gyrostat.theory.transition import (
-    LEARNT,
-    eliminated_by_lyapunov,
-    informal_window,
-    lyapunov_exponent,
-    surrogate,
-)
+from gyrostat.theory.transition import LEARNT, informal_window, lyapunov_exponent, surrogate
 
 SURROGATE = "surrogate: half of its runs"
 
@@ -34,10 +29,8 @@ class Question(NamedTuple):
 
 
 def _lyapunov_rule(q: Question) -> float:
-    rule = eliminated_by_lyapunov(
-        q.law, q.step_size, init_scale=q.init_scale, num_steps=q.num_steps, threshold=q.threshold
-    )
-    return rule.bound - rule.value
+    room = 0.5 * math.log(q.threshold) - math.log(q.init_scale)
+    return room - lyapunov_exponent(q.law, q.step_size) * q.num_steps
 
 
 def _exponent(q: Question) -> float:

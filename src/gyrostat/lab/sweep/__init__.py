@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from gyrostat import errors
 from gyrostat.errors import GyrostatError
-from gyrostat.lab.sweep.spec import Spec, ready_made, spec
+from gyrostat.lab.sweep.spec import Spec, load_spec, ready_made, spec
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -78,8 +78,8 @@ def run_sweep(
         raise GyrostatError("refine looks for the boundary of success: say in the spec what success is.")
     jobs = (os.cpu_count() or 1) if jobs is None else errors.integer("jobs", jobs)
     store, asked = prepared(asked, out, extend=extend, fresh=fresh)
-    chosen = engines.cluster(scheduler, tls or {}) if scheduler else engines.local(jobs, store.folder / "compiled")
-    with chosen as engine, display(Console(quiet=console is None) if console is None else console) as shown:
+    chosen = engines.cluster(scheduler, tls or {}) if scheduler else engines.local(jobs)
+    with chosen as engine, display(console or Console(quiet=True)) as shown:
         return Session(asked, store, shown).run(engine, max(jobs, 1), refine=refine)
 
 
@@ -101,4 +101,4 @@ def prepared(asked: Spec, out: str | Path, *, extend: bool, fresh: bool) -> tupl
     return store, asked
 
 
-__all__ = ["Spec", "ready_made", "run_sweep", "spec", "sweep"]
+__all__ = ["Spec", "load_spec", "ready_made", "run_sweep", "spec", "sweep"]

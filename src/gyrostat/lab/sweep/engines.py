@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import time
 from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any, Protocol
 
 from gyrostat.errors import GyrostatError
 from gyrostat.lab.pool import Listener, Workers, explain, run_here
 from gyrostat.lab.sweep.chunks import Chunk
 from gyrostat.lab.tasks import code_digest
-from gyrostat.lab.threads import confine, one_thread, variables
+from gyrostat.lab.threads import confine, one_thread
 
 LOST_AFTER = 20.0
 """Seconds without a scheduler after which a sweep stops; what is done is kept."""
@@ -43,19 +41,13 @@ class Here:
 
 
 @contextmanager
-def local(jobs: int, cache: Path) -> Iterator[Engine]:
-    """Worker processes on the cores of this machine; compiled programs are kept in ``cache`` for the next ones."""
+def local(jobs: int) -> Iterator[Engine]:
+    """Worker processes on the cores of this machine."""
     if jobs == 0:
         yield Here()
         return
-    with one_thread(), variables(_cache(cache)), Workers(jobs, prepare=confine) as workers:
+    with one_thread(), Workers(jobs, prepare=confine) as workers:
         yield workers
-
-
-def _cache(folder: Path) -> dict[str, str]:
-    if "JAX_COMPILATION_CACHE_DIR" in os.environ:
-        return {}
-    return {"JAX_COMPILATION_CACHE_DIR": str(folder.resolve()), "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0.2"}
 
 
 @contextmanager

@@ -21,7 +21,8 @@ def made_by() -> dict[str, str]:
 
 def accept(spec: Spec, stated: Mapping[str, Any], *, extend: bool) -> None:
     """Refuse a spec that is not the one of the store, with the difference; ``extend`` lets axes and seeds grow."""
-    changed, grown = [], []
+    changed: list[str] = []
+    grown: list[str] = []
     for name, before, now in _differences({**stated["identity"], **stated["made_by"]}, {**spec.identity(), **made_by()}):
         (grown if _grows(name, before, now) else changed).append(f"{name}: {_told(name, before)} -> {_told(name, now)}")
     if changed:

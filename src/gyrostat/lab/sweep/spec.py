@@ -17,7 +17,7 @@ import hashlib
 import inspect
 import itertools
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -130,6 +130,31 @@ def spec(given: Any) -> Spec:
     )  # fmt: skip
     axes = _axes(table.get("axes", {}), made.paths)
     return Spec(**{**{name: getattr(made, name) for name in Spec.__dataclass_fields__}, "axes": axes})
+
+
+def load_spec(given: Any, settings: Sequence[str] = (), changes: Mapping[str, Any] | None = None) -> Spec:
+    """A spec with other values: ``settings`` as the command line has them, ``"spread=6"``; ``changes`` by keys of a spec."""
+    table = {**(dict(given) if isinstance(given, Mapping) else _read(given)), **(changes or {})}
+    for setting in settings:
+        name, equals, text = setting.partition("=")
+        if not equals:
+            raise GyrostatError(f"--set must be PATH=VALUE, as in --set dimension=50; got {setting!r}.")
+        path = name if name.split(".")[0] in KEYS else found(name, spec(table).paths)
+        table = _changed(table, path, _toml(text))
+    return spec(table)
+
+
+def _changed(table: Mapping[str, Any], path: str, value: Any) -> dict[str, Any]:
+    first, _, rest = path.partition(".")
+    return {**table, first: _changed(table.get(first, {}), rest, value) if rest else value}
+
+
+def _toml(text: str) -> Any:
+    """A value as TOML has it; what is not TOML is a word."""
+    try:
+        return tomllib.loads(f"x = {text}")["x"]
+    except tomllib.TOMLDecodeError:
+        return text
 
 
 def ready_made() -> dict[str, Spec]:

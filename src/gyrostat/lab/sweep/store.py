@@ -33,6 +33,10 @@ Point = tuple[int, ...]
 class SweepStore:
     """The results of one sweep, in the order in which the values of its axes came."""
 
+    root: Any
+    marks: np.ndarray
+    hits: np.ndarray
+
     def __init__(self, folder: str | Path):
         self.folder = Path(folder)
         self.data, self.file = self.folder / "store.zarr", self.folder / "sweep.json"
@@ -66,7 +70,7 @@ class SweepStore:
             left.unlink()
         self.data.mkdir(parents=True, exist_ok=True)
         attributes = {"gyrostat": __version__, "title": spec.title, "success": spec.record.says}
-        self.root: Any = zarr.open_group(self.data, mode="a", zarr_format=3)
+        self.root = zarr.open_group(self.data, mode="a", zarr_format=3)
         self.root.attrs.update(attributes)
         dims = tuple(a.name for a in spec.axes)
         for name, variable in variables(spec).items():
