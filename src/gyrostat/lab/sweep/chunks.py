@@ -66,7 +66,7 @@ class Chunk:
                 record_at=kept.points if kept.along else 1, steady=True, progress=progress, **self.spec.options,
             )  # fmt: skip
         data = _arrays(self.spec, found)
-        data["num_steps"] = np.array([steps for _, steps in built], dtype=np.int32)
+        data["steps"] = np.array([steps for _, steps in built], dtype=np.int32)
         return data, time.perf_counter() - start
 
 

@@ -18,6 +18,7 @@ from gyrostat.lab.threads import confine, one_thread
 LOST_AFTER = 20.0
 """Seconds without a scheduler after which a sweep stops; what is done is kept."""
 
+POLL, ASK_EVERY = 0.02, 1.0
 AHEAD = 2
 """Chunks that are sent to the cluster for each of its threads, so that no worker waits for the network."""
 
@@ -83,24 +84,22 @@ class _Cluster:
     """Sends chunks as workers have room, and sends again what a lost scheduler forgot."""
 
     def __init__(self, client: Any):
-        self.client = client
+        self.client, self.room, self.asked = client, 1, -ASK_EVERY
 
     def run(self, tasks: Sequence[Chunk], listener: Listener[Chunk]) -> None:
         """Compute all chunks, the heaviest first."""
-        from distributed import wait
-
         waiting = deque(sorted(tasks, key=lambda task: -task.weight))
         sent: dict[Any, Chunk] = {}
         try:
             while waiting or sent:
                 self._need_scheduler()
-                while waiting and len(sent) < self._room():
+                room = self._room()
+                while waiting and len(sent) < room:
                     task = waiting.popleft()
                     listener.started(task)
                     # Dask itself does a task of a killed worker again, and gives up on one that kills its workers.
                     sent[self.client.submit(_remote, task, code_digest(), pure=False)] = task
-                with contextlib.suppress(TimeoutError):
-                    wait(list(sent), timeout=1, return_when="FIRST_COMPLETED")
+                time.sleep(POLL)
                 for future in [f for f in sent if f.status != "pending"]:
                     waiting.extend(_heard(future, sent.pop(future), listener))
         finally:
@@ -108,8 +107,12 @@ class _Cluster:
                 future.release()
 
     def _room(self) -> int:
-        threads = self.client.scheduler_info(n_workers=-1)["workers"].values()
-        return max(1, AHEAD * sum(worker["nthreads"] for worker in threads))
+        """How many chunks may be under way; asked of the scheduler now and then, since workers come and go."""
+        if time.monotonic() > self.asked + ASK_EVERY:
+            with contextlib.suppress(OSError, TimeoutError):  # a scheduler that is going: heard of in the next round
+                threads = self.client.nthreads().values()
+                self.room, self.asked = max(1, AHEAD * sum(threads)), time.monotonic()
+        return self.room
 
     def _need_scheduler(self) -> None:
         since = time.monotonic()

@@ -41,7 +41,7 @@ def variables(spec: Spec) -> dict[str, Variable]:
     if spec.options["tolerance"] is not None:
         found["reached"] = Variable((SEED,), "int32", -2)
     found["diverged"] = Variable((SEED,), "int32", -2)
-    found["num_steps"] = Variable((), "int32", -1)
+    found["steps"] = Variable((), "int32", -1)
     return found
 
 

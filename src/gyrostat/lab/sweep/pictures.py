@@ -13,6 +13,9 @@ from gyrostat.lab.figures import Contour, Figure, Heat, Line, Marker, Panel, Poi
 from gyrostat.papers.statistics import crossing
 
 SLICES = 4
+ROLES: dict[str, Any] = {"lambda = 0": "bound", "lower end of the informal window (section 4)": "paper"}
+"""Looks of predictors; the others are drawn as theory."""
+
 Setting = dict[str, Any]
 
 
@@ -114,9 +117,9 @@ def _heat_panel(ds: xr.Dataset, x: str, y: str, rest: Setting, predicted: Mappin
     for told, values in predicted.items():
         there = values.sel(rest).transpose(y, x)
         if there.notnull().any():
-            series.append(Contour(there[x].values, there[y].values, there.values, told, 0.0, "theory"))
+            series.append(Contour(there[x].values, there[y].values, there.values, told, 0.0, ROLES.get(told, "theory")))
     return Panel(
-        title_of(ds, rest, words), label(ds[x]), label(ds[y]), series, scale(ds[x]), scale(ds[y]),
+        title_of(ds, rest, "Measured and predicted"), label(ds[x]), label(ds[y]), series, scale(ds[x]), scale(ds[y]),
         _limits(ds[x]), _limits(ds[y]),
     )  # fmt: skip
 

@@ -38,7 +38,12 @@ SPECS = Path(__file__).parent / "specs"
 NOUNS = ("algorithm", "environments", "measurements")
 TREE = (*NOUNS, "experiment", "settings", "num_steps")
 KEYS = (*TREE, "title", "summary", "seed", "seeds", "tolerance", "reduction", "axes", "record", "success")
-RESERVED = ("seed", "record", "step", "quantile", "done", "num_steps_of")
+RESERVED = (
+    "kind", "seed", "record", "quantile", "done", "steps", "succeeded", "success", "success_low", "success_high",
+    "diverged", "reached",
+)  # fmt: skip
+"""Names of the store that no axis may take."""
+
 
 
 @dataclass(frozen=True)
@@ -190,12 +195,15 @@ def _tree(table: Mapping[str, Any]) -> Tree:
 def _axes(table: Any, paths: list[str]) -> tuple[Axis, ...]:
     if not isinstance(table, Mapping) or not table:
         raise GyrostatError("axes must name at least one setting to vary, as in axes.spread = [1, 6].")
-    flat = {key: value for key, value in _unnested(table)}
+    from gyrostat.diagnostics import DIAGNOSTICS
+
+    flat = dict(_unnested(table))
     where = {key: found(key, paths) for key in flat}
+    taken = {*RESERVED, *DIAGNOSTICS}
     short = [path.rsplit(".", 1)[-1] for path in where.values()]
     made = []
     for (key, given), last in zip(flat.items(), short, strict=True):
-        name = where[key].replace(".", "_") if short.count(last) > 1 or last in ("kind", *RESERVED) else last
+        name = where[key].replace(".", "_") if short.count(last) > 1 or last in taken else last
         made.append(axis(name, where[key], given))
     if len({a.path for a in made}) < len(made):
         raise GyrostatError("axes name one setting twice: leave one out.")

@@ -29,7 +29,7 @@ def cells(ds: xr.Dataset) -> pd.DataFrame:
     flat = ds.stack(cell=axes, create_index=False)
     flat = flat.isel(cell=flat.done.values > 0)
     plain: dict[str, Any] = {name: flat[name] for name in axes}
-    plain |= {"seeds": flat.done, "num_steps": flat.num_steps, "diverged": (flat.diverged >= 0).sum("seed")}
+    plain |= {"seeds": flat.done, "steps": flat.steps, "diverged": (flat.diverged >= 0).sum("seed")}
     plain |= {name: flat[name] for name in ("success", "success_low", "success_high") if name in ds}
     for name in pictures.finals(ds):
         for q, word in ((0.25, "lower_quartile"), (0.5, "median"), (0.75, "upper_quartile")):
