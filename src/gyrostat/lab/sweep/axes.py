@@ -68,7 +68,7 @@ def _scale_of(values: Sequence[Any]) -> Scale:
     if not all(isinstance(v, int | float) and not isinstance(v, bool) for v in values):
         return "list"
     x = np.sort(np.array(values, dtype=float))
-    return "log" if len(x) > 2 and x[0] > 0 and x[-1] / x[0] >= 20 else "linear"
+    return "log" if len(x) > 2 and x[0] > 0 and x[-1] / x[0] >= 10 else "linear"
 
 
 def _ranged(name: str, kind: str, table: Mapping[str, Any]) -> list[float]:
