@@ -18,6 +18,7 @@ from gyrostat.lab.threads import confine, one_thread
 LOST_AFTER = 20.0
 """Seconds without a scheduler after which a sweep stops; what is done is kept."""
 
+CONNECT = "10s"
 POLL, ASK_EVERY = 0.02, 1.0
 AHEAD = 2
 """Chunks that are sent to the cluster for each of its threads, so that no worker waits for the network."""
@@ -62,7 +63,7 @@ def cluster(address: str, tls: dict[str, str]) -> Iterator[Engine]:
     given = {name: value for name, value in files.items() if value}
     safe = Security(require_encryption=True, **given) if address.startswith("tls://") else None
     try:
-        client = Client(address, security=safe, timeout="10s", set_as_default=False)
+        client = Client(address, security=safe, timeout=CONNECT, set_as_default=False)
     except (OSError, TypeError, ValueError) as error:
         raise GyrostatError(f"scheduler {address!r} does not answer ({explain(error)[0]}): is it running there?") from None
     try:
