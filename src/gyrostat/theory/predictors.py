@@ -14,7 +14,7 @@ from gyrostat.schedules import Constant
 from gyrostat.starts import ScaledIdentity
 from gyrostat.theory.transition import LEARNT, informal_window, lyapunov_exponent, surrogate
 
-SURROGATE = "surrogate: half of its runs"
+SURROGATE = "surrogate (ours)"
 
 
 class Question(NamedTuple):
@@ -49,12 +49,15 @@ def _surrogate(q: Question, runs: int = 500) -> float:
 
 
 PREDICTORS: dict[str, Callable[[Question], float]] = {
-    "Lyapunov rule: lambda T = log(sqrt(threshold)/alpha)": _lyapunov_rule,
+    "Lyapunov rule (ours)": _lyapunov_rule,
     "lambda = 0": _exponent,
-    "lower end of the informal window (section 4)": _window,
+    "informal window (section 4)": _window,
     SURROGATE: _surrogate,
 }
-"""Name of a predictor -> a number that is positive where it says that the spurious part is eliminated."""
+"""Name of a predictor -> a number that is positive where it says that the spurious part is eliminated.
+
+The rule: ``lambda T < log(sqrt(threshold)/alpha)``. The window: its lower end, ``4 E xi / ((1 - gamma) Var xi) < eta``. The
+surrogate: in half of its runs."""
 
 
 def question(algorithm: Algorithm, problem: Problem, num_steps: int, threshold: float = LEARNT) -> Question | None:

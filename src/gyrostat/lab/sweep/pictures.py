@@ -13,7 +13,7 @@ from gyrostat.lab.figures import Contour, Figure, Heat, Line, Marker, Panel, Poi
 from gyrostat.papers.statistics import crossing
 
 SLICES = 4
-ROLES: dict[str, Any] = {"lambda = 0": "bound", "lower end of the informal window (section 4)": "paper"}
+ROLES: dict[str, Any] = {"lambda = 0": "bound", "informal window (section 4)": "paper"}
 """Looks of predictors; the others are drawn as theory."""
 
 Setting = dict[str, Any]

@@ -101,7 +101,8 @@ class Spec:
 
     def identity(self) -> dict[str, Any]:
         """What decides the numbers, as plain data: a store of another identity is refused."""
-        tree = _flat(self.tree)
+        varied = {a.path for a in self.axes}
+        tree = {path: value for path, value in _flat(self.tree).items() if path not in varied}
         kept = {f"record.{k}": plain(v) for k, v in vars(self.record).items()}
         axes = {f"axes.{a.name}": [a.path, [plain(v) for v in a.values]] for a in self.axes}
         return {**tree, **kept, **axes, "seeds": self.seeds, "seed": self.seed, **self.options}
