@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Hashable
-from typing import Protocol, Self
+from collections.abc import Sequence
+from typing import Any, Protocol, Self
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
@@ -12,35 +12,38 @@ from rich.progress import BarColumn, Progress, TextColumn
 LINE_EVERY = 10.0
 
 
-class Display(Protocol):
-    """Shows the cells of a sweep as they are finished."""
+class Part(Protocol):
+    """Some cells that are computed together; ``weight`` is their rough cost."""
 
-    def expect(self, cells: int, kept: int) -> None: ...
-    def advanced(self, chunk: Hashable, cells: float) -> None: ...
-    def finished(self, chunk: Hashable, cells: int) -> None: ...
-    def forgotten(self, chunk: Hashable) -> None: ...
-    def failed(self, text: str) -> None: ...
-    def __enter__(self) -> Self: ...
-    def __exit__(self, *_: object) -> None: ...
+    @property
+    def weight(self) -> float: ...
+    @property
+    def points(self) -> Sequence[Any]: ...
 
 
 class Counts:
-    """The numbers that every display shows."""
+    """The numbers that every display shows. The time left goes by weights: a cell may cost a thousand times another."""
 
     def __init__(self) -> None:
         self.cells = self.kept = self.done = self.bad = 0
-        self.part: dict[int, float] = {}
+        self.asked = self.made = 0.0
+        self.parts: dict[int, tuple[float, float]] = {}
         self.began = time.monotonic()
 
     def text(self) -> str:
-        """Cells, rate, time left, failures on one line."""
+        """Cells, rate, time left, failures on one line.
+
+        >>> counts = Counts()
+        >>> counts.cells, counts.bad = 12, 1
+        >>> counts.text()
+        '0/12 cells, 1 failed'
+        """
         seconds = time.monotonic() - self.began
-        made = self.done + sum(self.part.values())
-        rate = made / seconds if seconds > 0 else 0.0
-        left = self.cells - self.kept - made - self.bad
+        cells, weight = (sum(part[i] for part in self.parts.values()) for i in (0, 1))
         words = f"{self.kept + self.done}/{self.cells} cells"
-        if made > 0:
-            words += f", {rate:.3g} cells/s, {clock(max(0.0, left) / rate)} left"
+        if self.made + weight > 0 and seconds > 0:
+            left = seconds * max(0.0, self.asked / (self.made + weight) - 1)
+            words += f", {(self.done + cells) / seconds:.3g} cells/s, {clock(left)} left"
         return words + (f", {self.bad} failed" if self.bad else "")
 
 
@@ -66,24 +69,32 @@ class Lines:
     def __exit__(self, *_: object) -> None:
         return None
 
-    def expect(self, cells: int, kept: int) -> None:
+    def expect(self, cells: int, kept: int, weight: float) -> None:
+        """So many cells in all, so many from before, and so much more work than was known."""
         self.counts.cells, self.counts.kept = cells, kept
+        self.counts.asked += weight
         self.show()
 
-    def advanced(self, chunk: Hashable, cells: float) -> None:
-        self.counts.part[id(chunk)] = cells
+    def advanced(self, part: Part, fraction: float) -> None:
+        """This much of a part is computed."""
+        self.counts.parts[id(part)] = fraction * len(part.points), fraction * part.weight
         self.show()
 
-    def finished(self, chunk: Hashable, cells: int) -> None:
-        self.forgotten(chunk)
-        self.counts.done += cells
+    def finished(self, part: Part) -> None:
+        """A part is written."""
+        self.forgotten(part)
+        self.counts.done += len(part.points)
+        self.counts.made += part.weight
         self.show()
 
-    def forgotten(self, chunk: Hashable) -> None:
-        self.counts.part.pop(id(chunk), None)
+    def forgotten(self, part: Part) -> None:
+        """A part went wrong, and will be done again."""
+        self.counts.parts.pop(id(part), None)
 
-    def failed(self, text: str) -> None:
+    def failed(self, text: str, weight: float) -> None:
+        """A cell is given up."""
         self.counts.bad += 1
+        self.counts.made += weight
         self._say(f"FAILED {text}")
 
     def show(self) -> None:
@@ -113,7 +124,7 @@ class Bar(Lines):
 
     def show(self) -> None:
         c = self.counts
-        there = c.kept + c.done + c.bad + sum(c.part.values())
+        there = c.kept + c.done + c.bad + sum(cells for cells, _ in c.parts.values())
         self.bar.update(self.task, total=max(1, c.cells), completed=there, description=c.text())
 
 

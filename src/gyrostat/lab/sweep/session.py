@@ -12,7 +12,7 @@ import numpy as np
 from gyrostat.lab.store import write_whole
 from gyrostat.lab.sweep.chunks import Chunk, Point, plan
 from gyrostat.lab.sweep.engines import Engine, Lost
-from gyrostat.lab.sweep.progress import Display
+from gyrostat.lab.sweep.progress import Lines
 from gyrostat.lab.sweep.refine import Refinement
 from gyrostat.lab.sweep.resume import made_by
 from gyrostat.lab.sweep.spec import Spec
@@ -57,7 +57,7 @@ class Summary:
 class Session:
     """One sweep on one store; the listener of the engine."""
 
-    def __init__(self, spec: Spec, store: SweepStore, shown: Display):
+    def __init__(self, spec: Spec, store: SweepStore, shown: Lines):
         self.spec, self.store, self.shown = spec, store, shown
         self.summary = Summary(spec)
         self.began = self.stated = time.monotonic()
@@ -92,9 +92,9 @@ class Session:
         self.summary.cells += len(new)
         self.summary.kept += len(new) - len(left)
         chunks, refused = plan(self.spec, left, jobs)
-        self.shown.expect(self.summary.cells, self.summary.kept)
+        self.shown.expect(self.summary.cells, self.summary.kept, sum(chunk.weight for chunk in chunks))
         for point, line in refused.items():
-            self._give_up(point, line, line)
+            self._give_up(point, line, line, 0.0)
         self.state()
         engine.run(chunks, self)
 
@@ -102,13 +102,13 @@ class Session:
         """Nothing to do: a chunk is heard of when it is finished."""
 
     def progress(self, task: Chunk, done: int, total: int) -> None:
-        self.shown.advanced(task, done / total * len(task.points))
+        self.shown.advanced(task, done / total)
 
     def finished(self, task: Chunk, result: dict[str, np.ndarray], seconds: float) -> None:
         self.store.put(task.points, task.first, result, self.spec.seeds)
         self.summary.computed += len(task.points)
         self.summary.runs += len(task.points) * (self.spec.seeds - task.first)
-        self.shown.finished(task, len(task.points))
+        self.shown.finished(task)
         if time.monotonic() - self.stated > STATE_EVERY:
             self.state()
 
@@ -120,14 +120,14 @@ class Session:
             return [replace(task, points=half, weight=task.weight * len(half) / n) for half in halves]
         if task.tries + 1 < TRIES:
             return [replace(task, tries=task.tries + 1)]
-        self._give_up(task.points[0], line, details)
+        self._give_up(task.points[0], line, details, task.weight)
         return ()
 
-    def _give_up(self, point: Point, line: str, details: str) -> None:
+    def _give_up(self, point: Point, line: str, details: str, weight: float) -> None:
         self.summary.failures[point] = line
         name = "-".join(str(i) for i in point)
         write_whole(self.store.folder / "errors" / f"cell-{name}.txt", f"{self.setting(point)}\n{details}\n")
-        self.shown.failed(f"{words_of(self.setting(point))}: {line}")
+        self.shown.failed(f"{words_of(self.setting(point))}: {line}", weight)
 
     def setting(self, point: Point) -> dict[str, Any]:
         """The values of the axes at a cell."""
