@@ -297,6 +297,9 @@ def test_a_scheduler_that_is_not_there(tmp_path):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(engines, "CONNECT", "0.2s")
         refuses(lambda: sweep(TABLE, out=tmp_path, scheduler="tcp://127.0.0.1:9"), "tcp://127.0.0.1:9", "running")
+    refuses(lambda: sweep(TABLE, out=tmp_path, scheduler="tls://127.0.0.1:9"), "certificates", "--tls-cert")
+    absent = {"ca_file": "absent.pem", "cert": "absent.pem", "key": "absent.pem"}
+    refuses(lambda: sweep(TABLE, out=tmp_path, scheduler="tls://127.0.0.1:9", tls=absent), "FileNotFoundError")
 
 
 def test_export(tmp_path):

@@ -156,6 +156,10 @@ def free_port() -> int:
         return s.getsockname()[1]
 
 
+LOOPBACK = ("--host", "127.0.0.1", "--dashboard-address", "127.0.0.1:0")
+"""Without the second, Dask's web pages listen on every interface, also with --no-dashboard."""
+
+
 class Cluster:
     """A scheduler and workers started by hand, on the loopback."""
 
@@ -164,8 +168,8 @@ class Cluster:
         self.address = f"tcp://127.0.0.1:{self.port}"
 
     def scheduler(self) -> subprocess.Popen:
-        module = ("-m", "distributed.cli.dask_scheduler", "--no-dashboard", "--no-jupyter")
-        process = self.processes.start(*module, "--host", "127.0.0.1", "--port", str(self.port))
+        module = ("-m", "distributed.cli.dask_scheduler", "--port", str(self.port))
+        process = self.processes.start(*module, *LOOPBACK)
         wait_until(self._listens)
         return process
 
@@ -174,10 +178,9 @@ class Cluster:
             return s.connect_ex(("127.0.0.1", self.port)) == 0
 
     def worker(self, sleep: str) -> subprocess.Popen:
-        module = ("-m", "distributed.cli.dask_worker", self.address, "--no-nanny", "--no-dashboard")
-        options = ("--nthreads", "1", "--memory-limit", "0", "--host", "127.0.0.1", "--death-timeout", "10")
-        scratch = ("--local-directory", str(self.processes.folder))
-        return self.processes.start(*module, *options, *scratch, sleep=sleep)
+        module = ("-m", "distributed.cli.dask_worker", self.address, "--no-nanny", "--nthreads", "1")
+        options = ("--memory-limit", "0", "--death-timeout", "10", "--local-directory", str(self.processes.folder))
+        return self.processes.start(*module, *options, *LOOPBACK, sleep=sleep)
 
 
 def test_killed_worker_driver_and_scheduler_of_a_cluster(processes, uninterrupted):

@@ -147,7 +147,7 @@ def test_bad_cells_say_what_is_wrong(change, words):
     refuses(lambda: spec(with_(**change)).cell((0,)), *words)
 
 
-def test_files_and_settings_of_the_command_line(tmp_path):
+def test_files_and_settings_of_the_command_line(tmp_path, monkeypatch):
     path = tmp_path / "a.toml"
     path.write_text(
         'num_steps = 3\nalgorithm = {kind = "HeteroSGD", step_size = 0.1}\nmeasurements.kind = "Identity"\n'
@@ -163,6 +163,9 @@ def test_files_and_settings_of_the_command_line(tmp_path):
     refuses(lambda: spec(path), "not TOML")
     refuses(lambda: spec(tmp_path / "absent.toml"), "absent.toml")
     refuses(lambda: spec("step-spraed"), "'step-spread'")
+    (tmp_path / "step-spread").mkdir()
+    monkeypatch.chdir(tmp_path)
+    assert spec("step-spread").axes  # a folder of the same name, from `--out step-spread`, is not the spec
 
 
 def test_ready_made_specs_can_be_built():

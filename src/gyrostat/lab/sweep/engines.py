@@ -61,10 +61,12 @@ def cluster(address: str, tls: dict[str, str]) -> Iterator[Engine]:
         raise GyrostatError("scheduler needs Dask: pip install 'gyrostat[dask]'.") from None
     files = {"tls_ca_file": tls.get("ca_file"), "tls_client_cert": tls.get("cert"), "tls_client_key": tls.get("key")}
     given = {name: value for name, value in files.items() if value}
-    safe = Security(require_encryption=True, **given) if address.startswith("tls://") else None
     try:
+        safe = Security(require_encryption=True, **given) if address.startswith("tls://") else None
+        if safe is not None and safe.get_connection_args("client")["ssl_context"] is None:
+            raise GyrostatError(f"scheduler {address!r} needs certificates: give --tls-ca-file, --tls-cert and --tls-key.")
         client = Client(address, security=safe, timeout=CONNECT, set_as_default=False)
-    except (OSError, TypeError, ValueError) as error:
+    except OSError as error:
         raise GyrostatError(f"scheduler {address!r} does not answer ({explain(error)[0]}): is it running there?") from None
     try:
         yield _Cluster(client)

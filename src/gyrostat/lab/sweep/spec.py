@@ -170,7 +170,7 @@ def ready_made() -> dict[str, Spec]:
 
 def _read(given: Any) -> dict[str, Any]:
     path = Path(given)
-    if not path.suffix and not path.exists():
+    if not path.suffix and not path.is_file():  # a folder of that name may be where the sweep goes
         path = SPECS / f"{errors.choice('ready-made spec', str(given), [p.stem for p in SPECS.glob('*.toml')])}.toml"
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
