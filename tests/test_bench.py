@@ -296,10 +296,10 @@ def test_our_side_of_the_network_runs_and_is_reduced_where_it_says() -> None:
 def test_the_sweep_suite_gives_every_record(monkeypatch) -> None:
     """With stand-ins for what computes: no processes are started here."""
     made: list[tuple[str, int]] = []
-    engine = SimpleNamespace(busy={}, idle={})
     monkeypatch.setattr("gyrostat.lab.sweep.run_sweep", lambda spec, out, jobs: made.append(("sweep", jobs)))
-    monkeypatch.setattr("gyrostat.lab.sweep.engines.local", lambda jobs: contextlib.nullcontext(engine))
-    monkeypatch.setattr(sweep, "through", lambda engine, jobs, sizes: made.append(("through", jobs)))
+    local = lambda jobs: contextlib.nullcontext(SimpleNamespace(jobs=jobs, busy={}, idle={}))  # noqa: E731
+    monkeypatch.setattr("gyrostat.lab.sweep.engines.local", local)
+    monkeypatch.setattr(sweep, "through", lambda engine, sizes: made.append(("through", engine.jobs)))
     monkeypatch.setattr(sweep, "everywhere", lambda: None)
     stand_in = SimpleNamespace(run=lambda *args, **options: made.append(("run", np.size(options["seeds"]))))
     monkeypatch.setattr(sweep, "gs", stand_in)

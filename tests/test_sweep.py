@@ -17,7 +17,7 @@ from gyrostat.lab.sweep import chunks, engines, prepared, run_sweep, spec, sweep
 from gyrostat.lab.sweep.progress import Lines
 from gyrostat.lab.sweep.refine import Refinement, ladder
 from gyrostat.lab.sweep.session import Session
-from gyrostat.lab.sweep.store import SweepStore
+from gyrostat.lab.sweep.store import SweepStore, alone
 from gyrostat.papers.statistics import crossing, wilson
 from test_errors import refuses
 
@@ -89,6 +89,8 @@ def stopping(after: int):
     """An engine that is interrupted after so many chunks."""
 
     class Stopping:
+        jobs = 1
+
         def run(self, tasks, listener):
             for task in tasks[:after]:
                 listener.finished(task, *task.compute())
@@ -97,11 +99,11 @@ def stopping(after: int):
     return Stopping()
 
 
-def session(table, out, engine, **options):
+def session(table, out, engine):
     from rich.console import Console
 
     store, asked = prepared(spec(table), out, extend=False, fresh=False)
-    return Session(asked, store, Lines(Console(quiet=True))).run(engine, 1, refine=False, **options)
+    return Session(asked, store, Lines(Console(quiet=True))).run(engine, refine=False)
 
 
 @pytest.mark.parametrize("quantiles", [[], ["signal"]])
@@ -173,6 +175,13 @@ def test_a_changed_spec_is_refused_with_the_difference(tmp_path):
     assert files(tmp_path) == before
     fresh = sweep(changed, out=tmp_path, jobs=0, fresh=True)
     assert (fresh.steps == 41).all()
+
+
+def test_two_sweeps_in_one_folder_are_one_too_many(tmp_path):
+    with alone(tmp_path):
+        refuses(lambda: sweep(TABLE, out=tmp_path, jobs=0), "another sweep is writing")
+    (tmp_path / "file").write_text("")
+    refuses(lambda: sweep(TABLE, out=tmp_path / "file", jobs=0), "cannot write results")
 
 
 def test_numbers_of_another_code_are_not_continued(tmp_path):

@@ -102,12 +102,12 @@ def workers(sizes: Sizes) -> Found:
     with engines.local(1) as single, engines.local(2) as double:
         spent = {"one": math.inf, "two": math.inf}
 
-        def timed(name: str, engine: Any, jobs: int) -> None:
+        def timed(name: str, engine: Any) -> None:
             before = processor_seconds(engine)
-            through(engine, jobs, sizes)
+            through(engine, sizes)
             spent[name] = min(spent[name], processor_seconds(engine) - before)
 
-        best = best_of({"one": lambda: timed("one", single, 1), "two": lambda: timed("two", double, 2)}, sizes.repeats)
+        best = best_of({"one": lambda: timed("one", single), "two": lambda: timed("two", double)}, sizes.repeats)
     cells = sizes.step_sizes * sizes.spreads
     names = ("half the time of one worker (the ratio is the efficiency)", "one worker: the same work, no company")
     settings = {**told(sizes, best["two"] / cells), "seconds_one": best["one"], "seconds_two": best["two"]}
@@ -125,7 +125,7 @@ def processor_seconds(engine: Any) -> float:
     return sum(int(t) for pair in ticks for t in pair) / os.sysconf("SC_CLK_TCK") + time.process_time()
 
 
-def through(engine: Any, jobs: int, sizes: Sizes) -> None:
+def through(engine: Any, sizes: Sizes) -> None:
     """One sweep into a new folder on workers that are there already."""
     from gyrostat.lab.sweep import prepared, spec
     from gyrostat.lab.sweep.progress import Lines
@@ -133,7 +133,7 @@ def through(engine: Any, jobs: int, sizes: Sizes) -> None:
 
     with tempfile.TemporaryDirectory() as folder:
         store, asked = prepared(spec(table(sizes)), folder, extend=False, fresh=False)
-        Session(asked, store, Lines(Console(quiet=True))).run(engine, jobs, refine=False)
+        Session(asked, store, Lines(Console(quiet=True))).run(engine, refine=False)
 
 
 def everywhere() -> None:

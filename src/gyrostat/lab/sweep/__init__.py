@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from gyrostat import errors
 from gyrostat.errors import GyrostatError
-from gyrostat.lab.sweep.spec import Spec, load_spec, ready_made, spec
+from gyrostat.lab.sweep.reading import load_spec, ready_made, spec
+from gyrostat.lab.sweep.spec import Spec
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -72,25 +73,24 @@ def run_sweep(
     from gyrostat.lab.sweep import engines
     from gyrostat.lab.sweep.progress import display
     from gyrostat.lab.sweep.session import Session
+    from gyrostat.lab.sweep.store import alone
 
     asked = spec(given)
     if refine and not asked.record.success:
         raise GyrostatError("refine looks for the boundary of success: say in the spec what success is.")
     jobs = (os.cpu_count() or 1) if jobs is None else errors.integer("jobs", jobs)
-    store, asked = prepared(asked, out, extend=extend, fresh=fresh)
     chosen = engines.cluster(scheduler, tls or {}) if scheduler else engines.local(jobs)
-    with chosen as engine, display(console or Console(quiet=True)) as shown:
-        return Session(asked, store, shown).run(engine, max(jobs, 1), refine=refine)
+    with alone(Path(out)), chosen as engine, display(console or Console(quiet=True)) as shown:
+        store, asked = prepared(asked, out, extend=extend, fresh=fresh)
+        return Session(asked, store, shown).run(engine, refine=refine)
 
 
 def prepared(asked: Spec, out: str | Path, *, extend: bool, fresh: bool) -> tuple[Any, Spec]:
     """The store of a folder, ready for a spec, and the spec with the values of its axes in the order of the store."""
-    from gyrostat.lab.store import writable
     from gyrostat.lab.sweep.resume import accept
     from gyrostat.lab.sweep.store import SweepStore, in_order
 
     store = SweepStore(out)
-    writable(store.folder, store.data)
     if fresh:
         store.remove()
     stated = store.stated

@@ -25,8 +25,10 @@ AHEAD = 2
 
 
 class Engine(Protocol):
-    """Computes chunks and tells a listener."""
+    """Computes chunks, ``jobs`` at a time, and tells a listener."""
 
+    @property
+    def jobs(self) -> int: ...
     def run(self, tasks: Sequence[Chunk], listener: Listener[Chunk]) -> None: ...
 
 
@@ -36,6 +38,8 @@ class Lost(Exception):
 
 class Here:
     """This process, with its own flags of XLA; for tests and for a debugger."""
+
+    jobs = 1
 
     def run(self, tasks: Sequence[Chunk], listener: Listener[Chunk]) -> None:
         """Compute one chunk after the other."""
@@ -87,7 +91,15 @@ class _Cluster:
     """Sends chunks as workers have room, and sends again what a lost scheduler forgot."""
 
     def __init__(self, client: Any):
-        self.client, self.room, self.asked = client, 1, -ASK_EVERY
+        self.client, self.threads, self.asked = client, 1, -ASK_EVERY
+
+    @property
+    def jobs(self) -> int:
+        """The threads of the cluster; asked of the scheduler now and then, since workers come and go."""
+        if time.monotonic() > self.asked + ASK_EVERY:
+            with contextlib.suppress(OSError, TimeoutError):  # a scheduler that is going: heard of in the next round
+                self.threads, self.asked = max(1, sum(self.client.nthreads().values())), time.monotonic()
+        return self.threads
 
     def run(self, tasks: Sequence[Chunk], listener: Listener[Chunk]) -> None:
         """Compute all chunks, the heaviest first."""
@@ -96,7 +108,7 @@ class _Cluster:
         try:
             while waiting or sent:
                 self._need_scheduler()
-                room = self._room()
+                room = AHEAD * self.jobs
                 while waiting and len(sent) < room:
                     task = waiting.popleft()
                     listener.started(task)
@@ -108,14 +120,6 @@ class _Cluster:
         finally:
             for future in sent:
                 future.release()
-
-    def _room(self) -> int:
-        """How many chunks may be under way; asked of the scheduler now and then, since workers come and go."""
-        if time.monotonic() > self.asked + ASK_EVERY:
-            with contextlib.suppress(OSError, TimeoutError):  # a scheduler that is going: heard of in the next round
-                threads = self.client.nthreads().values()
-                self.room, self.asked = max(1, AHEAD * sum(threads)), time.monotonic()
-        return self.room
 
     def _need_scheduler(self) -> None:
         since = time.monotonic()

@@ -6,7 +6,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from gyrostat.lab.sweep.spec import ready_made
+from gyrostat.lab.sweep.reading import ready_made
 
 
 def show_ready_made(console: Console) -> None:

@@ -63,11 +63,11 @@ class Session:
         self.began = self.stated = time.monotonic()
         self.asked: set[Point] = set()
 
-    def run(self, engine: Engine, jobs: int, *, refine: bool) -> Summary:
+    def run(self, engine: Engine, *, refine: bool) -> Summary:
         """Compute what is missing; an interruption or a lost scheduler ends the sweep early, and the summary says so."""
         self.summary.refined = refine
         try:
-            self._grid(engine, jobs) if not refine else self._refined(engine, jobs)
+            self._refined(engine) if refine else self._compute(list(self.spec.points()), engine)
         except KeyboardInterrupt:
             self.summary.stopped = "interrupted"
         except Lost:
@@ -76,22 +76,19 @@ class Session:
         self.state()
         return self.summary
 
-    def _grid(self, engine: Engine, jobs: int) -> None:
-        self._compute(list(self.spec.points()), engine, jobs)
-
-    def _refined(self, engine: Engine, jobs: int) -> None:
+    def _refined(self, engine: Engine) -> None:
         refinement = Refinement(self.spec)
-        self._compute(refinement.first(), engine, jobs)
+        self._compute(refinement.first(), engine)
         for level in refinement.rounds():
-            self._compute(refinement.next(level, *self.store.shares(self.spec.seeds)), engine, jobs)
+            self._compute(refinement.next(level, *self.store.shares(self.spec.seeds)), engine)
 
-    def _compute(self, points: Sequence[Point], engine: Engine, jobs: int) -> None:
+    def _compute(self, points: Sequence[Point], engine: Engine) -> None:
         new = [p for p in points if p not in self.asked]
         self.asked |= set(new)
         left = self.store.left(new, self.spec.seeds)
         self.summary.cells += len(new)
         self.summary.kept += len(new) - len(left)
-        chunks, refused = plan(self.spec, left, jobs)
+        chunks, refused = plan(self.spec, left, engine.jobs)
         self.shown.expect(self.summary.cells, self.summary.kept, sum(chunk.weight for chunk in chunks))
         for point, line in refused.items():
             self._give_up(point, line, line, 0.0)

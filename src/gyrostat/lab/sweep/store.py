@@ -10,14 +10,15 @@ from __future__ import annotations
 import dataclasses
 import json
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gyrostat.errors import GyrostatError
-from gyrostat.lab.store import plain, write_whole
+from gyrostat.lab.store import plain, writable, write_whole
 from gyrostat.lab.sweep.layout import DONE, QUANTILE, SEED, SUCCEEDED, Variable, summarised, variables
 from gyrostat.lab.sweep.record import QUANTILES
 from gyrostat.lab.sweep.resume import made_by
@@ -27,7 +28,25 @@ from gyrostat.version import __version__
 if TYPE_CHECKING:
     import xarray as xr
 
+try:
+    import fcntl
+except ImportError:  # not on Windows
+    fcntl = None  # type: ignore[assignment]
+
 Point = tuple[int, ...]
+
+
+@contextmanager
+def alone(folder: Path) -> Iterator[None]:
+    """Hold a folder that can be written to; a second sweep in it is refused. The hold ends with the process, in any case."""
+    writable(folder, folder / "store.zarr")
+    with (folder / ".lock").open("w") as lock:
+        if fcntl is not None:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise GyrostatError(f"another sweep is writing to {str(folder)!r}: wait for it, or end it.") from None
+        yield
 
 
 class SweepStore:
