@@ -42,7 +42,7 @@ def conclude(summary: Summary, folder: Path, console: Console) -> None:
         whole = summary.saved + summary.cells * summary.spec.seeds
         say(
             f"Refined: {summary.cells * summary.spec.seeds} runs instead of the {whole} of the whole grid "
-            f"({summary.saved / whole:.0%} saved); the boundary is known to one step of the grid all the same."
+            f"({summary.saved / whole:.0%} saved); the boundary it followed is known to one step of the grid all the same."
         )
 
 

@@ -36,7 +36,6 @@ RESERVED = (
 """Names of the store that no axis may take."""
 
 
-
 def spec(given: Any) -> Spec:
     """A spec from a file, the name of a ready-made one, or a mapping.
 

@@ -2,7 +2,8 @@
 
 The grid of the spec is the resolution that is wanted. A coarse part of it is computed first; then every box of the coarse grid
 whose corners do not all lie on one side of one half, beyond the doubt of their intervals, is halved along every axis, down to
-the grid itself. Axes without an order (a list of names) are not halved: each of their values has a diagram of its own.
+the grid itself, and the boundary is followed where it leaves a box. An island that no cell of the coarse grid sees is missed.
+Axes without an order (a list of names) are not halved: each of their values has a diagram of its own.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ def ladder(length: int) -> list[list[int]]:
 
 
 class Refinement:
-    """Goes from level to level: :meth:`first`, then :meth:`next` until it has nothing more to ask for."""
+    """Goes from level to level: :meth:`first`, then for each of :meth:`rounds` :meth:`next` until it asks for nothing more."""
 
     def __init__(self, spec: Spec):
         ranks = [np.argsort(np.array(a.values)).tolist() if a.ordered else None for a in spec.axes]
@@ -52,17 +53,19 @@ class Refinement:
         return iter(range(1, len(self.levels)))
 
     def next(self, level: int, share: np.ndarray, low: np.ndarray, high: np.ndarray) -> list[Point]:
-        """The cells of a level that lie in boxes of the level before which the boundary may cross.
+        """The cells of a level that lie in boxes of the level before which the boundary may cross, and are not there yet.
 
-        ``share``, ``low`` and ``high`` are the success and its interval over the axes as stored, NaN where not computed.
+        ``share``, ``low`` and ``high`` are the success and its interval over the axes as stored, NaN where not computed. Ask
+        again when they are there: where the boundary leaves a box through a side, the box beyond is opened too.
         """
         before, now = self.levels[level - 1], self.levels[level]
         wanted: set[Point] = set()
         for box in itertools.product(*(self._spans(axis, values) for axis, values in enumerate(before))):
             corners = [self._stored(p) for p in itertools.product(*(sorted(set(span)) for span in box))]
-            if _undecided([share[c] for c in corners], [low[c] for c in corners], [high[c] for c in corners]):
-                inside = ([i for i in values if span[0] <= i <= span[1]] for values, span in zip(now, box, strict=True))
-                wanted |= {self._stored(p) for p in itertools.product(*inside)}
+            inside = ([i for i in values if span[0] <= i <= span[1]] for values, span in zip(now, box, strict=True))
+            cells = [self._stored(p) for p in itertools.product(*inside)]
+            if _both_sides([share[c] for c in cells]) or any(low[c] < LEVEL < high[c] for c in corners):
+                wanted |= {c for c in cells if np.isnan(share[c])}
         return sorted(wanted)
 
     def _spans(self, axis: int, values: Sequence[int]) -> list[tuple[int, int]]:
@@ -75,13 +78,10 @@ class Refinement:
         return tuple(i if rank is None else rank[i] for i, rank in zip(point, self.ranks, strict=True))
 
 
-def _undecided(share: Sequence[float], low: Sequence[float], high: Sequence[float]) -> bool:
-    """Whether the boundary may run through a box: corners on both sides, or one whose interval holds one half.
+def _both_sides(shares: Sequence[float]) -> bool:
+    """Whether the boundary runs between some of these cells; those that are not computed (NaN) say nothing.
 
-    >>> _undecided([0.0, 0.1], [0.0, 0.02], [0.2, 0.3]), _undecided([0.0, 0.4], [0.0, 0.2], [0.2, 0.6])
-    (False, True)
+    >>> _both_sides([0.1, 0.6, np.nan]), _both_sides([0.1, 0.4, np.nan])
+    (True, False)
     """
-    known = [(s, a, b) for s, a, b in zip(share, low, high, strict=True) if not np.isnan(s)]
-    if len(known) < len(share):  # a corner failed, or its box was never opened: the others decide
-        return len({s >= LEVEL for s, _, _ in known}) > 1
-    return len({s >= LEVEL for s in share}) > 1 or any(a < LEVEL < b for _, a, b in known)
+    return len({share >= LEVEL for share in shares if not np.isnan(share)}) > 1

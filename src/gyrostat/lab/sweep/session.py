@@ -80,14 +80,17 @@ class Session:
         refinement = Refinement(self.spec)
         self._compute(refinement.first(), engine)
         for level in refinement.rounds():
-            self._compute(refinement.next(level, *self.store.shares(self.spec.seeds)), engine)
+            while new := self._unasked(refinement.next(level, *self.store.shares(self.spec.seeds))):
+                self._compute(new, engine)
+
+    def _unasked(self, points: Sequence[Point]) -> list[Point]:
+        return [p for p in points if p not in self.asked]
 
     def _compute(self, points: Sequence[Point], engine: Engine) -> None:
-        new = [p for p in points if p not in self.asked]
-        self.asked |= set(new)
-        left = self.store.left(new, self.spec.seeds)
-        self.summary.cells += len(new)
-        self.summary.kept += len(new) - len(left)
+        self.asked |= set(points)
+        left = self.store.left(points, self.spec.seeds)
+        self.summary.cells += len(points)
+        self.summary.kept += len(points) - len(left)
         chunks, refused = plan(self.spec, left, engine.jobs)
         self.shown.expect(self.summary.cells, self.summary.kept, sum(chunk.weight for chunk in chunks))
         for point, line in refused.items():
