@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import os
@@ -14,7 +15,7 @@ from rich.console import Console
 import gyrostat as gs
 from gyrostat.errors import GyrostatError
 from gyrostat.lab import bench
-from gyrostat.lab.bench import core, deep, gd, naive, naive_deep, naive_gd, ours, parts
+from gyrostat.lab.bench import core, deep, gd, naive, naive_deep, naive_gd, ours, parts, sweep
 from gyrostat.lab.bench.panels import panels
 from gyrostat.lab.bench.records import Record, Report, table
 from gyrostat.lab.bench.timing import best_of, single_threaded
@@ -290,3 +291,24 @@ def test_without_pytorch_the_suite_says_so(monkeypatch) -> None:
 def test_our_side_of_the_network_runs_and_is_reduced_where_it_says() -> None:
     found = deep._ours(FEW, gs.Orthogonal(), 5, 2, reduction="always")
     assert found.values["singular_values"].shape == (1, 2, 1, 2) and np.isfinite(found.values["singular_values"]).all()
+
+
+def test_the_sweep_suite_gives_every_record(monkeypatch) -> None:
+    """With stand-ins for what computes: no processes are started here."""
+    made: list[tuple[str, int]] = []
+    monkeypatch.setattr("gyrostat.lab.sweep.run_sweep", lambda spec, out, jobs: made.append(("sweep", jobs)))
+    local = lambda jobs: contextlib.nullcontext(SimpleNamespace(jobs=jobs, busy={}, idle={}))  # noqa: E731
+    monkeypatch.setattr("gyrostat.lab.sweep.engines.local", local)
+    monkeypatch.setattr(sweep, "through", lambda engine, sizes: made.append(("through", engine.jobs)))
+    monkeypatch.setattr(sweep, "everywhere", lambda: None)
+    stand_in = SimpleNamespace(run=lambda *args, **options: made.append(("run", np.size(options["seeds"]))))
+    monkeypatch.setattr(sweep, "gs", stand_in)
+    sizes = sweep.Sizes(dimension=3, num_steps=4, seeds=2, step_sizes=2, spreads=2, loop_runs=3, repeats=1)
+    report = sweep.run(lambda text: None, sizes)
+    found = {record.id: record for record in report.records}
+    assert set(found) == {"sweep/cells-vs-loop", "sweep/cells-vs-seeds-vmapped", "sweep/two-workers",
+                          "sweep/two-workers-processor", "sweep/two-workers-rate"}  # fmt: skip
+    assert found["sweep/two-workers"].goal == 0.85 and found["sweep/cells-vs-loop"].settings["cells_timed"] == 4
+    assert found["sweep/cells-vs-loop"].settings["minutes_for_50_x_50"] > 0
+    assert {("sweep", 0), ("through", 1), ("through", 2), ("run", 1)} <= set(made)
+    assert json.loads(json.dumps([record.as_dict() for record in report.records]))

@@ -5,9 +5,12 @@ from __future__ import annotations
 import contextlib
 import io
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
+
+from gyrostat.lab.sweep import spec
 
 ROOT = Path(__file__).parents[1]
 
@@ -33,6 +36,18 @@ def test_the_page_prints_what_it_says(page):
 def test_the_skeleton_of_an_algorithm_runs():
     (code,) = blocks("docs/adding-an-algorithm.md", "python")
     assert 0.9 < float(run(code)[0]) < 1.1
+
+
+def test_the_example_of_a_sweep_prints_what_it_says():
+    (code,), (expected,) = blocks("docs/sweeps.md", "python"), blocks("docs/sweeps.md", "text")
+    assert run(code)[0] == expected
+
+
+def test_the_spec_in_the_docs_is_one():
+    (text,) = blocks("docs/sweeps.md", "toml")
+    made = spec(tomllib.loads(text))
+    assert made.shape == (13, 25, 2, 2) and [a.name for a in made.axes] == ["step_size", "spread", "order", "measurements_kind"]
+    made.cell((0, 0, 1, 1))
 
 
 def test_the_example_of_an_experiment_computes_draws_and_holds():

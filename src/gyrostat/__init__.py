@@ -27,6 +27,7 @@ _HOMES = {
     "gyrostat.errors": ("GyrostatError",),
     "gyrostat.estimators.diagnosis": ("heterogeneity",),
     "gyrostat.imbalance": ("ImbalanceStep",),
+    "gyrostat.lab.sweep": ("sweep",),
     "gyrostat.layer_starts": ("FanInGaussian", "FanInUniform", "Orthogonal"),
     "gyrostat.measurements": ("Dense", "DenseData", "Entries", "FixedGaussian", "FreshGaussian", "Identity", "RankOne"),
     "gyrostat.models": ("Asymmetric", "DeepLinear", "Diagonal", "Symmetric", "SymmetricDifference"),

@@ -5,19 +5,22 @@ from __future__ import annotations
 import sys
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from gyrostat.commands import data, sweep
+from gyrostat.terminal import console
 from gyrostat.version import __version__
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 app = typer.Typer(
     no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )  # fmt: skip
+
+
+for _command in (sweep.sweep, sweep.plot, sweep.export, data.fit, data.predict):
+    app.command()(_command)
 
 
 class Size(StrEnum):
@@ -73,7 +76,7 @@ def reproduce(
         from gyrostat.lab import runner
 
         summary = runner.reproduce(
-            names or [], size=size.value, seed=seed, out=out, jobs=jobs, fresh=fresh, console=_console()
+            names or [], size=size.value, seed=seed, out=out, jobs=jobs, fresh=fresh, console=console()
         )
     raise typer.Exit(summary.status)
 
@@ -93,7 +96,7 @@ def claims(
     from gyrostat.lab import listing
 
     word = None if verdict is None else verdict.value
-    listing.show_claims(_console(), folder, paper=paper, verdict=word, surprises=surprises, as_json=as_json)
+    listing.show_claims(console(), folder, paper=paper, verdict=word, surprises=surprises, as_json=as_json)
 
 
 @app.command()
@@ -104,7 +107,7 @@ def doctor() -> None:
     """
     from gyrostat.lab import doctor as lab_doctor
 
-    raise typer.Exit(lab_doctor.doctor(_console()))
+    raise typer.Exit(lab_doctor.doctor(console()))
 
 
 @app.command()
@@ -133,7 +136,7 @@ def check(
 
     chosen = lab_check.law_of(law, mean=mean, spread=spread, rank=spurious_rank, values=values, weights=weights)
     setting = Setting(chosen, dimension, rank, overlap, step_size, init_scale, num_steps, num_samples)
-    lab_check.show(setting, assess(setting), _console())
+    lab_check.show(setting, assess(setting), console())
 
 
 @app.command()
@@ -144,55 +147,7 @@ def bench(
     """Measure gyrostat against its peers in the same run."""
     from gyrostat.lab.bench import run_suites
 
-    raise typer.Exit(run_suites(suites or [], out, _console()))
-
-
-@app.command()
-def fit(
-    data: Annotated[Path, typer.Argument(metavar="DATA", help="A table: CSV, TSV, Parquet, or example:sites.")],
-    target: Annotated[str, typer.Option(metavar="COLUMN", help="The column to predict.")],
-    environment: Annotated[str, typer.Option(metavar="COLUMN", help="The column that says where a row comes from.")],
-    out: Annotated[Path, typer.Option(metavar="DIR", help="Where the model and the summary go.")] = Path("fit-results"),
-    features: Annotated[str, typer.Option(metavar="A,B", help="Only these columns (none: all others).")] = "",
-    drop: Annotated[str, typer.Option(metavar="A,B", help="Without these columns.")] = "",
-    kind: Annotated[str, typer.Option(help="linear or quadratic.")] = "linear",
-    tolerance: Annotated[float, typer.Option(help="How much an effect may vary, as a share of its mean.")] = 0.5,
-    level: Annotated[float, typer.Option(help="The level of the tests.")] = 0.01,
-    alone: Annotated[bool, typer.Option("--alone", help="The effect of each feature by itself, not beside others.")] = False,
-    principal: Annotated[bool, typer.Option("--principal", help="Remove combinations of features, not features.")] = False,
-    missing: Annotated[str, typer.Option(help="Rows with missing values: error or drop.")] = "error",
-    seed: Annotated[int, typer.Option(metavar="K", help="The same seed gives the same numbers.")] = 0,
-) -> None:
-    """Which effects hold in every environment, and a model of those.
-
-    Writes model.json (plain JSON), heterogeneity.csv, a forest plot and summary.html.
-    """
-    from gyrostat.data import fitting
-
-    fitting.fit(
-        data, target=target, environment=environment, out=out, console=_console(), features=features, drop=drop, kind=kind,
-        tolerance=tolerance, level=level, adjust=not alone, missing=missing, seed=seed,
-        directions="principal" if principal else "features",
-    )  # fmt: skip
-
-
-@app.command()
-def predict(
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help="A model.json, or the folder of gyrostat fit.")],
-    data: Annotated[Path, typer.Argument(metavar="DATA", help="A table with the model's columns.")],
-    out: Annotated[Path, typer.Option(metavar="FILE", help="The predictions, as CSV.")] = Path("predictions.csv"),
-) -> None:
-    """Predictions of a saved model for the rows of a table."""
-    from gyrostat.data import fitting
-
-    fitting.predict(model, data, out, _console())
-
-
-def _console() -> Console:
-    """A console as wide as the terminal; elsewhere wide enough for a table."""
-    from rich.console import Console
-
-    return Console(width=None if sys.stdout.isatty() else 140)
+    raise typer.Exit(run_suites(suites or [], out, console()))
 
 
 def main() -> None:

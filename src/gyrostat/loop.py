@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -33,6 +33,9 @@ from gyrostat.turns import Turns
 
 LIMIT = 1e8
 """A run whose parameters exceed this has left the finite range: it is marked with the step and becomes NaN."""
+
+FEW = 4096
+"""In a steady program arrays of at most so many numbers have a copy for every run; larger ones are shared."""
 
 DEFAULT_RECORD = ("signal", "spurious", "error", "distance")
 
@@ -90,6 +93,7 @@ def simulate(
     record_from: Sequence[int] | None = None,
     tolerance: float | None = None,
     reduction: str = "auto",
+    steady: bool = False,
     progress: Progress | None = None,
 ) -> Trajectories:
     """Run every cell (an algorithm on a problem) for every seed and record diagnostics along the way.
@@ -99,6 +103,8 @@ def simulate(
     ``num_steps`` may differ from cell to cell. Cells that share their static structure run in one compiled program.
     ``tolerance`` asks for the first step at which ``||A - A_star||_F^2 / 2`` is below it, looked at in every step.
     ``reduction`` runs in a small exact subspace when that is possible (``"auto"``), never, or always.
+    ``steady`` makes every bit of a run independent of the cells and seeds that are asked for beside it: the compiled program
+    is then the same for all companies, at the price of some idle lanes in small ones.
     """
     cells = list(cells)
     if not cells:
@@ -115,8 +121,8 @@ def simulate(
     limit = exact.LEAKS["layers" if any(d.sees == "stated" for d in chosen) else "product"]
     total, done = len(cells) * len(lanes), 0
     rows: dict[int, dict[str, np.ndarray]] = {}
-    for group in _groups(cells, horizons):
-        made = ([cells[i] for i in group], chosen, grids[group[0]], seed, level)
+    for group in groups(cells, horizons, steady=steady):
+        made = ([cells[i] for i in group], chosen, grids[group[0]], seed, level, steady)
         program = _Program(*made, reductions[group[0]])
         jobs = [(j, lane) for j in range(len(group)) for lane in lanes]
         outcome: list[dict[str, np.ndarray]] = []
@@ -288,9 +294,9 @@ class _Program:
 
     def __init__(
         self, cells: list[Cell], record: tuple[Diagnostic, ...], grid: np.ndarray, seed: int, tolerance: float | None,
-        reduction: exact.Reduction,
+        steady: bool, reduction: exact.Reduction,
     ):  # fmt: skip
-        self.seed, self.grid = seed, grid
+        self.seed, self.grid, self.steady = seed, grid, steady
         algorithm, problem = cells[0]
         self.vectorises = problem.measurements.vectorises
         readings = 0 if self.vectorises else int(grid[-1]) + algorithm.start.looks
@@ -299,15 +305,19 @@ class _Program:
         self.tolerance = np.asarray(0.0 if tolerance is None else tolerance)
         leaves = [jax.tree.flatten(eqx.filter(cell, eqx.is_array_like))[0] for cell in cells]
         columns = list(zip(*leaves, strict=True))
-        self.varies = tuple(not all(_same(column[0], x) for x in column[1:]) for column in columns)
+        # The same leaves for every company: which of them happen to differ in this one would change the program.
+        self.varies = tuple(
+            np.size(column[0]) <= FEW if steady else not all(_same(column[0], x) for x in column[1:])
+            for column in columns
+        )
         self.columns = [np.stack(c) if v else c[0] for c, v in zip(columns, self.varies, strict=True)]
         arrays, self.static = eqx.partition(cells[0], eqx.is_array_like)
         self.structure = jax.tree.structure(arrays)
-        self.lanes = problem.measurements.lanes(exact.size(algorithm, problem, reduction), algorithm.batches.mixes)
+        self.lanes = lanes_of(cells[0], reduction)
 
     def width(self, jobs: int) -> int:
         """How many runs go into one call."""
-        return min(self.lanes, jobs)
+        return self.lanes if self.steady else min(self.lanes, jobs)
 
     def __call__(self, jobs: list[tuple[int, int]], width: int) -> dict[str, np.ndarray]:
         # The last call of many is filled up with copies of its last run, so that nothing is compiled anew for it.
@@ -341,15 +351,23 @@ _run_one = eqx.filter_jit(_one)
 _run_many = eqx.filter_jit(_many)
 
 
-def _groups(cells: list[Cell], horizons: list[int]) -> list[list[int]]:
+def lanes_of(cell: Cell, reduction: exact.Reduction) -> int:
+    """How many runs of this cell go well into one call."""
+    algorithm, problem = cell
+    return problem.measurements.lanes(exact.size(algorithm, problem, reduction), algorithm.batches.mixes)
+
+
+def groups(cells: Sequence[Cell], horizons: Sequence[Hashable], *, steady: bool = False) -> list[list[int]]:
     """Indices of cells that can share a program: same static parts, same shapes, same number of steps, same large data."""
-    groups: dict[Any, list[int]] = {}
+    found: dict[Any, list[int]] = {}
     for i, cell in enumerate(cells):
         arrays, static = eqx.partition(cell, eqx.is_array_like)
-        shapes = tuple(np.shape(x) for x in jax.tree.leaves(arrays))
+        leaves = jax.tree.leaves(arrays)
+        shapes = tuple(np.shape(x) for x in leaves)
+        large = tuple(np.asarray(x).tobytes() for x in leaves if np.size(x) > FEW) if steady else ()
         signature = (jax.tree.structure(arrays), tuple(jax.tree.leaves(static)), jax.tree.structure(static))
-        groups.setdefault((signature, shapes, horizons[i], cell[1].measurements.apart), []).append(i)
-    return list(groups.values())
+        found.setdefault((signature, shapes, horizons[i], cell[1].measurements.apart, large), []).append(i)
+    return list(found.values())
 
 
 def _ends(rows: list[dict[str, np.ndarray]], recorded: set[str]) -> dict[str, np.ndarray]:

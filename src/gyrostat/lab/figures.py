@@ -106,6 +106,18 @@ class Heat(Series):
 
 
 @dataclass(frozen=True)
+class Contour(Series):
+    """Where values on a grid (rows follow y, columns follow x) cross ``level``."""
+
+    x: Any
+    y: Any
+    z: Any
+    label: str
+    level: float = 0.0
+    role: Role = "measured"
+
+
+@dataclass(frozen=True)
 class Panel:
     """One set of axes; ``height`` in units of the usual one."""
 
@@ -122,11 +134,15 @@ class Panel:
 
 @dataclass(frozen=True)
 class Figure:
-    """Panels side by side under one title, with a sentence below that says what to see."""
+    """Panels side by side under one title, with a sentence below that says what to see.
+
+    ``columns`` is how many stand in a row, at most three.
+    """
 
     title: str
     panels: Sequence[Panel]
     note: str = ""
+    columns: int = 3
     meta: dict[str, str] = field(default_factory=dict)
 
 

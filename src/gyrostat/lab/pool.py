@@ -13,38 +13,54 @@ import threading
 import time
 import traceback
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
-from typing import TYPE_CHECKING, Any, Protocol
-
-from gyrostat.lab.tasks import Task
-
-if TYPE_CHECKING:
-    import xarray as xr
+from typing import Any, Protocol, Self, TypeVar
 
 REPORT_EVERY = 0.2
 
 
-class Listener(Protocol):
-    """What is told about tasks as they run."""
+class Task(Protocol):
+    """What can be run here or in another process."""
 
-    def started(self, task: Task) -> None: ...
-    def progress(self, task: Task, done: int, total: int) -> None: ...
-    def finished(self, task: Task, dataset: xr.Dataset, seconds: float) -> None: ...
-    def failed(self, task: Task, line: str, details: str) -> None: ...
+    @property
+    def weight(self) -> float:
+        """A rough cost: long ones start first."""
+
+    @property
+    def program(self) -> Hashable:
+        """Tasks that agree in this compile the same programs, so a worker likes to go on with them."""
+
+    def compute(self, progress: Callable[[int, int], None]) -> tuple[Any, float]:
+        """The result and the seconds it took."""
 
 
-def run_tasks(tasks: Sequence[Task], jobs: int, listener: Listener) -> None:
+Job = TypeVar("Job", bound=Task)
+
+
+class Listener(Protocol[Job]):
+    """What is told about tasks as they run. A failure may be answered with tasks to run instead."""
+
+    def started(self, task: Job) -> None: ...
+    def progress(self, task: Job, done: int, total: int) -> None: ...
+    def finished(self, task: Job, result: Any, seconds: float) -> None: ...
+    def failed(self, task: Job, line: str, details: str) -> Sequence[Job]: ...
+
+
+def run_tasks(tasks: Sequence[Job], jobs: int, listener: Listener[Job]) -> None:
     """Run all tasks, the largest weight first; one that raises is reported and does not stop the others."""
-    ordered = sorted(tasks, key=lambda task: -task.declared.weight)
-    if jobs == 1 or len(ordered) <= 1:
-        _run_here(ordered, listener)
+    if jobs == 1 or len(tasks) <= 1:
+        run_here(tasks, listener)
     else:
-        _run_in_workers(ordered, jobs, listener)
+        run_in_workers(tasks, jobs, listener)
+
+
+def _ordered(tasks: Sequence[Job]) -> deque[Job]:
+    return deque(sorted(tasks, key=lambda task: -task.weight))
 
 
 def explain(error: BaseException) -> tuple[str, str]:
@@ -55,96 +71,117 @@ def explain(error: BaseException) -> tuple[str, str]:
     )
 
 
-def _run_here(tasks: Sequence[Task], listener: Listener) -> None:
-    for task in tasks:
+def run_here(tasks: Sequence[Job], listener: Listener[Job]) -> None:
+    """Run all tasks in this process."""
+    waiting = _ordered(tasks)
+    while waiting:
+        task = waiting.popleft()
         listener.started(task)
         try:
-            dataset, seconds = task.compute(partial(listener.progress, task))
+            result, seconds = task.compute(partial(listener.progress, task))
         except Exception as error:
-            listener.failed(task, *explain(error))
+            waiting.extend(listener.failed(task, *explain(error)))
         else:
-            listener.finished(task, dataset, seconds)
+            listener.finished(task, result, seconds)
+
+
+def run_in_workers(tasks: Sequence[Job], jobs: int, listener: Listener[Job]) -> None:
+    """Run all tasks in ``jobs`` worker processes."""
+    with Workers(jobs) as workers:
+        workers.run(tasks, listener)
 
 
 @dataclass
 class _Worker:
     process: BaseProcess
-    task: Task
+    task: Any = None
 
 
-def _run_in_workers(tasks: Sequence[Task], jobs: int, listener: Listener) -> None:
-    waiting = deque(tasks)
-    workers: dict[Any, _Worker] = {}
-    try:
-        while waiting or workers:
-            while waiting and len(workers) < jobs:
-                task = waiting.popleft()
-                link, process = _start_worker()
-                workers[link] = _Worker(process, task)
-                _give(link, task, listener)
-            # A signal that arrives just before the wait begins would only be noticed at its end: look up now and then.
-            for ready in wait(list(workers), timeout=1.0):
-                _hear(ready, workers, waiting, listener)
-    finally:
-        for worker in workers.values():
+class Workers:
+    """Worker processes that take one task after the other; one that dies is replaced while there is work.
+
+    They stay between calls of :meth:`run`, with what they have compiled, and end with the block. ``prepare`` is the first
+    thing that a worker calls.
+    """
+
+    def __init__(self, jobs: int, prepare: Callable[[], Any] | None = None):
+        self.jobs, self.prepare = jobs, prepare
+        self.busy: dict[Any, _Worker] = {}
+        self.idle: dict[Any, _Worker] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for worker in self.busy.values():
             worker.process.terminate()
-        for link, worker in workers.items():
+        for link in self.idle:
+            link.close()  # heard as the end
+        for link, worker in (self.busy | self.idle).items():
             worker.process.join()
             link.close()
 
+    def run(self, tasks: Sequence[Job], listener: Listener[Job]) -> None:
+        """Run all tasks, the largest weight first."""
+        waiting = _ordered(tasks)
+        while waiting or self.busy:
+            while waiting and len(self.busy) < self.jobs:
+                link, worker = self.idle.popitem() if self.idle else _start_worker(self.prepare)
+                self.busy[link] = worker
+                self._give(link, waiting, listener)
+            # A signal that arrives just before the wait begins would only be noticed at its end: look up now and then.
+            for ready in wait(list(self.busy), timeout=1.0):
+                self._hear(ready, waiting, listener)
 
-def _hear(link: Any, workers: dict[Any, _Worker], waiting: deque[Task], listener: Listener) -> None:
-    worker = workers[link]
-    task = worker.task
-    try:
-        kind, *content = link.recv()
-    except (EOFError, OSError):  # the worker is gone: killed, out of memory
-        del workers[link]
-        worker.process.join()
-        code = worker.process.exitcode
-        line = f"its worker process ended with exit status {code} (killed, or out of memory)"
-        listener.failed(task, line, line)
-        return
-    if kind == "progress":
-        listener.progress(task, *content)
-        return
-    # The next task goes out before this one is written and drawn, so that the worker does not wait for that.
-    if waiting:
-        worker.task = _next(waiting, task)
-        _give(link, worker.task, listener)
-    else:
-        del workers[link]
-        link.close()
-        worker.process.join()
-    if kind == "finished":
-        listener.finished(task, *content)
-    else:
-        listener.failed(task, *content)
+    def _hear(self, link: Any, waiting: deque[Any], listener: Listener) -> None:
+        worker = self.busy[link]
+        task = worker.task
+        try:
+            kind, *content = link.recv()
+        except (EOFError, OSError):  # the worker is gone: killed, out of memory
+            del self.busy[link]
+            worker.process.join()
+            line = f"its worker process ended with exit status {worker.process.exitcode} (killed, or out of memory)"
+            waiting.extend(listener.failed(task, line, line))
+            return
+        if kind == "progress":
+            listener.progress(task, *content)
+            return
+        if kind == "failed":
+            waiting.extend(listener.failed(task, *content))
+        # The next task goes out before this one is written and drawn, so that the worker does not wait for that.
+        if waiting:
+            self._give(link, waiting, listener)
+        else:
+            self.idle[link] = self.busy.pop(link)
+        if kind == "finished":
+            listener.finished(task, *content)
+
+    def _give(self, link: Any, waiting: deque[Any], listener: Listener) -> None:
+        worker = self.busy[link]
+        worker.task = _next(waiting, worker.task)
+        listener.started(worker.task)
+        try:
+            link.send(worker.task)
+        except OSError:  # it died between two tasks: its end of file is heard next, and reported as this task's failure
+            return
 
 
-def _next(waiting: deque[Task], last: Task) -> Task:
+def _next(waiting: deque[Any], last: Task | None) -> Any:
     """The first task that computes what the worker has just computed, its programs being compiled there, or the first."""
-    task = next((t for t in waiting if t.declared.compute is last.declared.compute), waiting[0])
+    task = next((t for t in waiting if last is not None and t.program == last.program), waiting[0])
     waiting.remove(task)
     return task
 
 
-def _give(link: Connection, task: Task, listener: Listener) -> None:
-    listener.started(task)
-    try:
-        link.send(task)
-    except OSError:  # it died between two tasks: its end of file is heard next, and reported as this task's failure
-        return
-
-
-def _start_worker() -> tuple[Connection, BaseProcess]:
+def _start_worker(prepare: Callable[[], Any] | None) -> tuple[Connection, _Worker]:
     context = mp.get_context("spawn")
     ours, theirs = context.Pipe()
-    process = context.Process(target=_serve, args=(theirs,), daemon=True)
+    process = context.Process(target=_serve, args=(theirs, prepare), daemon=True)
     with _unheard_interrupts():
         process.start()
     theirs.close()
-    return ours, process
+    return ours, _Worker(process)
 
 
 @contextmanager
@@ -157,17 +194,19 @@ def _unheard_interrupts() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _serve(link: Connection) -> None:
+def _serve(link: Connection, prepare: Callable[[], Any] | None) -> None:
     """A worker's life: take a task, compute, send, until the parent closes the link."""
     threading.Thread(target=_end_with_parent, daemon=True).start()
+    if prepare is not None:
+        prepare()
     while True:
         try:
             task = link.recv()
         except EOFError:
             return
         try:
-            dataset, seconds = task.compute(_Reporter(link))
-            message = ("finished", dataset, seconds)
+            result, seconds = task.compute(_Reporter(link))
+            message = ("finished", result, seconds)
         except Exception as error:
             message = ("failed", *explain(error))
         link.send(message)

@@ -11,6 +11,7 @@ from typing import Any
 
 import matplotlib as mpl
 import numpy as np
+from contourpy import contour_generator
 from matplotlib import patheffects
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
@@ -20,7 +21,7 @@ from matplotlib.figure import Figure as Canvas
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-from gyrostat.lab.figures import Band, Bars, Dots, Figure, Heat, Line, Marker, Panel, Points, Series
+from gyrostat.lab.figures import Band, Bars, Contour, Dots, Figure, Heat, Line, Marker, Panel, Points, Series
 from gyrostat.lab.palette import Looks
 
 COLUMNS = 3
@@ -68,7 +69,7 @@ def save(canvas: Canvas, base: Path) -> list[Path]:
 
 def draw(figure: Figure) -> Canvas:
     """The figure on a matplotlib canvas: rows of panels, each with its legend below, the note last."""
-    columns = min(COLUMNS, len(figure.panels))
+    columns = min(COLUMNS, figure.columns, len(figure.panels))
     rows = -(-len(figure.panels) // columns)
     width = {1: 6.6, 2: 9.6, 3: 13.2}[columns]
     letters = int(width / columns * 12)
@@ -333,3 +334,15 @@ def _heat(heat: Heat, at: _Context) -> None:
     at.axes.grid(False)
     bar = at.axes.figure.colorbar(mesh, ax=at.axes, pad=0.02)
     bar.set_label(_folded(heat.label))
+
+
+@_draws(Contour)
+def _contour(contour: Contour, at: _Context) -> None:
+    x, y = at.x(contour.x), at.y(contour.y)
+    white = contour.role == "measured"
+    look: dict[str, Any] = {"color": "white", "linewidth": 2.2} if white else at.looks.rule(contour.role)
+    halo = [patheffects.withStroke(linewidth=look["linewidth"] + 2, foreground="black" if white else "white")]
+    label: str | None = contour.label
+    for path in contour_generator(x, y, np.asarray(contour.z, dtype=float)).lines(contour.level):
+        at.axes.plot(*np.asarray(path).T, label=label, path_effects=halo, **look)
+        label = None  # one entry in the legend, however many pieces

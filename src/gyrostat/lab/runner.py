@@ -114,11 +114,12 @@ class _Session:
         self.summary.computed.append(task.name)
         self._deliver(task, dataset, seconds, f"finished in {seconds:.1f} s")
 
-    def failed(self, task: Task, line: str, details: str) -> None:
+    def failed(self, task: Task, line: str, details: str) -> Sequence[Task]:
         self.summary.failures[task.name] = line
         write_whole(self.store.error(task.name), details)
         self.store.put_claims(task.name, [])
         self.shown.ended(task.name, f"FAILED: {line}")
+        return ()
 
     def _deliver(self, task: Task, dataset: xr.Dataset, seconds: float, text: str) -> None:
         from gyrostat.lab.render import render

@@ -44,17 +44,8 @@ class Store:
         self.claims_file = self.folder / "claims.json"
 
     def prepare(self) -> None:
-        """Create the folder and try to write into it, so that a bad one is refused before any computation."""
-        try:
-            for needed in (self.folder, self.data, self.folder / "figures"):
-                needed.mkdir(parents=True, exist_ok=True)
-                with tempfile.TemporaryFile(dir=needed):
-                    pass
-        except (OSError, ValueError) as error:  # ValueError: a name that no file can have
-            why = getattr(error, "strerror", None) or error
-            raise GyrostatError(
-                f"cannot write results to {str(self.folder)!r} ({why}): choose another folder with --out."
-            ) from None
+        """Create the folder, so that a bad one is refused before any computation."""
+        writable(self.folder, self.data, self.folder / "figures")
         self.claims()
 
     def figure(self, name: str) -> Path:
@@ -172,6 +163,20 @@ def natural(name: str) -> list[tuple[int, int, str]]:
     """A key that sorts ``fig2`` before ``fig10``."""
     parts = re.findall(r"\d+|\D+", name)
     return [(0, int(part), "") if part.isdigit() else (1, 0, part) for part in parts]
+
+
+def writable(folder: Path, *inside: Path) -> None:
+    """Create folders and try to write into them; one that cannot be written to is refused by the name of the first."""
+    try:
+        for needed in (folder, *inside):
+            needed.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryFile(dir=needed):
+                pass
+    except (OSError, ValueError) as error:  # ValueError: a name that no file can have
+        why = getattr(error, "strerror", None) or error
+        raise GyrostatError(
+            f"cannot write results to {str(folder)!r} ({why}): choose another folder with --out."
+        ) from None
 
 
 def write_whole(path: Path, text: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -35,6 +35,16 @@ class Task:
         return papers.experiments(paper)[experiment]
 
     @property
+    def weight(self) -> float:
+        """A rough cost."""
+        return self.declared.weight
+
+    @property
+    def program(self) -> Hashable:
+        """Experiments that share ``compute`` share their compiled programs."""
+        return self.declared.compute
+
+    @property
     def settings(self) -> dict[str, Any]:
         """The arguments of ``compute`` at this size."""
         return dict(self.declared.sizes[self.size])
@@ -51,9 +61,13 @@ class Task:
         return dataset, time.perf_counter() - start
 
 
+APART = ("lab", "commands", "cli.py", "terminal.py", "estimators", "completion", "data", "torch", "live", "labels.py")
+"""Code that no experiment of a paper runs through: the lab, the command line, what people with data use."""
+
+
 @functools.cache
 def code_digest() -> str:
-    """A digest of all code that can change a number (everything but the lab and the command line).
+    """A digest of all code that can change a number of an experiment.
 
     With it, data computed by another state of the code is computed again, as after another version.
     """
@@ -61,7 +75,7 @@ def code_digest() -> str:
     digest = hashlib.sha256()
     for path in sorted(home.rglob("*.py")):
         inside = path.relative_to(home).parts
-        if inside[0] not in ("lab", "cli.py"):
+        if inside[0] not in APART:
             digest.update("/".join(inside).encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()[:12]
 

@@ -22,7 +22,7 @@ from gyrostat import errors
 from gyrostat.lab.bench.records import Record, Report, table
 from gyrostat.lab.bench.timing import single_threaded
 
-SUITES: dict[str, str] = {name: f"gyrostat.lab.bench.{name}" for name in ("core", "gd", "deep", "invariance")}
+SUITES: dict[str, str] = {name: f"gyrostat.lab.bench.{name}" for name in ("core", "gd", "deep", "sweep", "invariance")}
 """Name of a suite -> its module."""
 
 
