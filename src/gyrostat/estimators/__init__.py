@@ -1,0 +1,5 @@
+"""Estimators in scikit-learn's manner: matrices of low rank, of which the rank is not known."""
+
+from gyrostat.estimators.imputer import LowRankImputer
+
+__all__ = ["LowRankImputer"]
