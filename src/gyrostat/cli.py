@@ -137,6 +137,26 @@ def check(
 
 
 @app.command()
+def impute(
+    data: Annotated[Path, typer.Argument(metavar="DATA", help="A table: CSV with a line of names, or Parquet.")],
+    out: Annotated[Path, typer.Option(metavar="FILE", help="Where the filled table goes (.csv or .parquet).")],
+    ignore: Annotated[list[str] | None, typer.Option(metavar="COLUMN", help="Leave this column as it is.")] = None,
+    environments: Annotated[str | None, typer.Option(metavar="COLUMN", help="Rows come from these places.")] = None,
+    seed: Annotated[int, typer.Option(metavar="K", help="For the cells held out.")] = 0,
+    verbose: Annotated[bool, typer.Option("--verbose", help="Show progress.")] = False,
+) -> None:
+    """Fill the empty cells of a table.
+
+    With a matrix of low rank, whose rank is found from the data. Ctrl-C ends a long fit and keeps the best so far.
+    """
+    from gyrostat.lab import impute as lab_impute
+
+    lab_impute.impute(
+        data, out, _console(), ignore=ignore or [], environments=environments, seed=seed, verbose=verbose
+    )
+
+
+@app.command()
 def bench(
     suites: Annotated[list[str] | None, typer.Argument(metavar="SUITE", help="None: all suites.")] = None,
     out: Annotated[Path, typer.Option(metavar="DIR", help="Where bench.json goes.")] = Path("bench-results"),
