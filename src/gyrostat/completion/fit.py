@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gyrostat.completion.observed import Factors, Observed, split
-from gyrostat.completion.path import Stage, error, falling, refined, settled
+from gyrostat.completion.path import Stage, error, falling, refined, root_mean_square, settled
 from gyrostat.completion.reweighted import Found, certified, hypothesis
 from gyrostat.completion.ridge import Ridge, largest, sweep
 
@@ -19,6 +19,13 @@ EXACT_WORK = 1e7
 MARGIN = 1.05
 """Entries over degrees of freedom that an exact fit must have to be a certificate."""
 
+MANY = 1000
+"""Held-out entries from which on choice and intervals have their own."""
+CLOSE = 0.02
+"""The validation error, as a share of the data, from which on a stage of the path is tried for an exact fit."""
+ATTEMPTS = 3
+GOOD = 0.5
+"""The validation error, as a share of the data, below which a model has found something."""
 NEAR = 1.6
 """Entries over degrees of freedom below which a search may fail for want of the entries held out."""
 
@@ -54,7 +61,8 @@ def complete(
 ) -> Completion:
     """Fit ``seen``. Ctrl-C keeps the best model so far.
 
-    Of the entries held out, one half chooses the ridge and the other is only looked at afterwards, for intervals.
+    Of the entries held out, one half chooses the ridge and the other is only looked at afterwards, for intervals; when they
+    are few, all do both, which costs the intervals a little of their honesty and saves the choice from chance.
 
     >>> rng = np.random.RandomState(0)
     >>> A = rng.standard_normal((30, 2)) @ rng.standard_normal((2, 20))
@@ -65,7 +73,7 @@ def complete(
     """
     train, held = split(seen, options.validation, random)
     half = random.random_sample(len(held)) < 0.5
-    choosing, calibrating = (held.take(half), held.take(~half)) if len(held) >= 40 else (held, held)
+    choosing, calibrating = (held.take(half), held.take(~half)) if len(held) >= MANY else (held, held)
     search = _Search(train, choosing, options, say)
     interrupted = False
     found: Found | None = None
@@ -110,10 +118,22 @@ class _Search:
             top = max(largest(self.train, options.depth), options.ridge)
             count = int(np.ceil(np.log(top / options.ridge) / np.log(1 / 0.7))) + 1
             values = np.geomspace(top, options.ridge, count) if count > 1 else np.array([options.ridge])
+        close, attempts = CLOSE * root_mean_square(self.train.values), 0
         for stage in falling(self.train, self.held, options.depth, values, self.most, self.sweeps):
             self.note(stage)
+            if values is None and options.exact is not False and stage.validation_error < close and attempts < ATTEMPTS:
+                attempts, close = attempts + 1, stage.validation_error / 4
+                if self.is_exact(stage.factors):
+                    return
         if options.ridge is None and np.isfinite(self.best.ridge):
             refined(self.train, self.held, self.best, options.depth, self.most, self.sweeps, self.note)
+
+    def is_exact(self, factors: Factors) -> bool:
+        """Whether these factors lead to an exact fit of the entries of the path, which is then its best stage."""
+        found = certified(self.train, factors)
+        if found.exact:
+            self.note(Stage(0.0, found.factors.rank, error(self.held, found.factors), found.factors))
+        return found.exact
 
     def exact(self, seen: Observed) -> Found | None:
         """A matrix that fits all entries exactly: from the path if that got near, else rank by rank."""
@@ -124,6 +144,9 @@ class _Search:
             return found
         if self.by_rank(self.train, judged=True) is not None:
             return certified(seen, self.best.factors)
+        good = self.best.validation_error < GOOD * root_mean_square(self.train.values)
+        if good and NEAR * seen.freedom(max(self.best.rank, 1)) < len(self.train):
+            return None  # a model with entries to spare predicts well: it is noise that keeps it from being exact
         # Near the limit the held-out entries are needed too; of lower ranks the search above would have found it.
         near = [rank for rank in range(1, min(seen.shape)) if NEAR * seen.freedom(rank) > len(self.train)]
         return self.by_rank(seen, judged=False, least=min(near, default=1))

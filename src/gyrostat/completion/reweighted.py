@@ -66,10 +66,19 @@ def polish(seen: Observed, point: Point, limit: int = 12) -> tuple[Point, float]
 
 
 def certified(seen: Observed, factors: Factors) -> Found:
-    """Whether Gauss-Newton steps from these factors lead to an exact fit that the number of entries makes a certificate."""
+    """Whether Gauss-Newton steps from these factors lead to an exact fit that the number of entries makes a certificate.
+
+    The lowest rank that still fits is taken: a superfluous component would be free in columns with few entries.
+    """
     if factors.rank == 0 or len(seen) <= seen.freedom(factors.rank):
         return Found(factors, False, 0)
     (left, right), s = balanced(factors)
-    root = np.sqrt(s)
+    root, enough = np.sqrt(s), EXACT * float(np.sqrt(np.mean(seen.values**2)))
     point, off = polish(seen, Point(left / root, s, right / root))
-    return Found(point.factors, off < EXACT * float(np.sqrt(np.mean(seen.values**2))), 0)
+    exact = off < enough
+    while exact and len(point.s) > 1:
+        lower, off = polish(seen, Point(point.U[:, :-1], point.s[:-1], point.V[:, :-1]))
+        if off >= enough:
+            break
+        point = lower
+    return Found(point.factors, exact, 0)

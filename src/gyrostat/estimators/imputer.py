@@ -43,7 +43,8 @@ class LowRankImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     exact : whether to look for an exact fit: ``"auto"`` does if values do not repeat as rounded ones do, and if that is
         affordable; True or False.
     max_rank : the most components at any time; None: twice what the number of observed cells could determine.
-    validation : the share of observed cells held out. One half of them chooses the ridge, the other is kept for intervals.
+    validation : the share of observed cells held out. If they are 1000 or more, one half chooses the ridge and the other is
+        kept for intervals; else all do both.
     verbose : whether to print a line for each stage. Ctrl-C ends a long fit and keeps the best model so far.
     random_state : for the cells held out.
 
@@ -52,7 +53,7 @@ class LowRankImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     rank_, singular_values_, left_, right_ : of ``F G^T`` (in units of ``scale_``, one for each column).
     ridge_, path_ : the ridge taken (0: exact fit); all that were tried, with rank and validation error.
     validation_error_ : the root mean square error, in the units of the data, at the cells that chose the ridge, of the model
-        that did not see them; ``calibration_error_`` at cells that chose nothing.
+        that did not see them; ``calibration_error_`` at the cells kept for intervals.
     exact_, interrupted_ : whether the fit is exact and certified; whether Ctrl-C ended it.
     mean_, row_offsets_, column_offsets_, scale_ : the offsets, those of columns by environment.
     environments_ : the labels given, if any.
@@ -144,7 +145,8 @@ class LowRankImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
         The width is a quantile of the errors at calibration cells, in units of the column's scale. It assumes that missing
         cells are like observed ones (missing at random), holds on average over cells rather than for each, and is a little
-        wide: the errors are those of a model that saw fewer cells than the one that predicts.
+        wide: the errors are those of a model that saw fewer cells than the one that predicts. With fewer than 1000 cells
+        held out the same cells chose the ridge, which makes it a little narrow.
         """
         share = float(errors.number("coverage", coverage, above=0, most=1))
         value, count = self.predict(rows, columns), len(self._calibration)
