@@ -47,13 +47,14 @@ def test_noise_is_not_taken_for_an_exact_fit_and_beats_filling_with_means():
     assert 0.08 < np.median(errors) < 0.2
 
 
-def test_offsets_are_used_where_they_help():
+def test_offsets_are_found_given_or_chosen():
     rng = np.random.default_rng(0)
     levels = 100 + 10 * rng.standard_normal(40)[:, None] + 10 * rng.standard_normal(30)
     holes = np.where(rng.random((40, 30)) < 0.5, np.nan, levels + rng.standard_normal((40, 30)))
-    model = LowRankImputer(random_state=0).fit(holes)
-    assert model.mean_ > 90
-    assert np.std((model.transform(holes) - levels)[np.isnan(holes)]) < 2
+    chosen, given = (LowRankImputer(random_state=0, offsets=offsets).fit(holes) for offsets in ("auto", True))
+    assert given.mean_ > 90 and given.row_offsets_.std() > 5
+    for model in (chosen, given):
+        assert np.std((model.transform(holes) - levels)[np.isnan(holes)]) < 2  # the noise has 1, offsets vary by 10
 
 
 def test_sparse_matrices_are_tables_whose_absent_cells_are_missing():

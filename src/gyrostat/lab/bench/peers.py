@@ -152,7 +152,8 @@ def iterative(seen: Observed, neighbours: int) -> Predict:
     from sklearn.experimental import enable_iterative_imputer  # noqa: F401
     from sklearn.impute import IterativeImputer
 
-    model = IterativeImputer(n_nearest_features=min(neighbours, seen.shape[1] - 1), max_iter=5, random_state=0, keep_empty_features=True)
+    near = min(neighbours, seen.shape[1] - 1)
+    model = IterativeImputer(n_nearest_features=near, max_iter=5, random_state=0, keep_empty_features=True)
     A = model.fit_transform(_table(seen))
     return lambda i, j: A[i, j]
 
