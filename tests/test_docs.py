@@ -23,8 +23,9 @@ def run(code: str) -> tuple[str, dict]:
     return printed.getvalue(), names
 
 
-def test_the_readme_prints_what_it_says():
-    (code,), (expected,) = blocks("README.md", "python"), blocks("README.md", "text")
+@pytest.mark.parametrize("page", ["README.md", "docs/completion.md"])
+def test_the_page_prints_what_it_says(page):
+    (code,), (expected,) = blocks(page, "python"), blocks(page, "text")
     # small batches of floating-point sums differ between machines; two decimals of a median do not
     assert run(code)[0] == expected
 
