@@ -147,7 +147,7 @@ def test_bad_files_are_refused_in_one_sentence(frame, tmp_path, quiet):
     (tmp_path / "nothing.csv").write_text("")
     (tmp_path / "no.parquet").write_text("not a parquet file")
     for name, message in [
-        ("rows.xlsx", "'rows.xlsx' is no table that can be read: give a file in .csv"),
+        ("rows.xlsx", "DATA 'rows.xlsx' is no kind of table that is known: it must end in .csv"),
         ("absent.csv", "there is no file .*absent.csv"),
         ("empty.csv", "has no rows"),
         ("nothing.csv", "cannot be read as .csv"),

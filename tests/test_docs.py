@@ -26,7 +26,7 @@ def run(code: str) -> tuple[str, dict]:
     return printed.getvalue(), names
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/several-environments.md"])
+@pytest.mark.parametrize("page", ["README.md", "docs/several-environments.md", "docs/completion.md"])
 def test_the_page_prints_what_it_says(page):
     (code,), (expected,) = blocks(page, "python"), blocks(page, "text")
     # small batches of floating-point sums differ between machines; two decimals of a median do not

@@ -19,7 +19,7 @@ app = typer.Typer(
 )  # fmt: skip
 
 
-for _command in (sweep.sweep, sweep.plot, sweep.export, data.fit, data.predict):
+for _command in (sweep.sweep, sweep.plot, sweep.export, data.fit, data.predict, data.impute):
     app.command()(_command)
 
 

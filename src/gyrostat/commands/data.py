@@ -1,4 +1,4 @@
-"""The commands for people with data: ``fit``, ``predict``."""
+"""The commands for people with data: ``fit``, ``predict``, ``impute``."""
 
 from __future__ import annotations
 
@@ -47,3 +47,22 @@ def predict(
     from gyrostat.data import fitting
 
     fitting.predict(model, data, out, console())
+
+
+def impute(
+    data: Annotated[Path, typer.Argument(metavar="DATA", help="A table: CSV, TSV or Parquet.")],
+    out: Annotated[Path, typer.Option(metavar="FILE", help="Where the filled table goes (.csv or .parquet).")],
+    ignore: Annotated[list[str] | None, typer.Option(metavar="COLUMN", help="Leave this column as it is.")] = None,
+    environments: Annotated[str | None, typer.Option(metavar="COLUMN", help="Rows come from these places.")] = None,
+    seed: Annotated[int, typer.Option(metavar="K", help="For the cells held out.")] = 0,
+    verbose: Annotated[bool, typer.Option("--verbose", help="Show progress.")] = False,
+) -> None:
+    """Fill the empty cells of a table.
+
+    With a matrix of low rank, whose rank is found from the data. Ctrl-C ends a long fit and keeps the best so far.
+    """
+    from gyrostat.data import imputing
+
+    imputing.impute(
+        data, out, console(), ignore=ignore or [], environments=environments, seed=seed, verbose=verbose
+    )

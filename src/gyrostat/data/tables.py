@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +20,18 @@ MOST_LEVELS = 50
 READERS: dict[str, Any] = {
     ".csv": pd.read_csv,
     ".csv.gz": pd.read_csv,
-    ".tsv": lambda path: pd.read_csv(path, sep="\t"),
+    ".tsv": partial(pd.read_csv, sep="\t"),
     ".parquet": pd.read_parquet,
     ".pq": pd.read_parquet,
 }
+
+
+def kind_of(name: str, path: Path) -> str:
+    """Which of these kinds of file a path has."""
+    kind = next((suffix for suffix in READERS if path.name.lower().endswith(suffix)), None)
+    if kind is None:
+        raise GyrostatError(f"{name} {path.name!r} is no kind of table that is known: it must end in {', '.join(READERS)}.")
+    return kind
 
 
 def read_table(path: Path) -> pd.DataFrame:
@@ -36,9 +45,7 @@ def read_table(path: Path) -> pd.DataFrame:
     """
     if path.name.startswith(PREFIX):
         return example(path.name.removeprefix(PREFIX))
-    kind = next((suffix for suffix in READERS if path.name.lower().endswith(suffix)), None)
-    if kind is None:
-        raise GyrostatError(f"{path.name!r} is no table that can be read: give a file in {', '.join(READERS)}.")
+    kind = kind_of("DATA", path)
     if not path.is_file():
         raise GyrostatError(f"there is no file {str(path)!r}: check its name and folder.")
     try:
@@ -49,6 +56,19 @@ def read_table(path: Path) -> pd.DataFrame:
     if frame.empty:
         raise GyrostatError(f"{str(path)!r} has no rows: give a table with a line of names and at least one row.")
     return frame.rename(columns=str)
+
+
+def write_table(frame: pd.DataFrame, path: Path) -> None:
+    """The table as a file of the kind that its name says."""
+    kind = kind_of("--out", path)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if kind in (".parquet", ".pq"):
+            frame.to_parquet(path, index=False)
+        else:
+            frame.to_csv(path, index=False, sep="\t" if kind == ".tsv" else ",")
+    except OSError as error:
+        raise GyrostatError(f"--out {str(path)!r} cannot be written ({error.strerror}): choose another place.") from None
 
 
 def column(frame: pd.DataFrame, option: str, name: str) -> pd.Series:

@@ -22,7 +22,9 @@ from gyrostat import errors
 from gyrostat.lab.bench.records import Record, Report, table
 from gyrostat.lab.bench.timing import single_threaded
 
-SUITES: dict[str, str] = {name: f"gyrostat.lab.bench.{name}" for name in ("core", "gd", "deep", "sweep", "invariance")}
+SUITES: dict[str, str] = {
+    name: f"gyrostat.lab.bench.{name}" for name in ("core", "gd", "deep", "sweep", "invariance", "completion")
+}
 """Name of a suite -> its module."""
 
 

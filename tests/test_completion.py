@@ -1,0 +1,140 @@
+"""The solver behind LowRankImputer: its parts against matrices written out, and recovery near the limit."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from gyrostat.completion import Factors, Observed, Options, complete
+from gyrostat.completion.observed import balanced, split
+from gyrostat.completion.reweighted import hypothesis
+from gyrostat.completion.ridge import Ridge, grown, largest, solved, sweep
+from gyrostat.completion.spectrum import strongest
+from gyrostat.completion.tangent import Point, Weights, leading, retracted, solve
+from gyrostat.lab.bench.tables import Synthetic, synthetic
+
+
+def some(seed: int = 0, shape=(7, 5), share: float = 0.6) -> tuple[Observed, np.ndarray, np.ndarray]:
+    """Observed entries, the matrix they are from and the mask."""
+    rng = np.random.default_rng(seed)
+    A, mask = rng.standard_normal(shape), rng.random(shape) < share
+    rows, columns = np.nonzero(mask)
+    order = rng.permutation(len(rows))
+    return Observed(shape, rows[order], columns[order], A[rows, columns][order]), A, mask
+
+
+def test_entries_in_any_order_make_the_same_matrices():
+    seen, A, mask = some()
+    np.testing.assert_array_equal(seen.matrix(seen.values).toarray(), np.where(mask, A, 0))
+    np.testing.assert_array_equal(seen.transposed(seen.values).toarray(), np.where(mask, A, 0).T)
+    G = np.random.default_rng(1).standard_normal((5, 3))
+    wanted = np.einsum("ij,ja,jb->iab", mask.astype(float), G, G)
+    np.testing.assert_allclose(seen.grams(G), wanted, atol=1e-12)
+    assert seen.freedom(seen.largest_rank) < len(seen) <= seen.freedom(seen.largest_rank + 1)
+
+
+def test_splitting_leaves_something_everywhere():
+    seen, *_ = some(3, share=0.3)
+    fit, held = split(seen, 0.5, np.random.RandomState(0))
+    assert len(fit) + len(held) == len(seen) and len(held) > 0
+    assert set(fit.rows) == set(seen.rows) and set(fit.columns) == set(seen.columns)
+
+
+def test_one_factor_is_a_ridge_regression_for_each_row():
+    seen, A, mask = some(4)
+    G, w = np.random.default_rng(5).standard_normal((5, 2)), np.array([0.3, 2.0])
+    found = solved(seen, G, w, transposed=False)
+    for i in range(7):
+        X = G[mask[i]]
+        np.testing.assert_allclose(found[i], np.linalg.solve(X.T @ X + np.diag(w), X.T @ A[i, mask[i]]), atol=1e-10)
+
+
+def objective(seen: Observed, factors: Factors, ridge: Ridge) -> float:
+    left = seen.values - factors.at(seen.rows, seen.columns)
+    return 0.5 * np.sum(left**2) + ridge.strength * np.sum(balanced(factors)[1] ** ridge.power)
+
+
+@pytest.mark.parametrize("depth", [2.0, 3.0, 5.0])
+def test_sweeps_lower_the_penalised_loss(depth):
+    """The weights majorise the Schatten penalty, so no sweep that drops nothing may raise the objective."""
+    seen, *_ = some(6, shape=(20, 15))
+    ridge = Ridge(0.02, depth)
+    factors = grown(seen, Factors(np.zeros((20, 0)), np.zeros((15, 0))), ridge, 4)
+    values = [objective(seen, factors, ridge)]
+    for _ in range(5):
+        before = factors.rank
+        factors, _ = sweep(seen, factors, ridge)
+        assert factors.rank == before
+        values.append(objective(seen, factors, ridge))
+    assert (np.diff(values) <= 1e-9).all() and values[-1] < values[0]
+
+
+@pytest.mark.parametrize("depth", [3.0, 4.0])
+def test_the_fold_is_where_the_minimum_is_lost(depth):
+    ridge = Ridge(0.7, depth)
+    s_fold, t_fold = ridge.fold(2.0)
+    s = np.linspace(1e-3, 10, 200_001)
+    for t, has in ((1.01 * t_fold, True), (0.99 * t_fold, False)):
+        slope = 2.0 * (s - t) + 0.7 * ridge.power * s ** (ridge.power - 1)
+        assert (slope.min() < 0) == has
+    assert abs(2.0 * (s_fold - t_fold) + 0.7 * ridge.power * s_fold ** (ridge.power - 1)) < 1e-10
+
+
+def test_nothing_comes_in_above_the_largest_ridge():
+    seen, *_ = some(7, shape=(30, 20))
+    top, nothing = largest(seen, 3.0), Factors(np.zeros((30, 0)), np.zeros((20, 0)))
+    assert grown(seen, nothing, Ridge(1.01 * top), 5).rank == 0 and grown(seen, nothing, Ridge(0.99 * top), 5).rank >= 1
+
+
+def test_the_joint_step_is_least_squares_on_the_tangent_space():
+    seen, *_ = some(8, shape=(9, 8), share=0.9)
+    rng = np.random.default_rng(9)
+    U, V = (np.linalg.qr(rng.standard_normal((n, 2)))[0] for n in (9, 8))
+    point, w = Point(U, np.array([3.0, 1.0]), V), Weights(np.array([0.1, 0.4]), np.array([[0.02, 0.03], [0.03, 0.3]]))
+    step = solve(seen, point, w, accuracy=1e-13, limit=500)
+    inside, outside = np.eye(9) - U @ U.T, np.eye(8) - V @ V.T
+
+    def cost(F: np.ndarray, G: np.ndarray) -> float:
+        left = seen.values - Factors(np.hstack([F, U]), np.hstack([V, G])).at(seen.rows, seen.columns)
+        ridge = np.sum(w.outside * ((inside @ F) ** 2 + 0).sum(0)) + np.sum(w.inside * (U.T @ F) ** 2)
+        return np.sum(left**2) + ridge + np.sum(w.outside * (G**2).sum(0))
+
+    best = cost(step.F, step.G)
+    np.testing.assert_allclose(V.T @ step.G, 0, atol=1e-10)
+    for _ in range(20):
+        dF, dG = 1e-3 * rng.standard_normal((9, 2)), 1e-3 * outside @ rng.standard_normal((8, 2))
+        assert cost(step.F + dF, step.G + dG) > best
+    np.testing.assert_allclose(step.residual, seen.values - Factors(
+        np.hstack([step.F, U]), np.hstack([V, step.G])).at(seen.rows, seen.columns), atol=1e-10)  # fmt: skip
+
+
+def test_leading_components_and_retraction_are_those_of_the_matrix_written_out():
+    seen, *_ = some(10, shape=(80, 70), share=0.2)
+    rng = np.random.default_rng(11)
+    U, V = (np.linalg.qr(rng.standard_normal((n, 2)))[0] for n in (80, 70))
+    point = Point(U, np.array([30.0, 20.0]), V)
+    step = solve(seen, point, Weights.flat(2, 0.1), accuracy=1e-3, limit=50)
+    low = step.F @ V.T + U @ step.G.T
+    wanted = np.linalg.svd(low + seen.matrix(step.residual).toarray(), compute_uv=False)[:3]
+    np.testing.assert_allclose(leading(seen, point, step, 3).s, wanted, rtol=1e-3)
+    np.testing.assert_allclose(retracted(point, step).s, np.linalg.svd(low, compute_uv=False)[:2], rtol=1e-8)
+    np.testing.assert_allclose(strongest(seen, seen.values, 2)[1], np.linalg.svd(
+        seen.matrix(seen.values).toarray(), compute_uv=False)[:2], rtol=1e-3)  # fmt: skip
+
+
+def test_recovery_near_the_limit_without_the_rank():
+    """30 % more entries than degrees of freedom; MatrixIRLS told the rank also finds about all of these."""
+    found = []
+    for seed in range(10):
+        problem = synthetic(Synthetic(40, 4, 1.3), seed)
+        result = complete(problem.seen, Options(), np.random.RandomState(seed))
+        wrong = result.factors.at(problem.test.rows, problem.test.columns) - problem.test.values
+        exact = np.sqrt(np.mean(wrong**2)) < 1e-4 * problem.scale
+        assert result.exact == exact  # a certificate never lies, and an exact fit is certified
+        found.append(exact and result.factors.rank == 4)
+    assert np.mean(found) >= 0.5  # nine or ten at n = 60; a smaller matrix is harder and quicker
+
+
+def test_a_wrong_rank_is_not_certified():
+    problem = synthetic(Synthetic(40, 4, 2.0))
+    assert [hypothesis(problem.seen, rank, 3.0).exact for rank in (1, 3, 4)] == [False, False, True]
