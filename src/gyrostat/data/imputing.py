@@ -13,6 +13,7 @@ from gyrostat import errors
 from gyrostat.data.tables import kind_of, read_table, write_table
 from gyrostat.errors import GyrostatError
 
+
 def impute(
     source: Path, out: Path, console: Console, *, ignore: list[str], environments: str | None, seed: int, verbose: bool
 ) -> None:

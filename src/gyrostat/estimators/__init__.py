@@ -1,4 +1,4 @@
-"""Estimators in scikit-learn's manner: what holds in all environments, and matrices of low rank of which the rank is not known."""
+"""Estimators in scikit-learn's manner: what holds in all environments, and matrices of low rank whose rank is not known."""
 
 from gyrostat.estimators.imputer import LowRankImputer
 from gyrostat.estimators.linear import InvariantLinearRegressor
