@@ -6,7 +6,7 @@ import math
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -42,15 +42,6 @@ class Chunk:
     program: int
     weight: float
     tries: int = 0
-
-    @property
-    def name(self) -> str:
-        """For messages: the first cell and how many follow."""
-        return f"cell {self.points[0]}" + (f" and {len(self.points) - 1} more" if len(self.points) > 1 else "")
-
-    def single(self) -> list[Chunk]:
-        """One chunk for each cell."""
-        return [replace(self, points=(p,), weight=self.weight / len(self.points)) for p in self.points]
 
     def compute(self, progress: Callable[[int, int], None] | None = None) -> tuple[dict[str, np.ndarray], float]:
         """The arrays of the store for these cells, and the seconds that it took."""
