@@ -9,6 +9,7 @@ from pathlib import Path
 
 from gyrostat import papers
 from gyrostat.errors import GyrostatError
+from gyrostat.lab.canvas import RIM
 from gyrostat.lab.palette import AFTER_DARK
 from gyrostat.lab.report import status
 from gyrostat.lab.report.contents import Entry, gather
@@ -20,6 +21,7 @@ from gyrostat.version import __version__
 
 STYLE = (HOME / "base.css").read_text(encoding="utf-8")
 """The colours and letters that pages of gyrostat share."""
+DARK_PAGE = "#14171A"  # --paper of base.css
 SCRIPTS = ("say", "plots", "keys", "table", "filters")
 
 
@@ -36,7 +38,7 @@ def write_report(store: Store) -> Path:
         themes=_choices("theme", {"auto": "Auto", "light": "Light", "dark": "Dark"}),
         overview=overview(entries),
         paper_choices=_choices("paper", {"all": "All"} | {name: name for name in _papers(entries)}),
-        verdict_choices=_choices("verdict", {"all": "All"} | {s.key: f"{s.mark} {s.brief or s.word}" for s in status.OF_CLAIMS}),
+        verdict_choices=_choices("verdict", {"all": "All"} | {s.key: s.brief for s in status.OF_CLAIMS}),
         sections=together(_of_paper(store, paper, entries) for paper in _papers(entries)),
         version=__version__,
         folder=store.folder,
@@ -66,7 +68,7 @@ def _file(name: str) -> str:
 
 
 def _script() -> str:
-    parts = [f"const AFTER_DARK = {json.dumps(AFTER_DARK)};", *(_file(f"{name}.js") for name in SCRIPTS)]
+    parts = [f"const AFTER_DARK = {json.dumps(AFTER_DARK | {RIM: DARK_PAGE})};", *(_file(f"{name}.js") for name in SCRIPTS)]
     return '"use strict";\n' + "\n".join(parts)
 
 

@@ -17,11 +17,15 @@ from gyrostat.lab.report.markup import Markup, escaped, fill, together
 
 MARKS = {
     "o": '<circle cx="17" cy="7" r="3.6"/>', "s": '<rect x="13.6" y="3.6" width="6.8" height="6.8"/>',
-    "^": '<path d="M17 2.6 21 10.4H13z"/>', "v": '<path d="M17 11.4 13 3.6H21z"/>', "D": '<path d="M17 2.4 21.6 7 17 11.6 12.4 7z"/>',
+    "^": '<path d="M17 2.6 21 10.4H13z"/>', "v": '<path d="M17 11.4 13 3.6H21z"/>',
+    "D": '<path d="M17 2.4 21.6 7 17 11.6 12.4 7z"/>',
     "P": '<path d="M15.4 3h3.2v2.4H21v3.2h-2.4V11h-3.2V8.6H13V5.4h2.4z"/>',
     "X": '<path d="m14 3 3 2.6L20 3l1.6 1.7L19 7l2.6 2.3L20 11l-3-2.6L14 11l-1.6-1.7L15 7l-2.6-2.3z"/>',
 }  # fmt: skip
-HATCHES = {"": "", "/": "M6 12 14 2M14 12 22 2M22 12 29 2", ".": "M9 5h1M16 5h1M23 5h1M12 9h1M19 9h1M26 9h1", "x": "M6 12 14 2M6 2 14 12M20 12 28 2M20 2 28 12"}
+HATCHES = {
+    "": "", "/": "M6 12 14 2M14 12 22 2M22 12 29 2", ".": "M9 5h1M16 5h1M23 5h1M12 9h1M19 9h1M26 9h1",
+    "x": "M6 12 14 2M6 2 14 12M20 12 28 2M20 2 28 12",
+}  # fmt: skip
 SHADES = 48
 """Colours in a still picture; more cannot be told apart in a drawing, and each costs bytes."""
 
@@ -101,9 +105,6 @@ def colour_class(colour: str) -> str:
 
 def lone_picture(base: Path, title: str, why: str) -> Markup:
     """The still picture alone, when there is nothing to draw from."""
-    reason = Markup(f'<p class="quiet">{escaped(why)}</p>') if why else Markup("")
     if not base.with_name(f"{base.name}.png").exists():
-        return Markup(f'<p class="quiet">No figure was drawn.</p>{reason}')
-    look = still(base)
-    size = f'width="{look["width"]}" height="{look["height"]}"'
-    return Markup(f'<img class="still alone" loading="lazy" alt="{escaped(title)}" {size} src="{look["image"]}">{reason}')
+        return Markup(f'<p class="quiet">No figure was drawn. {escaped(why)}</p>')
+    return fill("alone", alt=title, why=why, **still(base))

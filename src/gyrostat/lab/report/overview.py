@@ -37,7 +37,8 @@ def overview(entries: Sequence[Entry]) -> Markup:
 def _headline(records: Sequence[Record], odd: Sequence[Record], failed: Sequence[Entry]) -> str:
     if not odd and not failed:
         held = sum(of_claim(record) is status.HOLDS for record in records)
-        return f"No surprise: {held} of {len(records)} statements hold, {len(records) - held} do not as printed, all as expected."
+        others = f"{len(records) - held} do not as printed, " if held < len(records) else ""
+        return f"No surprise: {held} of {len(records)} statements hold, {others}all as expected."
     parts = [f"{len(odd)} of {len(records)} verdicts {'is' if len(odd) == 1 else 'are'} a surprise"] if odd else []
     parts += [f"{len(failed)} could not be computed"] if failed else []
     return f"{'; '.join(parts)}."

@@ -34,7 +34,8 @@ function axis(given, upright) {
     gridcolor: colour("--grid"), linecolor: colour("--edge"), zerolinecolor: colour("--grid"), showline: true, ticks: "outside",
     tickcolor: colour("--edge"), ticklen: 4, automargin: true, nticks: upright ? 7 : 6, showgrid: given.type !== "category" || upright,
   };
-  const powers = given.type === "log" ? { exponentformat: "power", showexponent: "all" } : {};
+  // Plotly writes powers a quarter larger than other ticks.
+  const powers = given.type === "log" ? { exponentformat: "power", showexponent: "all", tickfont: { size: 10 } } : {};
   return { ...look, ...powers, ...structuredClone(given) };
 }
 
@@ -70,7 +71,8 @@ function ticks(plot) {
     const { type, range, dtick } = plot._fullLayout[name];
     if (type !== "log") continue;
     const close = Math.abs(range[1] - range[0]) < 2;
-    if (close !== (dtick === "D2")) Object.assign(update, { [`${name}.dtick`]: close ? "D2" : null, [`${name}.tickformat`]: close ? "~g" : "" });
+    if (close === (dtick === "D2")) continue;
+    Object.assign(update, { [`${name}.dtick`]: close ? "D2" : null, [`${name}.tickformat`]: close ? "~g" : "", [`${name}.tickfont.size`]: close ? 12 : 10 });
   }
   if (Object.keys(update).length) return Plotly.relayout(plot, update);
 }

@@ -9,8 +9,8 @@ from typing import Any
 
 from gyrostat.lab.report.contents import Entry, figure_of
 from gyrostat.lab.report.figure import figure_block, lone_picture
-from gyrostat.lab.report.markup import Markup, escaped, fill, together
-from gyrostat.lab.report.status import SURPRISE, of_claim
+from gyrostat.lab.report.markup import Markup, fill, together
+from gyrostat.lab.report.status import FAILED, NO_CLAIM, SURPRISE, of_claim
 from gyrostat.lab.store import Record, Store
 from gyrostat.lab.tables import measured
 
@@ -18,17 +18,18 @@ from gyrostat.lab.tables import measured
 def section(store: Store, entry: Entry) -> Markup:
     """All about one experiment."""
     declared, run = entry.declared, entry.run
-    claims = [_claim(record, declared.source if declared else "") for record in entry.records] or [Markup('<p class="quiet">No claim is made here.</p>')]
+    source = declared.source if declared else "no longer declared"
+    claims = [_claim(record, source) for record in entry.records]
     return fill(
         "section",
         name=entry.name,
         paper=entry.paper,
         title=entry.title,
-        source=declared.source if declared else "no longer declared",
+        source=source,
         seconds=f" · {run['seconds']:.1f} s" if run else "",
         summary=declared.summary if declared else "",
         figure=_figure(store, entry),
-        claims=_trouble(entry) if entry.error else together(claims),
+        claims=_trouble(entry) if entry.error else together(claims or [NO_CLAIM.word]),
         again=_again(entry, store.folder) if run else Markup(""),
     )
 
@@ -42,29 +43,25 @@ def _figure(store: Store, entry: Entry) -> Markup:
 
 
 def _trouble(entry: Entry) -> Markup:
-    last = entry.error.strip().splitlines()[-1]
-    return Markup(
-        f'<section class="claim failed"><p class="verdict"><span class="mark" aria-hidden="true">×</span> could not be computed</p>'
-        f'<p class="statement">{escaped(last)}</p><details><summary>Details</summary><pre>{escaped(entry.error)}</pre></details></section>'
-    )
+    return fill("trouble", mark=FAILED.mark, word=FAILED.word, last=entry.error.strip().splitlines()[-1], details=entry.error)
 
 
 def _claim(record: Record, source: str) -> Markup:
     status = of_claim(record)
     word = f"surprise: {record['verdict']}, expected: {record['expected']}" if status is SURPRISE else status.word
-    more = {"Runs": record["seeds"] or "", "Why not": record["reason"]}
+    more = {"Runs": record["seeds"] or "", "Why not": record["reason"], "Source": source}
     facts = [fill("fact", name=name, value=value) for name, value in more.items() if value]
     return fill(
-        "claim", id=record["id"], status=status.key, mark=status.mark, word=word, source=source, statement=record["statement"],
+        "claim", id=record["id"], status=status.key, mark=status.mark, word=word, statement=record["statement"],
         criterion=record["criterion"], measured=measured(record), more=together(facts),
     )  # fmt: skip
 
 
 def _again(entry: Entry, folder: Path) -> Markup:
     run = entry.run or {}
-    command = f"gyrostat reproduce {entry.name} --size {run['size']} --seed {run['seed']} --out {shlex.quote(str(folder))} --fresh"
+    options = f"--size {run['size']} --seed {run['seed']} --out {shlex.quote(str(folder))} --fresh"
     facts = [fill("fact", name=name, value=_said(value)) for name, value in run["settings"].items()]
-    return fill("again", settings=together(facts), command=command)
+    return fill("again", settings=together(facts), command=f"gyrostat reproduce {entry.name} {options}")
 
 
 def _said(value: Any) -> str:

@@ -16,11 +16,15 @@ class Status:
     key: str
     mark: str
     word: str
-    brief: str = ""
+
+    @property
+    def brief(self) -> str:
+        """Mark and word, for a button."""
+        return f"{self.mark} {self.word.removeprefix('does ').replace('not hold as', 'not as')}"
 
 
 HOLDS = Status("holds", "✓", "holds")
-KNOWN = Status("known", "≠", "does not hold as printed", "not as printed")
+KNOWN = Status("known", "≠", "does not hold as printed")
 SURPRISE = Status("surprise", "!", "surprise")
 NO_CLAIM = Status("none", "–", "no claim")
 FAILED = Status("failed", "×", "could not be computed")
