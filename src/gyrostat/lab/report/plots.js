@@ -68,11 +68,12 @@ function traces(spec) {
 function ticks(plot) {
   const update = {};
   for (const name of ["xaxis", "yaxis"]) {
-    const { type, range, dtick } = plot._fullLayout[name];
-    if (type !== "log") continue;
-    const close = Math.abs(range[1] - range[0]) < 2;
-    if (close === (dtick === "D2")) continue;
-    Object.assign(update, { [`${name}.dtick`]: close ? "D2" : null, [`${name}.tickformat`]: close ? "~g" : "", [`${name}.tickfont.size`]: close ? 12 : 10 });
+    const { type, range } = plot._fullLayout[name];
+    const close = type === "log" && Math.abs(range[1] - range[0]) < 2;
+    if (close === (plot.layout[name].tickformat === "~g")) continue; // what was asked, not what plotly made of it: no endless round
+    Object.assign(update, {
+      [`${name}.dtick`]: close ? "D2" : null, [`${name}.tickformat`]: close ? "~g" : "", [`${name}.tickfont.size`]: close ? 12 : 10,
+    });
   }
   if (Object.keys(update).length) return Plotly.relayout(plot, update);
 }
@@ -87,16 +88,19 @@ const sizes = new ResizeObserver((changes) => {
   for (const { target } of changes) if (target.offsetWidth && drawn.has(target)) Plotly.Plots.resize(target);
 });
 
-async function draw(plot) {
+function scene(plot) { // without what its legend has put away
   const spec = specOf(plot);
-  const hidden = all(".legend button[aria-pressed=false]", plot.closest(".panel"));
-  const data = traces(spec), shape = layout(spec);
-  for (const button of hidden) {
+  const data = traces(spec), around = layout(spec);
+  for (const button of all(".legend button[aria-pressed=false]", plot.closest(".panel"))) {
     for (const i of indices(button, "traces")) data[i].visible = false;
-    for (const i of indices(button, "shapes")) shape.shapes[i].visible = false;
+    for (const i of indices(button, "shapes")) around.shapes[i].visible = false;
   }
+  return [data, around];
+}
+
+async function draw(plot) {
   try {
-    await Plotly.react(plot, data, shape, CONFIG);
+    await Plotly.react(plot, ...scene(plot), CONFIG);
     await ticks(plot);
     if (!drawn.has(plot)) {
       sizes.observe(plot);
