@@ -49,7 +49,7 @@ def test_what_a_log_axis_cannot_show_is_a_gap_or_a_floor_and_the_numbers_stay():
 
 def test_limits_markers_and_cells():
     drawn = one(Heat([1, 10], [1], [[1, np.nan]], "h"), Marker(3, "m", "x"), xscale="log", xlim=(1, 100), ylim=(None, 2))
-    assert drawn["layout"]["xaxis"]["range"] == [0, 2] and drawn["layout"]["yaxis"]["range"] == [None, 2]
+    assert drawn["layout"]["xaxis"]["range"] == [0, 2] and drawn["layout"]["yaxis"]["range"] == [0.45, 2]
     heat = drawn["data"][0]
     assert heat["x"] == pytest.approx([10**-0.5, 10**0.5, 10**1.5], rel=1e-5) and heat["z"] == [[1, None]]
     assert heat["meta"]["x"] == [1, 10]

@@ -81,7 +81,16 @@ def test_every_figure_is_drawn_without_a_complaint(browser, address, scheme):
         assert page.locator("#zoo2024\\/shapes .heatmaplayer image").count() == 1
         assert page.locator("#zoo2024\\/shapes .barlayer .point path").count() == 4
         assert page.locator("#zoo2024\\/shapes .errorbar").count() == 3 + 2
+        # Ticks and points are on one scale, also where the declaration leaves one end of the axis open.
+        points = page.locator("#zoo2024\\/shapes .plot").first
+        one = middle(points.locator(".ytick text").filter(has_text=re.compile("^1$")))
+        assert middle(points.locator(".scatterlayer .point").first) == pytest.approx(one, abs=3)
         picture(page, f"report-{scheme}")
+
+
+def middle(thing):
+    box = thing.bounding_box()
+    return box["y"] + box["height"] / 2
 
 
 def folder_of(address):

@@ -36,8 +36,8 @@ class Canvas:
     def finished(self) -> dict[str, Any]:
         """Everything that the page needs to draw the panel."""
         layout: dict[str, Any] = {
-            "xaxis": _axis(self.panel.xscale, self.panel.xlim),
-            "yaxis": _axis(self.panel.yscale, self.panel.ylim),
+            "xaxis": self._axis("x", self.panel.xscale, self.panel.xlim),
+            "yaxis": self._axis("y", self.panel.yscale, self.panel.ylim),
         }
         if self.shapes:
             layout["shapes"] = self.shapes
@@ -46,6 +46,16 @@ class Canvas:
             layout["xaxis"] |= {"type": "category", "categoryorder": "array", "categoryarray": order}
             layout |= {"barmode": "group", "bargap": 0.2, "bargroupgap": 0.08}
         return {"data": self.data, "layout": layout, "entries": list(self.entries.values())}
+
+    def _axis(self, name: str, scale: str, limits: tuple[float | None, float | None] | None) -> dict[str, Any]:
+        axis: dict[str, Any] = {"type": scale}
+        if limits is not None:
+            ends = np.array(limits, dtype=float)
+            ends = np.log10(ends) if scale == "log" else ends
+            if np.isnan(ends).any():  # an open end; plotly's own half-open ranges put ticks and curves on two scales
+                ends = _closed(ends, _numbers(self.data, name), scale)
+            axis["range"] = short(ends)
+        return axis
 
     def entry(self, label: str, **swatch: Any) -> dict[str, Any]:
         """The legend entry of a label; series with one label share it, as in the files."""
@@ -93,12 +103,28 @@ class Canvas:
         return f"<b>{name}</b><br>x %{{x:.5~g}}<br>y {value}<extra></extra>"
 
 
-def _axis(scale: str, limits: tuple[float, float] | None) -> dict[str, Any]:
-    axis: dict[str, Any] = {"type": scale}
-    if limits is not None:
-        ends = np.array(limits, dtype=float)  # an open end is None, here NaN, and None again for plotly
-        axis["range"] = short(np.log10(ends) if scale == "log" else ends)
-    return axis
+def _numbers(data: list[dict[str, Any]], axis: str) -> np.ndarray:
+    """All places on an axis that the traces take up, with the ends of their whiskers."""
+    found: list[Any] = []
+    for trace in data:
+        places = np.array(trace[axis], dtype=float)
+        found.append(places)
+        if axis == "y" and "error_y" in trace:
+            found += [places + np.array(trace["error_y"]["array"], dtype=float)]
+            found += [places - np.array(trace["error_y"]["arrayminus"], dtype=float)]
+    return np.concatenate(found) if found else np.array([])
+
+
+def _closed(ends: np.ndarray, numbers: np.ndarray, scale: str) -> np.ndarray:
+    """Limits whose open end (NaN) lies a little beyond the data, as in the files.
+
+    >>> _closed(np.array([np.nan, 2.0]), np.array([1.0, 10.0]), "log").round(3).tolist()
+    [-0.05, 2.0]
+    """
+    on_axis = np.log10(numbers[numbers > 0]) if scale == "log" else numbers
+    low, high = (np.nanmin(on_axis), np.nanmax(on_axis)) if np.isfinite(on_axis).any() else (0.0, 1.0)
+    margin = 0.05 * ((high - low) or 1.0)
+    return np.where(np.isnan(ends), [low - margin, high + margin], ends)
 
 
 def _spread_out(x: np.ndarray, start: float) -> list[int]:

@@ -14,6 +14,7 @@ import numpy as np
 
 from gyrostat.lab.canvas import INTERVAL, RIM, SILENT, SYMBOLS, Canvas, pen
 from gyrostat.lab.figures import Band, Bars, Figure, Heat, Line, Marker, Panel, Points, Series
+from gyrostat.lab.palette import INKS
 from gyrostat.lab.scales import edges, floored, shown
 from gyrostat.lab.thinning import short, visible
 
@@ -105,6 +106,8 @@ def _bars(bars: Bars, at: Canvas) -> None:
     y = shown(bars.values, at.panel.yscale)
     look, whiskers = at.looks.series(bars.colour), _whiskers(y, bars.low, bars.high, at)
     hatch = HATCHES[next(i for i, other in enumerate(at.bars) if other is bars) % len(HATCHES)]
+    if whiskers:
+        whiskers["error_y"]["color"] = INKS[0]
     pattern = {"shape": hatch, "fillmode": "overlay", "fgcolor": RIM, "size": 7, "solidity": 0.25}
     marker = {"color": look["color"], "pattern": pattern}
     hover = at.hover(bars.label, INTERVAL if whiskers else "%{y:.5~g}").replace("x %{x:.5~g}", "%{x}")

@@ -64,15 +64,17 @@ function traces(spec) {
   });
 }
 
-// On a log axis of less than two decades: 1, 2 and 5 times a power of ten, written out, as in the files.
+// Ticks of a log axis, as in the files: decades; within two decades also 2 and 5, all written out.
 function ticks(plot) {
   const update = {};
   for (const name of ["xaxis", "yaxis"]) {
     const { type, range } = plot._fullLayout[name];
-    const close = type === "log" && Math.abs(range[1] - range[0]) < 2;
-    if (close === (plot.layout[name].tickformat === "~g")) continue; // what was asked, not what plotly made of it: no endless round
+    if (type !== "log") continue;
+    const decades = Math.abs(range[1] - range[0]), close = decades < 2;
+    const wanted = close ? "D2" : decades < 7 ? 1 : null;
+    if (wanted === (plot.layout[name].dtick ?? null)) continue; // what was asked, not what plotly made of it: no endless round
     Object.assign(update, {
-      [`${name}.dtick`]: close ? "D2" : null, [`${name}.tickformat`]: close ? "~g" : "", [`${name}.tickfont.size`]: close ? 12 : 10,
+      [`${name}.dtick`]: wanted, [`${name}.tickformat`]: close ? "~g" : "", [`${name}.tickfont.size`]: close ? 12 : 10,
     });
   }
   if (Object.keys(update).length) return Plotly.relayout(plot, update);
