@@ -4,13 +4,17 @@ PYTHON ?= python3
 OUT ?= results
 BIN := .venv/bin
 
-.PHONY: reproduce test lint bench evidence clean
+.PHONY: reproduce test browser lint bench evidence clean
 
 reproduce: .venv/installed
 	$(BIN)/gyrostat reproduce --out $(OUT)
 
-test: .venv/installed-test lint
+test: .venv/installed-test lint browser
 	$(BIN)/pytest -n auto --dist loadfile
+
+# Installs chromium where it may, and says which tests cannot run where it may not.
+browser:
+	tests/prepare-browser
 
 lint: .venv/installed-test
 	$(BIN)/ruff check

@@ -39,7 +39,7 @@ def folder(tmp_path):
 
 def test_version_and_help(monkeypatch, capsys):
     assert call(monkeypatch, capsys, "--version") == (0, f"gyrostat {__version__}\n", "")
-    for command in ((), ("reproduce",), ("claims",), ("doctor",), ("bench",), ("fit",), ("predict",)):
+    for command in ((), ("reproduce",), ("report",), ("claims",), ("doctor",), ("bench",), ("fit",), ("predict",)):
         status, said, _ = call(monkeypatch, capsys, *command, "--help")
         assert status == 0 and "Usage: gyrostat" in said
 

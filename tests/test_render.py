@@ -11,7 +11,8 @@ from matplotlib.colors import to_hex
 
 from gyrostat.lab.figures import Band, Bars, Dots, Figure, Heat, Line, Marker, Panel, Points
 from gyrostat.lab.palette import COLOURS
-from gyrostat.lab.render import _edges, draw, render
+from gyrostat.lab.render import draw, render
+from gyrostat.lab.scales import edges
 
 X = np.arange(1.0, 31.0)
 CURVES = Panel(
@@ -120,8 +121,8 @@ def test_rows_of_at_most_three():
 
 
 def test_edges_in_the_scale_of_the_axis():
-    assert _edges(np.array([1.0, 100.0]), "log") == pytest.approx([0.1, 10, 1000])
-    assert _edges(np.array([3.0]), "linear").tolist() == [2.5, 3.5]
+    assert edges(np.array([1.0, 100.0]), "log") == pytest.approx([0.1, 10, 1000])
+    assert edges(np.array([3.0]), "linear").tolist() == [2.5, 3.5]
 
 
 def test_files_are_the_same_each_time(tmp_path):

@@ -82,6 +82,20 @@ def reproduce(
 
 
 @app.command()
+def report(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A results folder.")] = Path("results"),
+) -> None:
+    """Make the page of a results folder again.
+
+    Writes DIR/index.html from what is stored there: figures from the data, verdicts from claims.json. Nothing is computed.
+    """
+    from gyrostat.lab import report as lab_report
+
+    path = lab_report.rebuild(folder)
+    typer.echo(f"{path} ({path.stat().st_size / 1e6:.1f} MB)")
+
+
+@app.command()
 def claims(
     folder: Annotated[Path | None, typer.Argument(metavar="DIR", help="A results folder.")] = None,
     paper: Annotated[str | None, typer.Option(help="Only this paper.")] = None,

@@ -11,6 +11,13 @@ MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 INKS = ("#111111", "#7A7A7A", "#4B2E83", "#8C510A")
 """Theory, bounds and the paper's own numbers, when the declaration gives them no colour."""
 
+AFTER_DARK = {
+    "#0072B2": "#3D9BE0", "#D55E00": "#F07E26", "#009E73": "#2FC79B", "#CC79A7": "#E39AC4", "#E69F00": "#F5B83D",
+    "#56B4E9": "#9AD7FF", "#6B6B6B": "#A8A8A8",
+    "#111111": "#F2F2F2", "#7A7A7A": "#A6A6A6", "#4B2E83": "#B79CF0", "#8C510A": "#D9A066",
+}  # fmt: skip
+"""The same looks on a dark page: as far apart, and each at least 4.5 times as bright as the page."""
+
 DASHES: dict[str, Any] = {
     "measured": "solid",
     "theory": (0, (5, 2)),

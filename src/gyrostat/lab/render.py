@@ -23,6 +23,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from gyrostat.lab.figures import Band, Bars, Contour, Dots, Figure, Heat, Line, Marker, Panel, Points, Series
 from gyrostat.lab.palette import Looks
+from gyrostat.lab.scales import edges, floored, shown
 
 COLUMNS = 3
 PANEL_HEIGHT, LEGEND_LINE, NOTE_LINE = 3.1, 0.2, 0.19
@@ -188,17 +189,17 @@ class _Context:
         self.over: dict[str, Any] = {"path_effects": halo} if heat else {}
 
     def x(self, values: Any) -> np.ndarray:
-        return _shown(values, self.panel.xscale)
+        return shown(values, self.panel.xscale)
 
     def y(self, values: Any) -> np.ndarray:
-        return _shown(values, self.panel.yscale)
+        return shown(values, self.panel.yscale)
 
     def whiskers(self, y: np.ndarray, low: Any, high: Any, *, along: str = "y") -> np.ndarray | None:
         """Distances below and above on an axis, as matplotlib wants them."""
         if low is None or high is None:
             return None
         scale = self.panel.xscale if along == "x" else self.panel.yscale
-        low, high = _floored(low, y, scale), _shown(high, scale)
+        low, high = floored(low, y, scale), shown(high, scale)
         return np.nan_to_num(np.clip([y - low, high - y], 0, None))
 
     def label_categories(self) -> None:
@@ -213,37 +214,6 @@ class _Context:
             self.axes.grid(False, axis="y")
             for edge in range(1, len(self.lines)):
                 self.axes.axhline(edge - 0.5, color="#DDDDDD", linewidth=0.8)
-
-
-def _shown(values: Any, scale: str) -> np.ndarray:
-    x = np.array(values, dtype=float)
-    if scale == "log":
-        x[~(x > 0)] = np.nan
-    return x
-
-
-def _floored(low: Any, beside: np.ndarray, scale: str) -> np.ndarray:
-    """A lower edge; on a log axis, what is not positive goes to a tenth of the smallest value shown."""
-    x = np.array(low, dtype=float)
-    if scale == "log" and (x <= 0).any():
-        positive = np.concatenate([x[x > 0], beside[beside > 0]])
-        x[x <= 0] = positive.min() / 10 if positive.size else np.nan
-    return x
-
-
-def _edges(centres: np.ndarray, scale: str) -> np.ndarray:
-    """Borders of the cells around ``centres``, halfway in the scale of the axis.
-
-    >>> _edges(np.array([1.0, 2.0, 4.0]), "linear").tolist()
-    [0.5, 1.5, 3.0, 5.0]
-    """
-    c = np.log(centres) if scale == "log" else np.asarray(centres, dtype=float)
-    if c.size == 1:
-        e = np.array([c[0] - 0.5, c[0] + 0.5])
-    else:
-        middle = (c[1:] + c[:-1]) / 2
-        e = np.concatenate([[2 * c[0] - middle[0]], middle, [2 * c[-1] - middle[-1]]])
-    return np.exp(e) if scale == "log" else e
 
 
 @singledispatch
@@ -272,7 +242,7 @@ def _band(band: Band, at: _Context) -> None:
     look = at.looks.series(band.colour)
     at.axes.fill_between(
         x,
-        _floored(band.low, middle, at.panel.yscale),
+        floored(band.low, middle, at.panel.yscale),
         at.y(band.high),
         color=look["color"],
         alpha=0.2,
@@ -326,7 +296,7 @@ def _marker(marker: Marker, at: _Context) -> None:
 
 @_draws(Heat)
 def _heat(heat: Heat, at: _Context) -> None:
-    x, y = (_edges(np.asarray(c, dtype=float), s) for c, s in ((heat.x, at.panel.xscale), (heat.y, at.panel.yscale)))
+    x, y = (edges(np.asarray(c, dtype=float), s) for c, s in ((heat.x, at.panel.xscale), (heat.y, at.panel.yscale)))
     values = np.ma.masked_invalid(np.asarray(heat.z, dtype=float))
     # Rasterised: a vector file of many thousand small squares is slow to open.
     mesh = at.axes.pcolormesh(x, y, values, vmin=heat.low, vmax=heat.high, cmap="viridis", rasterized=True)

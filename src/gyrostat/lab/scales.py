@@ -1,0 +1,47 @@
+"""What an axis can show: values, lower edges and cell borders on linear and log scales, for every renderer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+
+def shown(values: Any, scale: str) -> np.ndarray:
+    """Values as an axis can show them: on a log axis, what is not positive becomes NaN.
+
+    >>> shown([0.0, 2.0], "log").tolist()
+    [nan, 2.0]
+    """
+    x = np.array(values, dtype=float)
+    if scale == "log":
+        x[~(x > 0)] = np.nan
+    return x
+
+
+def floored(low: Any, beside: np.ndarray, scale: str) -> np.ndarray:
+    """A lower edge; on a log axis, what is not positive goes to a tenth of the smallest value shown.
+
+    >>> floored([0.0, 0.5], np.array([1.0, 2.0]), "log").tolist()
+    [0.05, 0.5]
+    """
+    x = np.array(low, dtype=float)
+    if scale == "log" and (x <= 0).any():
+        positive = np.concatenate([x[x > 0], beside[beside > 0]])
+        x[x <= 0] = positive.min() / 10 if positive.size else np.nan
+    return x
+
+
+def edges(centres: np.ndarray, scale: str) -> np.ndarray:
+    """Borders of the cells around ``centres``, halfway in the scale of the axis.
+
+    >>> edges(np.array([1.0, 2.0, 4.0]), "linear").tolist()
+    [0.5, 1.5, 3.0, 5.0]
+    """
+    c = np.log(centres) if scale == "log" else np.asarray(centres, dtype=float)
+    if c.size == 1:
+        e = np.array([c[0] - 0.5, c[0] + 0.5])
+    else:
+        middle = (c[1:] + c[:-1]) / 2
+        e = np.concatenate([[2 * c[0] - middle[0]], middle, [2 * c[-1] - middle[-1]]])
+    return np.exp(e) if scale == "log" else e

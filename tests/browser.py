@@ -1,0 +1,78 @@
+"""A real browser for tests of pages: Debian's chromium, driven by Playwright, that writes down what goes wrong."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import sync_playwright
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "gyrostat"
+AXE = CACHE / "axe/node_modules/axe-core/axe.min.js"
+"""Where ``tests/prepare-browser`` puts the accessibility checker."""
+SCREENSHOTS = os.environ.get("GYROSTAT_SCREENSHOTS")
+"""A folder in which tests leave pictures of what they saw."""
+
+PATIENCE = 20_000
+"""Milliseconds after which a page is called stuck: far beyond what a busy machine needs."""
+
+needs_browser = pytest.mark.skipif(CHROMIUM is None, reason="no chromium here (tests/prepare-browser installs it)")
+needs_axe = pytest.mark.skipif(not AXE.is_file(), reason="no axe-core here (tests/prepare-browser installs it with npm)")
+
+
+@contextmanager
+def chromium() -> Iterator[Any]:
+    """A running browser."""
+    # Chromium refuses its sandbox to root, who runs tests in containers; no page here comes from elsewhere.
+    options = ["--no-sandbox"] if os.geteuid() == 0 else []
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=options)
+        yield browser
+        browser.close()
+
+
+@contextmanager
+def visit(browser: Any, address: str, *, allowed: str = "file:", **options: Any) -> Iterator[Any]:
+    """A page at ``address``; at the end it must have said nothing wrong and asked for nothing that is not ``allowed``.
+
+    ``options`` are those of a Playwright context: ``viewport``, ``color_scheme``, ``java_script_enabled``, ...
+    """
+    context = browser.new_context(**options)
+    context.set_default_timeout(PATIENCE)
+    page = context.new_page()
+    wrong: list[str] = []
+    page.on("console", lambda message: wrong.append(message.text) if message.type in ("error", "warning") else None)
+    page.on("pageerror", lambda error: wrong.append(str(error)))
+    page.on("request", lambda request: None if innocent(request.url, allowed) else wrong.append(request.url))
+    page.goto(address)
+    try:
+        yield page
+        assert wrong == []
+    finally:
+        context.close()
+
+
+def innocent(address: str, allowed: str) -> bool:
+    """Whether a request stays on this machine: ``data:`` and ``blob:`` never leave the page."""
+    return address.startswith((allowed, "data:", "blob:"))
+
+
+def findings(page: Any, *impacts: str) -> list[str]:
+    """What axe-core finds of these impacts, as lines that say where."""
+    page.add_script_tag(path=str(AXE))
+    found = page.evaluate("axe.run(document, { resultTypes: ['violations'] })")["violations"]
+    grave = [one for one in found if one["impact"] in impacts]
+    return [f"{one['impact']}: {one['id']} at {node['target']}" for one in grave for node in one["nodes"]]
+
+
+def picture(page: Any, name: str) -> None:
+    """Keep a screenshot, if a folder for them is given."""
+    if SCREENSHOTS:
+        Path(SCREENSHOTS).mkdir(parents=True, exist_ok=True)
+        page.screenshot(path=Path(SCREENSHOTS) / f"{name}.png")
