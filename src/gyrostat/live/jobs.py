@@ -1,0 +1,140 @@
+"""What the worker process does: each job is a generator of messages, so that it can be put aside or dropped between two."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from gyrostat.live.controls import Setting
+from gyrostat.live.lab import RECORDS, Lab, Side, View
+from gyrostat.live.labs import lab_of
+from gyrostat.theory import Condition
+
+Message = dict[str, Any]
+LANES = 8
+"""Seeds that are run together and shown as soon as they are there; a program is compiled for this many."""
+
+QUARTILES = (0.25, 0.5, 0.75)
+_compiled: set[tuple] = set()
+
+
+def curves(lab: str, setting: Setting, side: int) -> Iterator[Message]:
+    """The quartiles of one side's curves, from more and more seeds."""
+    chosen = lab_of(lab)
+    shown, view = chosen.sides(setting)[side], chosen.view(setting)
+    program = (lab, side, *chosen.program(setting))
+    if program not in _compiled:
+        yield {"kind": "compiling", "side": shown.name}
+    begin, found = time.perf_counter(), []
+    for first in range(0, setting["seeds"], LANES):
+        found.append(_run(shown, view.record, setting, range(first, first + LANES)))
+        _compiled.add(program)
+        count = min(first + LANES, setting["seeds"])
+        values = {name: np.concatenate([part[name] for part in found])[:count] for name in found[0]}
+        yield _curves_message(shown, view, values, setting, time.perf_counter() - begin)
+
+
+def _run(side: Side, record: tuple[str, ...], setting: Setting, seeds: range) -> dict[str, np.ndarray]:
+    from gyrostat.loop import simulate
+
+    cell = (side.algorithm.build(), side.problem.build())
+    found = simulate([cell], num_steps=setting["num_steps"], seeds=list(seeds), record=record, record_at=RECORDS)
+    return {name: x[0] for name, x in found.values.items()} | {"diverged": found.ends["diverged"][0], "step": found.steps}
+
+
+def _curves_message(side: Side, view: View, values: dict[str, np.ndarray], setting: Setting, seconds: float) -> Message:
+    drawn = {}
+    for curve in view.curves:
+        x = curve.of(values)
+        # A run that has left the finite range is larger than any other, and an infinite quartile is a gap.
+        quartiles = np.quantile(np.where(np.isfinite(x), x, np.inf), QUARTILES, axis=0, method="inverted_cdf")
+        middle = np.median(np.where(np.isfinite(x), x, np.inf), axis=0)
+        drawn[curve.key] = {"low": plain(quartiles[0]), "middle": plain(middle), "high": plain(quartiles[2])}
+    count = len(values["diverged"])
+    return {
+        "kind": "curves", "side": side.name, "seeds": count, "of": setting["seeds"], "steps": values["step"][0].tolist(),
+        "curves": drawn, "diverged": int((values["diverged"] >= 0).sum()), "seconds": seconds,
+    }  # fmt: skip
+
+
+def plain(values: np.ndarray) -> list[float | None]:
+    """Numbers that JSON can hold.
+
+    >>> plain(np.array([1.0, np.inf]))
+    [1.0, None]
+    """
+    return [float(x) if math.isfinite(x) else None for x in values]
+
+
+def theory(lab: str, setting: Setting) -> Iterator[Message]:
+    """Conditions with verdicts at once, then predictions."""
+    chosen = lab_of(lab)
+    yield {"kind": "conditions", "conditions": [_condition(c) for c in chosen.conditions(setting)]}
+    steps = np.round(np.linspace(0, setting["num_steps"], RECORDS)).astype(int)
+    lines = [vars(line) for line in chosen.lines(setting, setting["view"], steps)]
+    yield {"kind": "predictions", "sentences": chosen.sentences(setting), "lines": lines}
+
+
+def _condition(c: Condition) -> Message:
+    bound = f"({c.bound[0]:.3g}, {c.bound[1]:.3g})" if isinstance(c.bound, tuple) else f"{c.bound:.4g}"
+    if isinstance(c.bound, tuple) and not c.bound[0] < c.bound[1]:
+        bound += ", empty"
+    shown = {"name": c.name, "source": c.source, "value": f"{c.value:.4g}", "relation": c.relation, "bound": bound}
+    return {**shown, "note": c.note, "holds": bool(c.holds)}
+
+
+def axis(lab: Lab, setting: Setting, name: str, count: int) -> np.ndarray:
+    """Values of a control around the current one, which is the middle one unless the range ends before."""
+    control = next(c for c in lab.controls if c.name == name)
+    here = setting[name]
+    if control.scale == "log":
+        low, high = max(control.low, here / 4), min(control.high, here * 4)
+        return np.geomspace(low, high, count)
+    half = (control.high - control.low) / 4
+    low = min(max(control.low, here - half), control.high - 2 * half)
+    return np.linspace(low, low + 2 * half, count)
+
+
+def phase(lab: str, setting: Setting, count: int = 9) -> Iterator[Message]:
+    """The phase diagram around the current point, cell by cell, the nearest first."""
+    chosen = lab_of(lab)
+    plane = chosen.plane
+    xs, ys = (axis(chosen, setting, name, count) for name in (plane.across, plane.up))
+    boundary = plane.boundary(setting, xs, ys)
+    controls = {c.name: c for c in chosen.controls}
+    yield {
+        "kind": "plane", "x": xs.tolist(), "y": ys.tolist(), "across": plane.across, "up": plane.up, "title": plane.title,
+        "label": plane.label, "log_value": plane.log_value, "boundary": boundary,
+        "log_x": controls[plane.across].scale == "log", "log_y": controls[plane.up].scale == "log",
+    }  # fmt: skip
+    at = {name: int(np.argmin(np.abs(values - setting[name]))) for name, values in ((plane.across, xs), (plane.up, ys))}
+    cells = [(i, j) for i in range(count) for j in range(count)]
+    cells.sort(key=lambda cell: (cell[0] - at[plane.up]) ** 2 + (cell[1] - at[plane.across]) ** 2)
+    for done, (i, j) in enumerate(cells, start=1):
+        there = {**setting, plane.across: float(xs[j]), plane.up: float(ys[i])}
+        side = next(s for s in chosen.sides(there) if s.name == plane.side)
+        value = plane.outcome(_run(side, plane.record, there, range(LANES)))
+        yield {"kind": "cell", "i": i, "j": j, "value": value if math.isfinite(value) else None, "done": done, "of": len(cells)}
+
+
+def diagnose(path: str, target: str, environment: str, missing: str) -> Iterator[Message]:
+    """How effects differ between environments, in a table."""
+    from gyrostat.live.tables import diagnosed
+
+    yield {"kind": "working"}
+    yield diagnosed(path, target, environment, missing)
+
+
+def columns(path: str) -> Iterator[Message]:
+    """The columns of a table."""
+    from gyrostat.live.tables import described
+
+    yield described(path)
+
+
+JOBS = {"curves": curves, "theory": theory, "phase": phase, "diagnose": diagnose, "columns": columns}
+BACKGROUND = ("phase",)
