@@ -3,50 +3,46 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
+from gyrostat.live import engine
 from gyrostat.live.controls import Setting
 from gyrostat.live.lab import RECORDS, Lab, Side, View
 from gyrostat.live.labs import lab_of
 from gyrostat.theory import Condition
 
 Message = dict[str, Any]
-LANES = 8
-"""Seeds that are run together and shown as soon as they are there; a program is compiled for this many."""
-
+PHASE_SEEDS = 8
 QUARTILES = (0.25, 0.5, 0.75)
 _compiled: set[tuple] = set()
 
 
-def curves(lab: str, setting: Setting, side: int) -> Iterator[Message]:
-    """The quartiles of one side's curves, from more and more seeds."""
+def curves(lab: str, setting: Setting, side: int) -> Iterator[Message | None]:
+    """The quartiles of one side's curves, from the first seeds, from four times as many, and so on to all; None in between."""
     chosen = lab_of(lab)
     shown, view = chosen.sides(setting)[side], chosen.view(setting)
-    program = (lab, side, *chosen.program(setting))
+    cell, total = (shown.algorithm.build(), shown.problem.build()), setting["seeds"]
+    program, lanes = (lab, side, *chosen.program(setting)), engine.lanes(cell)
     if program not in _compiled:
         yield {"kind": "compiling", "side": shown.name}
-    begin, found = time.perf_counter(), []
-    for first in range(0, setting["seeds"], LANES):
-        found.append(_run(shown, view.record, setting, range(first, first + LANES)))
+    found: list[engine.Values] = []
+    due = lanes
+    for first in range(0, total, lanes):
+        found.append(engine.run(cell, view.record, setting["num_steps"], range(first, first + lanes)))
         _compiled.add(program)
-        count = min(first + LANES, setting["seeds"])
-        values = {name: np.concatenate([part[name] for part in found])[:count] for name in found[0]}
-        yield _curves_message(shown, view, values, setting, time.perf_counter() - begin)
+        count = min(first + lanes, total)
+        if count < min(due, total):
+            yield None
+            continue
+        due = 4 * count
+        values = {name: np.concatenate([part[name] for part in found])[:count] for name in found[0] if name != "step"}
+        yield _curves_message(shown, view, values, found[0]["step"], total)
 
 
-def _run(side: Side, record: tuple[str, ...], setting: Setting, seeds: range) -> dict[str, np.ndarray]:
-    from gyrostat.loop import simulate
-
-    cell = (side.algorithm.build(), side.problem.build())
-    found = simulate([cell], num_steps=setting["num_steps"], seeds=list(seeds), record=record, record_at=RECORDS)
-    return {name: x[0] for name, x in found.values.items()} | {"diverged": found.ends["diverged"][0], "step": found.steps}
-
-
-def _curves_message(side: Side, view: View, values: dict[str, np.ndarray], setting: Setting, seconds: float) -> Message:
+def _curves_message(side: Side, view: View, values: engine.Values, steps: np.ndarray, total: int) -> Message:
     drawn = {}
     for curve in view.curves:
         x = curve.of(values)
@@ -54,10 +50,9 @@ def _curves_message(side: Side, view: View, values: dict[str, np.ndarray], setti
         quartiles = np.quantile(np.where(np.isfinite(x), x, np.inf), QUARTILES, axis=0, method="inverted_cdf")
         middle = np.median(np.where(np.isfinite(x), x, np.inf), axis=0)
         drawn[curve.key] = {"low": plain(quartiles[0]), "middle": plain(middle), "high": plain(quartiles[2])}
-    count = len(values["diverged"])
     return {
-        "kind": "curves", "side": side.name, "seeds": count, "of": setting["seeds"], "steps": values["step"][0].tolist(),
-        "curves": drawn, "diverged": int((values["diverged"] >= 0).sum()), "seconds": seconds,
+        "kind": "curves", "side": side.name, "seeds": len(values["diverged"]), "of": total, "steps": steps.tolist(),
+        "curves": drawn, "diverged": int((values["diverged"] >= 0).sum()),
     }  # fmt: skip
 
 
@@ -117,7 +112,10 @@ def phase(lab: str, setting: Setting, count: int = 9) -> Iterator[Message]:
     for done, (i, j) in enumerate(cells, start=1):
         there = {**setting, plane.across: float(xs[j]), plane.up: float(ys[i])}
         side = next(s for s in chosen.sides(there) if s.name == plane.side)
-        value = plane.outcome(_run(side, plane.record, there, range(LANES)))
+        cell, record = (side.algorithm.build(), side.problem.build()), plane.record
+        lanes = engine.lanes(cell)
+        parts = [engine.run(cell, record, there["num_steps"], range(k, k + lanes)) for k in range(0, PHASE_SEEDS, lanes)]
+        value = plane.outcome({name: np.concatenate([part[name] for part in parts]) for name in record})
         yield {"kind": "cell", "i": i, "j": j, "value": value if math.isfinite(value) else None, "done": done, "of": len(cells)}
 
 

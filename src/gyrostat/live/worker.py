@@ -47,18 +47,19 @@ class _Bench:
             (self.background if kind in BACKGROUND else self.urgent).append((number, JOBS[kind](**payload)))
 
     def step(self) -> None:
-        """One message of the first job."""
+        """The first job goes on to its next message, and to the end of the queue."""
         jobs = self.urgent or self.background
-        number, job = jobs[0]
+        number, job = jobs.popleft()
         try:
             message = next(job)
         except StopIteration:
             message = {"kind": END}
         except Exception as error:  # whatever a computation raises is told to the one who asked
             message = {"kind": "failed", "text": _line(error)}
-        if message["kind"] in (END, "failed"):
-            jobs.popleft()
-        self.connection.send((number, message))
+        if message is None or message["kind"] not in (END, "failed"):
+            jobs.append((number, job))
+        if message is not None:
+            self.connection.send((number, message))
 
 
 def _line(error: Exception) -> str:

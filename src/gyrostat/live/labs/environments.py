@@ -10,6 +10,7 @@ from gyrostat import theory
 from gyrostat.live.controls import Setting, choice, number, whole
 from gyrostat.live.expression import Call, call
 from gyrostat.live.lab import Curve, Lab, Line, Plane, Preset, Side, View
+from gyrostat.live.rooms import STEP
 from gyrostat.theory import Condition, bounds, transition
 
 PLACES, RUN, SEEN, MORE = "Environments", "Descent", "Measurements", "Model and start"
@@ -81,7 +82,9 @@ def views(s: Setting) -> list[View]:
 
 def program(s: Setting) -> tuple:
     names = ("law", "rank", "spurious_rank", "schedule", "order", "measurements", "model", "view")
-    return (*(s[n] for n in names), s["amplify"] > 0)
+    roomy = s["model"] == "U Uᵀ" and s["measurements"] != "fixed"
+    size = -(-s["dimension"] // STEP) if roomy else s["dimension"]
+    return (*(s[n] for n in names), s["amplify"] > 0, size, -(-s["num_steps"] // 200))
 
 
 def _shown_law(s: Setting) -> object:
