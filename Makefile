@@ -32,5 +32,5 @@ clean:
 	touch $@
 
 .venv/installed-test: .venv/installed
-	$(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt -e '.[test,torch]'
+	$(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt -e '.[test,torch,lab]'
 	touch $@

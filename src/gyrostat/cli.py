@@ -138,7 +138,7 @@ def check(
 
 @app.command()
 def lab(
-    state: Annotated[str, typer.Option(metavar="STATE", help="Where to begin: what stands after ? in the page's address.")] = "",
+    state: Annotated[str, typer.Option(metavar="STATE", help="Where to begin: the page's address after the ?.")] = "",
     csv: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the curves of the state, and open no page.")] = None,
     host: Annotated[str, typer.Option(metavar="ADDRESS", help="The address to listen on.")] = "127.0.0.1",
     port: Annotated[int | None, typer.Option(metavar="N", min=1, max=65535, help="None: the first free one from 8765.")] = None,

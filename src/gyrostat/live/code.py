@@ -20,7 +20,7 @@ def python(lab: Lab, setting: Setting) -> str:
     lines += [f"options = dict({options})", "results = {"]
     lines += [f"    {s.name!r}: gs.run({s.algorithm.text}, {names[s.problem]}, **options)," for s in sides]
     lines += ["}", "for name, result in results.items():", '    end = result.isel(step=-1).median("seed")']
-    lines += [f'    print(name, {{key: end[key].values.tolist() for key in [{record}]}})', ""]
+    lines += [f"    print(name, {{key: end[key].values.tolist() for key in [{record}]}})", ""]
     return "\n".join(lines)
 
 

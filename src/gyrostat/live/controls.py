@@ -16,9 +16,10 @@ Setting = dict[str, Any]
 
 @dataclass(frozen=True)
 class Control:
-    """One control. ``kind`` is ``"number"``, ``"whole"`` or ``"choice"``; ``scale`` how a slider moves: ``"linear"``, ``"log"``.
+    """One control: a ``"number"``, a ``"whole"`` number or a ``"choice"``, whose slider moves on a linear or a log scale.
 
-    ``compiles`` says that a new value needs a new program, so that the page may warn.
+    ``compiles`` says that a new value needs a new program; ``needs`` names another control and the values of it with which
+    this one matters, so that the page hides it otherwise.
 
     >>> Control("step_size", "step size", "η", "number", 0.05, 0.001, 1.0, scale="log").read("0.1")
     0.1
@@ -37,6 +38,7 @@ class Control:
     group: str = ""
     help: str = ""
     compiles: bool = False
+    needs: tuple[str, ...] = ()
 
     def read(self, text: Any) -> Any:
         """The value that ``text`` stands for, or an error that says what is wanted."""
@@ -71,7 +73,9 @@ def read_setting(controls: Sequence[Control], given: Mapping[str, Any]) -> Setti
     return {control.name: control.read(given.get(control.name, control.default)) for control in controls}
 
 
-def number(name: str, label: str, symbol: str, default: float, low: float, high: float, step: float = 0.0, **more: Any) -> Control:
+def number(
+    name: str, label: str, symbol: str, default: float, low: float, high: float, step: float = 0.0, **more: Any
+) -> Control:
     """A real number; without a ``step`` its slider is logarithmic."""
     return Control(name, label, symbol, "number", default, low, high, step, "linear" if step else "log", **more)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from typing import Any
 
 from gyrostat.errors import GyrostatError
@@ -25,7 +25,9 @@ class Desk:
         self.workers = [Worker() for _ in range(workers)]
         self._open: dict[tuple[str, str], tuple[int, list[Ticket]]] = {}
 
-    async def messages(self, window: str, topic: str, number: int, parts: list[Part]) -> AsyncIterator[dict[str, Any]]:
+    async def messages(
+        self, window: str, topic: str, number: int, parts: list[Part]
+    ) -> AsyncGenerator[dict[str, Any], None]:
         """The messages of all parts; a newer number of the same window and topic ends this at once."""
         before = self._open.get((window, topic))
         if before is not None and before[0] > number:

@@ -1,6 +1,8 @@
-"""Some seeds of a run, as fast as can be: in a room, with its noise from a tape, compiled once for every number it depends on."""
+"""Some seeds of a run, as fast as can be: in a room, with its noise from a tape, all its numbers given to one program."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -46,7 +48,7 @@ def run(cell: Cell, record: tuple[str, ...], num_steps: int, seeds: range) -> Va
         algorithm, problem = there
         tape = _shelf.tape(there, keys, seeds[0], num_steps)
         if tape is not None:
-            seen = problem.measurements
+            seen: Any = problem.measurements
             problem = eqx.tree_at(lambda p: p.measurements, problem, TapedGaussian(seen.num_samples, seen.noise))
         # NumPy's scalars would be part of the program; arrays are what it is given.
         there = jax.tree.map(lambda x: jnp.asarray(x) if eqx.is_array_like(x) else x, (algorithm, problem))

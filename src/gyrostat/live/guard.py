@@ -14,7 +14,7 @@ from gyrostat.errors import GyrostatError
 HEADERS = {
     # Plotly writes style elements and draws pictures to save from data; nothing comes from elsewhere.
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; "
-    "img-src 'self' data: blob:; connect-src 'self'; font-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "img-src 'self' data: blob:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
     "x-content-type-options": "nosniff", "referrer-policy": "no-referrer", "cross-origin-resource-policy": "same-origin",
 }  # fmt: skip
 MOST = 20_000

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from gyrostat.theory import Condition
 
 Message = dict[str, Any]
 PHASE_SEEDS = 8
+RELATIONS = {"<": "<", "<=": "≤", ">": ">", ">=": "≥", "in": "∈"}
 QUARTILES = (0.25, 0.5, 0.75)
 _compiled: set[tuple] = set()
 
@@ -78,7 +79,13 @@ def _condition(c: Condition) -> Message:
     bound = f"({c.bound[0]:.3g}, {c.bound[1]:.3g})" if isinstance(c.bound, tuple) else f"{c.bound:.4g}"
     if isinstance(c.bound, tuple) and not c.bound[0] < c.bound[1]:
         bound += ", empty"
-    shown = {"name": c.name, "source": c.source, "value": f"{c.value:.4g}", "relation": c.relation, "bound": bound}
+    shown = {
+        "name": c.name,
+        "source": c.source,
+        "value": f"{c.value:.4g}",
+        "relation": RELATIONS[c.relation],
+        "bound": bound,
+    }
     return {**shown, "note": c.note, "holds": bool(c.holds)}
 
 
@@ -114,9 +121,18 @@ def phase(lab: str, setting: Setting, count: int = 9) -> Iterator[Message]:
         side = next(s for s in chosen.sides(there) if s.name == plane.side)
         cell, record = (side.algorithm.build(), side.problem.build()), plane.record
         lanes = engine.lanes(cell)
-        parts = [engine.run(cell, record, there["num_steps"], range(k, k + lanes)) for k in range(0, PHASE_SEEDS, lanes)]
+        parts = [
+            engine.run(cell, record, there["num_steps"], range(k, k + lanes)) for k in range(0, PHASE_SEEDS, lanes)
+        ]
         value = plane.outcome({name: np.concatenate([part[name] for part in parts]) for name in record})
-        yield {"kind": "cell", "i": i, "j": j, "value": value if math.isfinite(value) else None, "done": done, "of": len(cells)}
+        yield {
+            "kind": "cell",
+            "i": i,
+            "j": j,
+            "value": value if math.isfinite(value) else None,
+            "done": done,
+            "of": len(cells),
+        }
 
 
 def diagnose(path: str, target: str, environment: str, missing: str) -> Iterator[Message]:
@@ -134,5 +150,11 @@ def columns(path: str) -> Iterator[Message]:
     yield described(path)
 
 
-JOBS = {"curves": curves, "theory": theory, "phase": phase, "diagnose": diagnose, "columns": columns}
+JOBS: dict[str, Callable[..., Iterator[Message | None]]] = {
+    "curves": curves,
+    "theory": theory,
+    "phase": phase,
+    "diagnose": diagnose,
+    "columns": columns,
+}
 BACKGROUND = ("phase",)

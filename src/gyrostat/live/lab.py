@@ -28,10 +28,7 @@ class Side:
 
 @dataclass(frozen=True)
 class Curve:
-    """A diagnostic to draw: its name in a result, its label, which of its components, and what is done to it.
-
-    ``transform`` is ``""``, ``"half_square"`` (a distance becomes a loss) or ``"ratio"``.
-    """
+    """A diagnostic to draw: its name in a result, its label, which component; ``half_square`` makes a distance a loss."""
 
     record: str
     label: str

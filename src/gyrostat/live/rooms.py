@@ -57,8 +57,10 @@ class RoomIdentity(Start):
     used: Leaf
 
     def __call__(self, model: Model, shape: tuple[int, ...], key: PRNGKeyArray, seen: Array | None = None) -> Params:
-        (size,) = model.shapes(shape)
-        return (jnp.where(jnp.arange(size[0])[:, None] < self.used, self.scale * jnp.eye(*size, dtype=float), 0.0),)
+        ((rows, columns),) = model.shapes(shape)
+        return (
+            jnp.where(jnp.arange(rows)[:, None] < self.used, self.scale * jnp.eye(rows, columns, dtype=float), 0.0),
+        )
 
 
 class RoomEnvironments(RandomEnvironments):
@@ -79,15 +81,16 @@ class RoomEnvironments(RandomEnvironments):
 def in_room(cell: Cell) -> Cell | None:
     """The same run in a room, or None where its parts have none: then every dimension has a program of its own."""
     algorithm, problem = cell
-    places: Any = problem.environments
-    parts = (algorithm.model, algorithm.start, places, problem.measurements)
-    known = [type(part) for part in parts[:3]] == [Symmetric, ScaledIdentity, RandomEnvironments]
-    if not known or not isinstance(parts[3], FreshGaussian | Identity):
+    model: Any
+    start: Any
+    model, start, places = algorithm.model, algorithm.start, problem.environments
+    known = [type(part) for part in (model, start, places)] == [Symmetric, ScaledIdentity, RandomEnvironments]
+    if not known or not isinstance(problem.measurements, FreshGaussian | Identity):
         return None
-    if algorithm.model.width is not None or places.placement != "orthogonal":
+    if model.width is not None or places.placement != "orthogonal":
         return None
     d = np.asarray(places.dimension)
-    model = RoomSymmetric(gradient_factor=algorithm.model.gradient_factor, used=d)
-    algorithm = eqx.tree_at(lambda a: (a.model, a.start), algorithm, (model, RoomIdentity(algorithm.start.scale, d)))
+    changed = (RoomSymmetric(gradient_factor=model.gradient_factor, used=d), RoomIdentity(start.scale, d))
+    algorithm = eqx.tree_at(lambda a: (a.model, a.start), algorithm, changed)
     room = -(-places.dimension // STEP) * STEP
     return algorithm, eqx.tree_at(lambda p: p.environments, problem, RoomEnvironments(places, room))

@@ -65,7 +65,9 @@ async def _plotly(request: Request) -> Response:
 
 
 async def _about(request: Request) -> Response:
-    return JSONResponse({"version": __version__, "labs": [_lab(lab) for lab in LABS.values()], "examples": list(EXAMPLES)})
+    return JSONResponse(
+        {"version": __version__, "labs": [_lab(lab) for lab in LABS.values()], "examples": list(EXAMPLES)}
+    )
 
 
 def _lab(lab: Lab) -> dict[str, Any]:
@@ -83,7 +85,7 @@ def _asked(body: dict[str, Any]) -> tuple[Lab, dict[str, Any], str, int]:
 async def _draw(request: Request) -> Response:
     lab, setting, window, number = _asked(await body_of(request))
     view = lab.view(setting)
-    begin = {
+    begin: dict[str, Any] = {
         "kind": "begin", "number": number, "state": code.state(lab, setting), "python": code.python(lab, setting),
         "command": code.command(lab, setting), "sides": [{"name": s.name, "title": s.title} for s in lab.sides(setting)],
         "view": {

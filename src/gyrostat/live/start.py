@@ -1,4 +1,4 @@
-"""Starting the laboratory: an address on this machine, a browser, and an end at Ctrl-C; or its curves as a file, without either."""
+"""Starting the laboratory: an address on this machine, a browser, an end at Ctrl-C; or only the curves, as a file."""
 
 from __future__ import annotations
 
@@ -57,7 +57,9 @@ def _bound(host: str, port: int | None) -> socket.socket:
         except OSError as error:
             found.close()
             if port is not None:
-                raise GyrostatError(f"port {port} of {host} cannot be used ({error.strerror}): choose another with --port.") from None
+                raise GyrostatError(
+                    f"port {port} of {host} cannot be used ({error.strerror}): choose another with --port."
+                ) from None
             continue
         return found
     raise GyrostatError(f"ports {PORTS[0]} to {PORTS[-1]} of {host} are all taken: choose one with --port.")
@@ -92,7 +94,7 @@ def write_curves(console: Console, *, state: str, path: Path) -> None:
     lab, setting = chosen(state)
     rows = []
     for i in range(len(lab.sides(setting))):
-        *_, last = jobs.curves(lab.name, setting, i)
+        *_, last = (message for message in jobs.curves(lab.name, setting, i) if message is not None)
         for key, curve in last["curves"].items():
             columns = zip(last["steps"], curve["low"], curve["middle"], curve["high"], strict=True)
             rows += [(last["side"], key, *numbers) for numbers in columns]
@@ -100,5 +102,7 @@ def write_curves(console: Console, *, state: str, path: Path) -> None:
         with path.open("w", newline="", encoding="utf-8") as file:
             csv.writer(file, lineterminator="\n").writerows([("side", "curve", "step", "low", "median", "high"), *rows])
     except OSError as error:
-        raise GyrostatError(f"--csv {str(path)!r} cannot be written ({error.strerror}): choose another place.") from None
+        raise GyrostatError(
+            f"--csv {str(path)!r} cannot be written ({error.strerror}): choose another place."
+        ) from None
     console.print(f"{len(rows)} rows in {path}", highlight=False)

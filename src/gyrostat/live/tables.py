@@ -40,7 +40,9 @@ def diagnosed(path: str, target: str, environment: str, missing: str) -> dict[st
         raise GyrostatError(f"the table has {len(frame)} rows; the page takes {MOST_ROWS}: use gyrostat fit.")
     rows = rows_of_table(frame, target, environment, "", "", missing)
     if rows.X.shape[1] > MOST_FEATURES:
-        raise GyrostatError(f"the table has {rows.X.shape[1]} features; the page takes {MOST_FEATURES}: use gyrostat fit.")
+        raise GyrostatError(
+            f"the table has {rows.X.shape[1]} features; the page takes {MOST_FEATURES}: use gyrostat fit."
+        )
     found = heterogeneity(rows.X, rows.y, rows.labels)
     return {
         "kind": "diagnosis", "rows": len(rows.y), "target": target, "environment": environment,

@@ -92,7 +92,7 @@ class Worker:
 
     def start(self) -> None:
         """Start the process if it is not running."""
-        if self._process is not None and self._process.is_alive():
+        if self._process is not None:
             return
         ours, theirs = mp.get_context("spawn").Pipe()
         with one_thread():  # read by BLAS and XLA in the new process
@@ -116,14 +116,16 @@ class Worker:
 
     def _lost(self, connection: Connection) -> None:
         if connection is self._connection:
-            for queue in self._queues.values():
-                queue.put_nowait({"kind": "failed", "text": GONE})
+            self.stop()  # it may not have ended yet, only let go of its end
 
     def stop(self) -> None:
-        """End the process."""
-        if self._process is not None:
-            self._process.kill()
-            self._process.join()
+        """End the process and tell those who wait for it."""
+        process, self._process, self._connection = self._process, None, None
+        if process is not None:
+            process.kill()
+            process.join()
+        for queue in self._queues.values():
+            queue.put_nowait({"kind": "failed", "text": GONE})
 
     def submit(self, kind: str, payload: dict[str, Any]) -> Ticket:
         """Hand in a job."""
@@ -160,7 +162,10 @@ class Ticket:
         except TimeoutError:
             self.worker.stop()
             self.finished = True
-            return {"kind": "failed", "text": f"This took more than {seconds:.0f} s and was stopped: lower the dimension, the steps or the seeds."}
+            return {
+                "kind": "failed",
+                "text": f"This took more than {seconds:.0f} s and was stopped: lower the dimension, the steps or the seeds.",
+            }
         self.finished = message["kind"] in (END, "failed")
         return message
 

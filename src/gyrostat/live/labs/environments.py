@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from gyrostat import theory
+from gyrostat.environments import Law
 from gyrostat.live.controls import Setting, choice, number, whole
 from gyrostat.live.expression import Call, call
 from gyrostat.live.lab import Curve, Lab, Line, Plane, Preset, Side, View
@@ -18,20 +19,59 @@ LAWS = {"two-point": "TwoPoint", "uniform": "Uniform", "gaussian": "Gaussian"}
 MODELS = {"U Uᵀ": "Symmetric", "U Uᵀ − V Vᵀ": "SymmetricDifference", "F Gᵀ": "Asymmetric"}
 
 CONTROLS = (
-    number("spread", "heterogeneity", "M", 6.0, 0.0, 20.0, 0.1, group=PLACES, help="how much a spurious strength differs from place to place"),
+    number(
+        "spread",
+        "heterogeneity",
+        "M",
+        6.0,
+        0.0,
+        20.0,
+        0.1,
+        group=PLACES,
+        help="how much a spurious strength differs from place to place",
+    ),
     number("mean", "mean strength", "E s", 1.0, -2.0, 4.0, 0.1, group=PLACES, help="of the spurious part"),
-    number("overlap", "overlap", "ε₁", 0.0, 0.0, 0.9, 0.01, group=PLACES, help="cosine between the invariant and the spurious subspace"),
+    number(
+        "overlap",
+        "overlap",
+        "ε₁",
+        0.0,
+        0.0,
+        0.9,
+        0.01,
+        group=PLACES,
+        help="cosine between the invariant and the spurious subspace",
+    ),
     choice("law", "law of the strengths", tuple(LAWS), group=PLACES, compiles=True),
     whole("dimension", "dimension", "d", 60, 4, 128, group=PLACES),
     whole("rank", "invariant rank", "r₁", 1, 1, 8, group=PLACES, compiles=True),
     whole("spurious_rank", "spurious rank", "r₂", 1, 1, 8, group=PLACES, compiles=True),
     number("step_size", "step size", "η", 0.05, 0.002, 0.5, group=RUN),
     whole("num_steps", "steps", "T", 200, 100, 1000, 10, group=RUN),
-    choice("schedule", "schedule", ("constant", "annealed"), group=RUN, compiles=True, help="annealed: a tenth of the step size from the middle on"),
+    choice(
+        "schedule",
+        "schedule",
+        ("constant", "annealed"),
+        group=RUN,
+        compiles=True,
+        help="annealed: a tenth of the step size from the middle on",
+    ),
     choice("order", "order of environments", ("iid", "cyclic", "shuffled"), group=RUN, compiles=True),
-    number("amplify", "amplification", "κ", 0.0, 0.0, 12.0, 0.1, group=RUN, help="ours: steps with G + κ (G − mean of G)"),
+    number(
+        "amplify", "amplification", "κ", 0.0, 0.0, 12.0, 0.1, group=RUN, help="ours: steps with G + κ (G − mean of G)"
+    ),
     choice("measurements", "measurements", ("fresh", "fixed", "population"), group=SEEN, compiles=True),
-    whole("num_samples", "measurements per batch", "m", 8000, 50, 1_000_000, 0, group=SEEN),
+    whole(
+        "num_samples",
+        "measurements per batch",
+        "m",
+        8000,
+        50,
+        1_000_000,
+        0,
+        group=SEEN,
+        needs=("measurements", "fresh", "fixed"),
+    ),
     choice("model", "model", tuple(MODELS), group=MORE, compiles=True),
     number("init_scale", "start", "α", 1e-3, 1e-6, 0.3, group=MORE),
     whole("seeds", "seeds", "n", 16, 1, 64, group=MORE),
@@ -53,7 +93,11 @@ def _schedule(s: Setting) -> object:
 def sides(s: Setting) -> list[Side]:
     """HeteroSGD and its pooled counterpart: PooledGD where data are fixed, because single rows cannot be mixed there."""
     places = call("RandomEnvironments", s["dimension"], rank=s["rank"], law=_law(s), overlap=s["overlap"])
-    kinds = {"fresh": ("FreshGaussian", s["num_samples"]), "fixed": ("FixedGaussian", s["num_samples"]), "population": ("Identity",)}
+    kinds = {
+        "fresh": ("FreshGaussian", s["num_samples"]),
+        "fixed": ("FixedGaussian", s["num_samples"]),
+        "population": ("Identity",),
+    }
     problem = call("Problem", places, call(*kinds[s["measurements"]]))
     options = {"init_scale": s["init_scale"]}
     if s["model"] != "U Uᵀ":
@@ -61,23 +105,40 @@ def sides(s: Setting) -> list[Side]:
     mine = options | ({"amplify": s["amplify"]} if s["amplify"] > 0 else {})
     pooled = "PooledGD" if s["measurements"] == "fixed" else "PooledSGD"
     return [
-        Side("hetero", "One environment per batch (HeteroSGD)", call("HeteroSGD", _schedule(s), order=s["order"], **mine), problem),
+        Side(
+            "hetero",
+            "One environment per batch (HeteroSGD)",
+            call("HeteroSGD", _schedule(s), order=s["order"], **mine),
+            problem,
+        ),
         Side("pooled", f"Environments mixed ({pooled})", call(pooled, _schedule(s), **options), problem),
-    ]  # fmt: skip
+    ]
 
 
 def views(s: Setting) -> list[View]:
     shown = min(s["dimension"], s["rank"] + s["spurious_rank"] + 1)
     names = [f"σ{i + 1}" for i in range(shown)]
     return [
-        View("signals", "Signals", (Curve("signal", "invariant"), Curve("spurious", "spurious"), Curve("error", "error ‖E‖")),
-             "share of the signal learnt"),
-        View("errors", "Distances", (Curve("distance", "to A★"), Curve("distance_to_mean", "to A★ + mean spurious part")),
-             "Frobenius distance"),
-        View("singular values", "Singular values", tuple(Curve("singular_values", n, i) for i, n in enumerate(names)),
-             "singular values of A"),
+        View(
+            "signals",
+            "Signals",
+            (Curve("signal", "invariant"), Curve("spurious", "spurious"), Curve("error", "error ‖E‖")),
+            "share of the signal learnt",
+        ),
+        View(
+            "errors",
+            "Distances",
+            (Curve("distance", "to A★"), Curve("distance_to_mean", "to A★ + mean spurious part")),
+            "Frobenius distance",
+        ),
+        View(
+            "singular values",
+            "Singular values",
+            tuple(Curve("singular_values", n, i) for i, n in enumerate(names)),
+            "singular values of A",
+        ),
         View("loss", "Loss", (Curve("loss", "pooled loss"),), "E ‖A − Aₑ‖² / 2", log=True),
-    ]  # fmt: skip
+    ]
 
 
 def program(s: Setting) -> tuple:
@@ -87,7 +148,7 @@ def program(s: Setting) -> tuple:
     return (*(s[n] for n in names), s["amplify"] > 0, size, -(-s["num_steps"] // 200))
 
 
-def _shown_law(s: Setting) -> object:
+def _shown_law(s: Setting) -> Law:
     """The law that the dynamics see: that of the places, or the amplified one."""
     law = _law(s).build()
     return theory.amplified(law, s["amplify"]) if s["amplify"] > 0 else law
@@ -100,7 +161,9 @@ def conditions(s: Setting) -> list[Condition]:
         law, dimension=s["dimension"], rank=s["rank"], overlap=s["overlap"], delta=math.nan, init_scale=s["init_scale"]
     )
     rule = transition.eliminated_by_lyapunov(law, eta, init_scale=s["init_scale"], num_steps=s["num_steps"])
-    window = Condition("step size in the informal window", "section 4", eta, "in", transition.informal_window(law), "γ = 0.1")
+    window = Condition(
+        "step size in the informal window", "section 4", eta, "in", transition.informal_window(law), "γ = 0.1"
+    )
     kept = [c for c in known if c.source not in ("Assumption 1(d)", "Assumption 3")]
     return [rule, window, *bounds.step_conditions(law, eta), *kept]
 
@@ -119,7 +182,9 @@ def sentences(s: Setting) -> list[str]:
     if fate == "eliminated" and math.isfinite(m) and eta < 1 and s["measurements"] == "fresh":
         kept = {"dimension": s["dimension"], "rank": s["rank"], "step_size": eta, "num_samples": m, "runs": 300}
         places = _law(s).build()
-        error = theory.amplified_error_law(places, s["amplify"], **kept) if s["amplify"] else theory.error_law(law, **kept)
+        error = (
+            theory.amplified_error_law(places, s["amplify"], **kept) if s["amplify"] else theory.error_law(law, **kept)
+        )
         said.append(f"The error that is left: ‖UUᵀ − A★‖ ≈ {error:.2g}.")
     if s["mean"] == 1.0:
         said.append(f"Pooled: never closer to A★ than {bounds.pooled_gap(s['rank'], s['spurious_rank']):.2f}.")
@@ -156,19 +221,65 @@ ENVIRONMENTS = Lab(
     "environments",
     "Several environments",
     "A signal that holds everywhere and one that changes from place to place: which one does SGD keep?",
-    CONTROLS, sides, views, program, conditions, sentences, lines,
-    Plane("spread", "step_size", "hetero", "Runs that end without the spurious signal (HeteroSGD)", "share of runs", False,
-          _eliminated, ("spurious",), _boundary),
+    CONTROLS,
+    sides,
+    views,
+    program,
+    conditions,
+    sentences,
+    lines,
+    Plane(
+        "spread",
+        "step_size",
+        "hetero",
+        "Runs that end without the spurious signal (HeteroSGD)",
+        "share of runs",
+        False,
+        _eliminated,
+        ("spurious",),
+        _boundary,
+    ),
     (
-        _xu("fig1", "Mixed batches keep both signals", dimension=40, rank=3, spurious_rank=2, mean=0.5, spread=4.0, step_size=0.1,
-            num_samples=2800, num_steps=100),
+        _xu(
+            "fig1",
+            "Mixed batches keep both signals",
+            dimension=40,
+            rank=3,
+            spurious_rank=2,
+            mean=0.5,
+            spread=4.0,
+            step_size=0.1,
+            num_samples=2800,
+            num_steps=100,
+        ),
         _xu("fig2", "The oscillation that kills (M = 8)", spread=8.0, num_steps=100, measurements="population"),
         _xu("fig3", "M = 6 forgets the spurious signal", dimension=100, spread=6.0),
         _xu("fig3-m1", "M = 1 learns it", dimension=100, spread=1.0),
         _xu("fig4", "A larger step forgets sooner", dimension=100, spread=6.0, step_size=0.1, num_steps=200),
-        _xu("fig5", "Hetero against pooled", dimension=40, rank=3, spurious_rank=2, mean=0.5, spread=4.0, step_size=0.1,
-            num_samples=2800, num_steps=150),
-        _xu("fig6", "A batch of 80 is too small", dimension=30, rank=5, spurious_rank=5, mean=0.5, spread=4.0, step_size=0.05,
-            num_samples=80, num_steps=400, view="errors"),
+        _xu(
+            "fig5",
+            "Hetero against pooled",
+            dimension=40,
+            rank=3,
+            spurious_rank=2,
+            mean=0.5,
+            spread=4.0,
+            step_size=0.1,
+            num_samples=2800,
+            num_steps=150,
+        ),
+        _xu(
+            "fig6",
+            "A batch of 80 is too small",
+            dimension=30,
+            rank=5,
+            spurious_rank=5,
+            mean=0.5,
+            spread=4.0,
+            step_size=0.05,
+            num_samples=80,
+            num_steps=400,
+            view="errors",
+        ),
     ),
-)  # fmt: skip
+)

@@ -27,7 +27,18 @@ CONTROLS = (
     number("step_at", "imbalance step at", "t/T", 0.3, 0.0, 0.9, 0.05, group=RUN),
     number("beta", "size of the imbalance step", "β", 1.0, 0.1, 3.0, 0.05, group=RUN),
     choice("measurements", "measurements", ("factorisation", "sensing"), group=SEEN, compiles=True),
-    number("per_row", "measurements per dimension", "m/n", 14.0, 4.0, 30.0, 1.0, group=SEEN, compiles=True),
+    number(
+        "per_row",
+        "measurements per dimension",
+        "m/n",
+        14.0,
+        4.0,
+        30.0,
+        1.0,
+        group=SEEN,
+        compiles=True,
+        needs=("measurements", "sensing"),
+    ),
     whole("seeds", "seeds", "", 16, 1, 64, group=SEEN),
     choice("view", "view", ("loss", "loss, log time", "singular values", "imbalance"), compiles=True),
 )
@@ -45,10 +56,17 @@ def sides(s: Setting) -> list[Side]:
     options = {"width": s["width"], "start": s["init_scale"]}
     event = call("ImbalanceStep", at=round(s["step_at"] * s["num_steps"]), beta=s["beta"])
     return [
-        Side("symmetric", "One factor, X Xᵀ", call("GradientDescent", s["step_size"], symmetric=True, **options), problem),
+        Side(
+            "symmetric", "One factor, X Xᵀ", call("GradientDescent", s["step_size"], symmetric=True, **options), problem
+        ),
         Side("asymmetric", "Two factors, F Gᵀ", call("GradientDescent", s["step_size"], **options), problem),
-        Side("stepped", "F Gᵀ with an imbalance step", call("GradientDescent", s["step_size"], **options, events=[event]), problem),
-    ]  # fmt: skip
+        Side(
+            "stepped",
+            "F Gᵀ with an imbalance step",
+            call("GradientDescent", s["step_size"], **options, events=[event]),
+            problem,
+        ),
+    ]
 
 
 def check(s: Setting) -> None:
@@ -57,8 +75,8 @@ def check(s: Setting) -> None:
     if s["measurements"] == "sensing" and work > MOST:
         most = max(int(s["seeds"] * MOST / work), 1)
         raise GyrostatError(
-            f"sensing with dimension={s['dimension']}, num_steps={s['num_steps']} and seeds={s['seeds']} takes too long to move "
-            f"sliders with: lower one of them (seeds to {most}, say), or use gyrostat.run."
+            f"sensing with dimension={s['dimension']}, num_steps={s['num_steps']} and seeds={s['seeds']} takes too long "
+            f"to move sliders with: lower one of them (seeds to {most}, say), or use gyrostat.run."
         )
 
 
@@ -87,9 +105,12 @@ def conditions(s: Setting) -> list[Condition]:
     kept = [c for c in two if c.name != "isometry"]
     return [
         Condition("columns enough", "ours", float(k), ">=", float(s["rank"]), "k ≥ r, or A★ cannot be reached"),
-        Condition("β keeps descent stable", "Xiong 2024, section 5", s["beta"], "in", (low, high), "η (β² + (σ₁/β)²) < 2"),
-        *(_renamed(c, "X Xᵀ") for c in one), *(_renamed(c, "F Gᵀ") for c in kept),
-    ]  # fmt: skip
+        Condition(
+            "β keeps descent stable", "Xiong 2024, section 5", s["beta"], "in", (low, high), "η (β² + (σ₁/β)²) < 2"
+        ),
+        *(_renamed(c, "X Xᵀ") for c in one),
+        *(_renamed(c, "F Gᵀ") for c in kept),
+    ]
 
 
 def _renamed(c: Condition, model: str) -> Condition:
@@ -106,7 +127,9 @@ def sentences(s: Setting) -> list[str]:
         if k > r
         else f"X Xᵀ: k = r, so the loss falls by the factor exp(−{theory.exact_width_rate(eta, least):.3g}) per step."
     )
-    after = f"After the imbalance step: at least exp(−{theory.theorem51_rate(eta, s['beta']):.3g}) per step, whatever α."
+    after = (
+        f"After the imbalance step: at least exp(−{theory.theorem51_rate(eta, s['beta']):.3g}) per step, whatever α."
+    )
     two = "F Gᵀ: linear, at a rate that grows as α²." if k > r else "F Gᵀ: linear, at a rate that does not depend on α."
     return [slow, two, after]
 
@@ -130,7 +153,7 @@ def _final(values: dict[str, np.ndarray]) -> float:
 
 
 def _boundary(s: Setting, across: np.ndarray, up: np.ndarray) -> tuple[str, list[float], list[float]] | None:
-    """Above η = 1 / (σ₁ (1 + ...)) the two factors leave the finite range: (2 − α²) / 2 for balanced ends."""
+    """At balanced ends the steepest curvature is 2 σ₁, so that steps of 1/σ₁ and more cannot settle there."""
     return "stable below η = 1/σ₁", [float(across[0]), float(across[-1])], [1.0, 1.0]
 
 
@@ -138,16 +161,84 @@ FACTORS = Lab(
     "factors",
     "One factor or two",
     "Gradient descent on X Xᵀ and on F Gᵀ with more columns than the rank: which one slows down, and what one step changes.",
-    CONTROLS, sides, views, program, conditions, sentences, lines,
-    Plane("init_scale", "step_size", "asymmetric", "Loss of F Gᵀ at the end", "loss", True, _final, ("distance",), _boundary),
+    CONTROLS,
+    sides,
+    views,
+    program,
+    conditions,
+    sentences,
+    lines,
+    Plane(
+        "init_scale",
+        "step_size",
+        "asymmetric",
+        "Loss of F Gᵀ at the end",
+        "loss",
+        True,
+        _final,
+        ("distance",),
+        _boundary,
+    ),
     (
-        Preset("xiong2024/fig1.1", "One factor slows down, two do not", {"width": 3, "init_scale": 0.5, "step_size": 0.01, "num_steps": 5000, "view": "loss, log time"}),
-        Preset("xiong2024/fig1.2a", "k = r: the rate is free of α", {"width": 2, "init_scale": 0.2, "step_size": 0.2, "num_steps": 300, "measurements": "sensing", "seeds": 4}),
-        Preset("xiong2024/fig1.2b", "k > r: it is not", {"width": 4, "init_scale": 0.2, "step_size": 0.2, "num_steps": 600, "measurements": "sensing", "seeds": 4}),
-        Preset("xiong2024/fig1.2c", "One imbalance step sets it free", {"width": 4, "init_scale": 0.05, "step_size": 0.2, "num_steps": 600, "measurements": "sensing", "seeds": 4, "step_at": 0.5}),
-        Preset("xiong2024/figI.2", "Ill-conditioned targets", {"width": 4, "condition": 5.0, "init_scale": 0.2, "step_size": 0.2, "num_steps": 2000}),
-        Preset("xiong2024/figI.3", "A small start", {"width": 4, "init_scale": 0.05, "step_size": 0.2, "num_steps": 3000}),
-        Preset("xiong2024/figI.4", "Rank five", {"rank": 5, "width": 8, "init_scale": 0.2, "step_size": 0.2, "num_steps": 2000}),
+        Preset(
+            "xiong2024/fig1.1",
+            "One factor slows down, two do not",
+            {"width": 3, "init_scale": 0.5, "step_size": 0.01, "num_steps": 5000, "view": "loss, log time"},
+        ),
+        Preset(
+            "xiong2024/fig1.2a",
+            "k = r: the rate is free of α",
+            {"width": 2, "init_scale": 0.2, "step_size": 0.2, "num_steps": 300, "measurements": "sensing", "seeds": 4},
+        ),
+        Preset(
+            "xiong2024/fig1.2b",
+            "k > r: it is not",
+            {"width": 4, "init_scale": 0.2, "step_size": 0.2, "num_steps": 600, "measurements": "sensing", "seeds": 4},
+        ),
+        Preset(
+            "xiong2024/fig1.2c",
+            "One imbalance step sets it free",
+            {
+                "width": 4,
+                "init_scale": 0.05,
+                "step_size": 0.2,
+                "num_steps": 600,
+                "measurements": "sensing",
+                "seeds": 4,
+                "step_at": 0.5,
+            },
+        ),
+        Preset(
+            "xiong2024/figI1",
+            "One factor against two in sensing",
+            {
+                "width": 4,
+                "init_scale": 0.5,
+                "step_size": 0.2,
+                "num_steps": 400,
+                "measurements": "sensing",
+                "per_row": 24.0,
+                "seeds": 4,
+            },
+        ),
+        Preset(
+            "xiong2024/figI2",
+            "Ill-conditioned targets",
+            {"width": 4, "condition": 5.0, "init_scale": 0.2, "step_size": 0.2, "num_steps": 2000},
+        ),
+        Preset(
+            "xiong2024/figI3", "A small start", {"width": 4, "init_scale": 0.05, "step_size": 0.2, "num_steps": 3000}
+        ),
+        Preset(
+            "xiong2024/figI4",
+            "Rank five",
+            {"rank": 5, "width": 8, "init_scale": 0.2, "step_size": 0.2, "num_steps": 2000},
+        ),
+        Preset(
+            "xiong2024/figI5",
+            "Starts of every scale: a large one",
+            {"width": 4, "init_scale": 1.0, "step_size": 0.2, "num_steps": 1000},
+        ),
     ),
     check,
-)  # fmt: skip
+)

@@ -5,7 +5,8 @@ import { state } from "./state.js";
 const form = document.getElementById("controls");
 const STEPS = 400;
 
-export function buildControls(changed) {
+export function buildControls(then) {
+  const changed = () => { showNeeded(); then(); };
   const groups = new Map();
   for (const control of state.lab.controls) {
     if (control.name === "view") continue;
@@ -18,11 +19,21 @@ export function buildControls(changed) {
     set.append(legend, ...controls.map((control) => build(control, changed)));
     return set;
   }));
+  showNeeded();
+}
+
+// Hides what does not matter with the other choices.
+function showNeeded() {
+  for (const row of form.querySelectorAll(".control")) {
+    const [name, ...values] = JSON.parse(row.dataset.needs);
+    row.hidden = Boolean(name) && !values.includes(state.values[name]);
+  }
 }
 
 function build(control, changed) {
   const row = document.createElement("div"), label = document.createElement("label");
   row.className = control.kind === "choice" ? "control wide" : "control";
+  row.dataset.needs = JSON.stringify(control.needs);
   label.textContent = control.label;
   label.htmlFor = `set-${control.name}`;
   if (control.help) label.title = row.title = control.help;

@@ -114,10 +114,12 @@ function draw(mine) {
 function tell(parts, mine) {
   const seeds = Math.min(...parts.map((p) => p.seeds)), of = parts[0].of;
   const lost = parts.filter((p) => p.diverged).map((p) => `${p.diverged} of ${p.seeds} ${p.side} runs left the finite range`);
-  status.textContent = [`${seeds} of ${of} seeds: medians and quartiles`, ...lost, `drawn ${Math.round(mine.whole ?? mine.latency)} ms after the change`].join(" · ");
+  status.textContent = [`${seeds} of ${of} seeds: medians and quartiles`, ...lost, `drawn ${shownTime(mine.whole ?? mine.latency)} after the change`].join(" · ");
   status.dataset.whole = String(seeds === of);
   status.dataset.number = String(mine.number);
 }
+
+const shownTime = (ms) => (ms < 2000 ? `${Math.round(ms)} ms` : `${(ms / 1000).toFixed(1)} s`);
 
 export function redraw() {
   if (!shown.begin) return null;
@@ -126,7 +128,7 @@ export function redraw() {
   const panels = view.together ? 1 : sides.length, traces = [], marks = [], axes = {};
   for (let k = 0; k < panels; k++) {
     const from = k / panels + (k ? 0.035 : 0), to = (k + 1) / panels - (k < panels - 1 ? 0.035 : 0), tail = k ? String(k + 1) : "";
-    const time = axis("step", { type: view.log_time ? "log" : "linear", anchor: "y" + tail, domain: narrow ? [0, 1] : [from, to] });
+    const time = axis("step", { type: view.log_time ? "log" : "linear", nticks: 6, anchor: "y" + tail, domain: narrow ? [0, 1] : [from, to] });
     const up = axis(narrow || !k ? view.label : "", { type: view.log ? "log" : "linear", anchor: "x" + tail, rangemode: view.log ? "normal" : "tozero" });
     if (narrow) up.domain = [1 - (k + 1) / panels + (k < panels - 1 ? 0.09 : 0), 1 - k / panels - (k ? 0.09 : 0)];
     if (k && !narrow) up.matches = "y";

@@ -15,7 +15,7 @@ export const CONFIG = { displayModeBar: false, responsive: true };
 export function axis(title, more = {}) {
   return {
     title: { text: title, standoff: 8 }, gridcolor: css("--grid"), zerolinecolor: css("--rule"), linecolor: css("--rule"), automargin: true,
-    exponentformat: "power", ...more,
+    exponentformat: more.type === "log" ? "power" : "none", ...more,
   };
 }
 

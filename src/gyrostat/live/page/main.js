@@ -55,7 +55,8 @@ function openTab(tab) {
     $(button.getAttribute("aria-controls")).hidden = !mine;
   }
   $("theory").hidden = tab !== "curves";
-  $("controls").hidden = tab === "data";
+  $("controls").hidden = $("lead").hidden = tab === "data";
+  $("data-lead").hidden = tab !== "data";
   if (tab !== "phase") phase.stop();
   if (tab === "curves") { curves.redraw(); if (curves.shown.number === 0) curves.ask(); }
   if (tab === "phase") phase.ask(move);

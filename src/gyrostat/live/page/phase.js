@@ -43,6 +43,7 @@ function hear(message) {
 
 const control = (name) => state.lab.controls.find((c) => c.name === name);
 const title = (name) => `${control(name).label} ${control(name).symbol}`;
+const ticks = (log) => ({ showgrid: false, ...(log ? { dtick: "D2", tickformat: "~g", exponentformat: "none" } : {}) });
 const shownNumber = (x) => Number(x.toPrecision(3));
 
 export function redraw() {
@@ -70,11 +71,11 @@ export function redraw() {
     if (log) { const half = Math.log10(b / a) / n / 2; return [Math.log10(a) - half, Math.log10(b) + half]; }
     return [a - (b - a) / n / 2, b + (b - a) / n / 2];
   };
-  const x = axis(title(plane.across), { type: plane.log_x ? "log" : "linear", range: ends(plane.x, plane.log_x), showgrid: false });
-  const y = axis(title(plane.up), { type: plane.log_y ? "log" : "linear", range: ends(plane.y, plane.log_y), showgrid: false });
+  const x = axis(title(plane.across), { type: plane.log_x ? "log" : "linear", range: ends(plane.x, plane.log_x), ...ticks(plane.log_x) });
+  const y = axis(title(plane.up), { type: plane.log_y ? "log" : "linear", range: ends(plane.y, plane.log_y), ...ticks(plane.log_y) });
   const look = layout({ xaxis: x, yaxis: y, hovermode: "closest", title: { text: plane.title, font: { size: 14 }, x: 0, xref: "paper" } });
-  look.legend = { ...look.legend, bgcolor: css("--card") };
-  Plotly.react(plot, traces, { ...look, plot_bgcolor: "#7a808a" }, CONFIG).then(() => {
+  look.legend = { ...look.legend, bgcolor: "#3b4048", font: { color: "#ffffff" } };
+  Plotly.react(plot, traces, { ...look, plot_bgcolor: css("--card") }, CONFIG).then(() => {
     plot.removeAllListeners("plotly_click");
     plot.on("plotly_click", (event) => {
       const point = event.points.find((p) => p.data.type === "heatmap");

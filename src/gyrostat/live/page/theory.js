@@ -8,7 +8,7 @@ export function showConditions(conditions) {
     const item = element("li", "", c.holds ? "holds" : "fails");
     item.title = c.note;
     item.append(element("span", c.holds ? "✓ holds" : "✗ fails", "verdict"), element("span", c.name));
-    item.append(element("span", `${c.value} ${c.relation === "in" ? "∈" : c.relation} ${c.bound} · ${c.source}`, "numbers"));
+    item.append(element("span", `${c.value} ${c.relation} ${c.bound} · ${c.source}`, "numbers"));
     return item;
   }));
   document.getElementById("tally").textContent = `${holding} of ${conditions.length} hold`;
