@@ -97,15 +97,9 @@ function draw(mine) {
   cancelAnimationFrame(frame);
   frame = requestAnimationFrame(async () => {
     await redraw();
-    if (first) {
-      mine.latency = performance.now() - mine.moved;
-      latencies.push({ first: mine.latency, compiled: false });
-    }
-    const parts = Object.values(mine.parts), done = parts.every((p) => p.seeds === p.of);
-    if (done && !mine.whole) {
-      mine.whole = performance.now() - mine.moved;
-      latencies.at(-1).whole = mine.whole;
-    }
+    if (!mine.times) latencies.push((mine.times = { first: performance.now() - mine.moved }));
+    const parts = Object.values(mine.parts);
+    if (parts.every((p) => p.seeds === p.of)) mine.times.whole ??= performance.now() - mine.moved;
     tell(parts, mine);
   });
   if (first && wanted !== null) next();
@@ -114,7 +108,7 @@ function draw(mine) {
 function tell(parts, mine) {
   const seeds = Math.min(...parts.map((p) => p.seeds)), of = parts[0].of;
   const lost = parts.filter((p) => p.diverged).map((p) => `${p.diverged} of ${p.seeds} ${p.side} runs left the finite range`);
-  status.textContent = [`${seeds} of ${of} seeds: medians and quartiles`, ...lost, `drawn ${shownTime(mine.whole ?? mine.latency)} after the change`].join(" · ");
+  status.textContent = [`${seeds} of ${of} seeds: medians and quartiles`, ...lost, `drawn ${shownTime(mine.times.whole ?? mine.times.first)} after the change`].join(" · ");
   status.dataset.whole = String(seeds === of);
   status.dataset.number = String(mine.number);
 }
