@@ -279,3 +279,37 @@ def test_a_taken_port_is_one_sentence():
         _bound("127.0.0.1", first.getsockname()[1])
     with _bound("127.0.0.1", None) as other:
         assert other.getsockname()[1] > 0
+
+
+def test_a_dropped_job_is_not_worked_on_and_the_background_waits(monkeypatch):
+    from gyrostat.live import worker
+
+    sent: list[tuple[int, dict[str, Any]]] = []
+    asked: list[tuple[int, str, dict[str, Any]]] = []
+
+    class Line:
+        def poll(self) -> bool:
+            return bool(asked)
+
+        def recv(self) -> Any:
+            return asked.pop(0)
+
+        def send(self, message: Any) -> None:
+            sent.append(message)
+
+    def count(upto: int) -> Any:
+        return iter([{"kind": "number", "value": i} for i in range(upto)])
+
+    monkeypatch.setitem(jobs.JOBS, "phase", count)
+    monkeypatch.setitem(jobs.JOBS, "curves", count)
+    bench = worker._Bench(Line())
+    asked += [(1, "phase", {"upto": 9}), (2, "curves", {"upto": 1})]
+    for _ in range(3):
+        bench.listen()
+        bench.step()
+    assert [n for n, _ in sent] == [2, 2, 1]  # its message, its end, then the background
+    asked.append((1, "drop", {}))
+    asked.append((3, "curves", {"upto": 0}))
+    bench.listen()
+    bench.step()
+    assert sent[-1] == (3, {"kind": "end"}) and not bench.background

@@ -90,15 +90,20 @@ def _condition(c: Condition) -> Message:
 
 
 def axis(lab: Lab, setting: Setting, name: str, count: int) -> np.ndarray:
-    """Values of a control around the current one, which is the middle one unless the range ends before."""
+    """Values of a control around the current one, which is one of them, the middle one if the range allows.
+
+    >>> axis(lab_of("environments"), {"spread": 6.0}, "spread", 3).tolist()
+    [4.75, 6.0, 7.25]
+    """
     control = next(c for c in lab.controls if c.name == name)
-    here = setting[name]
+    here, offsets = setting[name], np.arange(-count, count + 1)
+    values = here + offsets * (control.high - control.low) / 16
     if control.scale == "log":
-        low, high = max(control.low, here / 4), min(control.high, here * 4)
-        return np.geomspace(low, high, count)
-    half = (control.high - control.low) / 4
-    low = min(max(control.low, here - half), control.high - 2 * half)
-    return np.linspace(low, low + 2 * half, count)
+        values = here * 2.0 ** (offsets / 2)
+    inside = values[(values >= control.low) & (values <= control.high)]
+    middle = int(np.argmin(np.abs(inside - here)))
+    first = max(min(middle - count // 2, len(inside) - count), 0)
+    return inside[first : first + count]
 
 
 def phase(lab: str, setting: Setting, count: int = 9) -> Iterator[Message]:
@@ -114,7 +119,7 @@ def phase(lab: str, setting: Setting, count: int = 9) -> Iterator[Message]:
         "log_x": controls[plane.across].scale == "log", "log_y": controls[plane.up].scale == "log",
     }  # fmt: skip
     at = {name: int(np.argmin(np.abs(values - setting[name]))) for name, values in ((plane.across, xs), (plane.up, ys))}
-    cells = [(i, j) for i in range(count) for j in range(count)]
+    cells = [(i, j) for i in range(len(ys)) for j in range(len(xs))]
     cells.sort(key=lambda cell: (cell[0] - at[plane.up]) ** 2 + (cell[1] - at[plane.across]) ** 2)
     for done, (i, j) in enumerate(cells, start=1):
         there = {**setting, plane.across: float(xs[j]), plane.up: float(ys[i])}

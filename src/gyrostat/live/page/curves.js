@@ -122,9 +122,9 @@ export function redraw() {
   const panels = view.together ? 1 : sides.length, traces = [], marks = [], axes = {};
   for (let k = 0; k < panels; k++) {
     const from = k / panels + (k ? 0.035 : 0), to = (k + 1) / panels - (k < panels - 1 ? 0.035 : 0), tail = k ? String(k + 1) : "";
-    const time = axis("step", { type: view.log_time ? "log" : "linear", nticks: 6, anchor: "y" + tail, domain: narrow ? [0, 1] : [from, to] });
-    const up = axis(narrow || !k ? view.label : "", { type: view.log ? "log" : "linear", anchor: "x" + tail, rangemode: view.log ? "normal" : "tozero" });
-    if (narrow) up.domain = [1 - (k + 1) / panels + (k < panels - 1 ? 0.09 : 0), 1 - k / panels - (k ? 0.09 : 0)];
+    const time = axis(narrow && k < panels - 1 ? "" : "step", { type: view.log_time ? "log" : "linear", nticks: 6, anchor: "y" + tail, domain: narrow ? [0, 1] : [from, to] });
+    const up = axis(narrow || k ? "" : view.label, { showticklabels: narrow || !k, type: view.log ? "log" : "linear", anchor: "x" + tail, rangemode: view.log ? "normal" : "tozero" });
+    if (narrow) up.domain = [1 - (k + 1) / panels + (k < panels - 1 ? 0.07 : 0), 1 - k / panels - (k ? 0.09 : 0)];
     if (k && !narrow) up.matches = "y";
     axes["xaxis" + tail] = time;
     axes["yaxis" + tail] = up;
@@ -139,7 +139,12 @@ export function redraw() {
     const k = view.together ? 0 : sides.findIndex((side) => side.name === line.side);
     traces.push({ x: line.x, y: line.y, name: line.label, xaxis: name("x", k), yaxis: name("y", k), mode: "lines", legendgroup: line.label, showlegend: k === 0, line: { color: css("--ink"), width: 1.3, dash: "5px,3px" }, hoverinfo: "skip" });
   }
-  return Plotly.react(plot, traces, layout({ ...axes, annotations: marks, uirevision: shown.begin.view.title }), CONFIG);
+  const look = layout({ ...axes, annotations: marks, uirevision: view.title });
+  if (narrow) {
+    Object.assign(look.margin, { l: 40, t: 52 });
+    look.title = { text: view.label, font: { size: 12 }, x: 0, xref: "paper", y: 0.99, yanchor: "top" };
+  }
+  return Plotly.react(plot, traces, look, CONFIG);
 }
 
 const name = (letter, k) => letter + (k ? String(k + 1) : "");

@@ -22,7 +22,7 @@ export function axis(title, more = {}) {
 export function layout(more = {}) {
   return {
     paper_bgcolor: css("--paper"), plot_bgcolor: css("--paper"), font: { color: css("--ink"), family: "system-ui, sans-serif", size: 13 },
-    margin: { l: 58, r: 14, t: 34, b: 44 }, hovermode: "x unified", hoverlabel: { bgcolor: css("--card"), font: { color: css("--ink") } },
-    legend: { orientation: "h", y: -0.16, yanchor: "top", x: 0 }, ...more,
+    margin: { l: 58, r: 14, t: 34, b: 84 }, hovermode: "x unified", hoverlabel: { bgcolor: css("--card"), font: { color: css("--ink") } },
+    legend: { orientation: "h", yref: "container", y: 0.005, yanchor: "bottom", x: 0 }, ...more,
   };
 }

@@ -41,6 +41,7 @@ export async function stream(path, body, hear, signal) {
     }
     if (!ended) serverLost();
   } catch (error) {
+    reader.cancel().catch(() => {}); // the rest is not wanted, and the server stops computing it
     if (error instanceof Refused) throw error;
     if (error.name !== "AbortError") serverLost();
   }

@@ -97,5 +97,5 @@ export function redraw() {
     traces.push({ x: [f.mean, f.mean], y: [names[0], names.at(-1)], xaxis: "x" + tail, yaxis: "y" + tail, mode: "lines", line: { color: css("--quiet"), width: 1.2, dash: "5px,3px" }, showlegend: false, hoverinfo: "skip" });
     marks.push({ text: `<b>${f.name.replace(/[&<>]/g, (c) => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;" })[c]).slice(0, 60)}</b>: ${f.verdict}`, x: i * width + (i ? gap / 2 : 0), y: 1 - j * height - room / 2, xref: "paper", yref: "paper", xanchor: "left", yanchor: "bottom", showarrow: false, font: { color: colour, size: 12.5 } });
   });
-  Plotly.react($("forest"), traces, layout({ ...axes, annotations: marks, height: 30 + down * Math.max(150, 20 * names.length + 70), margin: { l: 70, r: 10, t: 28, b: 24 }, hovermode: "closest" }), CONFIG);
+  Plotly.react($("forest"), traces, layout({ ...axes, annotations: marks, height: 30 + down * Math.max(150, 20 * names.length + 70), margin: { l: 70, r: 10, t: 28, b: 30 }, hovermode: "closest" }), CONFIG);
 }
