@@ -130,16 +130,21 @@ def test_a_bad_state_is_one_sentence():
 
 
 def test_phase_diagram_begins_where_one_is_and_knows_its_boundary():
-    setting = lab_of("environments").read({**SMALL, "spread": "8"})
-    messages = iter(jobs.phase("environments", setting, 3))
-    plane, first = next(messages), next(messages)
+    setting = lab_of("environments").read({**SMALL, "num_steps": "200"})
+    plane, *cells = jobs.phase("environments", setting)
     assert plane["boundary"][0] == "predicted transition M*"
-    assert abs(plane["x"][first["j"]] - 8) <= min(np.diff(plane["x"])) / 2
-    cells = [first, *messages]
-    assert sorted((c["i"], c["j"]) for c in cells) == [(i, j) for i in range(3) for j in range(3)]
-    # Little heterogeneity and a small step keep the spurious signal; the other corner forgets it.
+    assert (plane["x"][cells[0]["j"]], plane["y"][cells[0]["i"]]) == (6.0, 0.05)
+    assert sorted((c["i"], c["j"]) for c in cells) == [(i, j) for i in range(9) for j in range(9)]
+    # At the step size in the middle, M = 1 keeps the spurious signal and M = 11 forgets it.
     value = {(c["i"], c["j"]): c["value"] for c in cells}
-    assert value[1, 0] < value[1, 2]
+    assert value[4, 0] < 0.5 < value[4, 8]
+
+
+def test_tapes_of_other_seeds_are_other_tapes():
+    at = cell(gs.HeteroSGD, 5, gs.FreshGaussian(400))
+    one, two, three = (engine.run(at, ("signal",), 100, seeds)["signal"] for seeds in (range(4), range(4, 8), range(4)))
+    assert (one == three).all() and (one[:, -1] != two[:, -1]).all()
+    assert engine.run(at, ("signal",), 100, range(2))["signal"].shape == (2, 101)
 
 
 HOST = {"Host": "127.0.0.1:8765"}
@@ -269,6 +274,11 @@ def test_a_killed_worker_is_told_and_started_again():
             desk.stop()
 
     asyncio.run(scene())
+
+
+def test_every_address_at_once_is_refused():
+    found = CliRunner().invoke(cli.app, ["lab", "--host", "0.0.0.0", "--no-browser"])
+    assert isinstance(found.exception, GyrostatError) and "one address" in str(found.exception)
 
 
 def test_a_taken_port_is_one_sentence():

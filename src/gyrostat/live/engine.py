@@ -33,7 +33,7 @@ def run(cell: Cell, record: tuple[str, ...], num_steps: int, seeds: range) -> Va
     """What :func:`gyrostat.run` records for these seeds, with ``step`` and ``diverged``.
 
     >>> import gyrostat as gs
-    >>> problem = gs.Problem(gs.RandomEnvironments(5, law=gs.TwoPoint(spread=6.0)), gs.FreshGaussian(400))
+    >>> problem = gs.Problem(gs.RandomEnvironments(5, law=gs.TwoPoint(spread=6.0)), gs.Identity())
     >>> run((gs.HeteroSGD(0.05), problem), ("signal",), 100, range(2))["signal"].shape
     (2, 101)
     """

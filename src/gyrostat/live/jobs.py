@@ -67,12 +67,12 @@ def plain(values: np.ndarray) -> list[float | None]:
 
 
 def theory(lab: str, setting: Setting) -> Iterator[Message]:
-    """Conditions with verdicts at once, then predictions."""
+    """Conditions with verdicts and predicted curves at once, then sentences."""
     chosen = lab_of(lab)
-    yield {"kind": "conditions", "conditions": [_condition(c) for c in chosen.conditions(setting)]}
     steps = np.round(np.linspace(0, setting["num_steps"], RECORDS)).astype(int)
     lines = [vars(line) for line in chosen.lines(setting, setting["view"], steps)]
-    yield {"kind": "predictions", "sentences": chosen.sentences(setting), "lines": lines}
+    yield {"kind": "conditions", "conditions": [_condition(c) for c in chosen.conditions(setting)], "lines": lines}
+    yield {"kind": "predictions", "sentences": chosen.sentences(setting)}
 
 
 def _condition(c: Condition) -> Message:

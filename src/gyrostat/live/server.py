@@ -95,7 +95,7 @@ async def _draw(request: Request) -> Response:
     }  # fmt: skip
     asked = {"lab": lab.name, "setting": setting}
     sides: list[Part] = [(i, "curves", {**asked, "side": i}) for i in range(len(begin["sides"]))]
-    return _stream(request, window, "draw", number, [*sides, (0, "theory", asked)], begin)
+    return _stream(request, window, "draw", number, [(0, "theory", asked), *sides], begin)
 
 
 async def _phase(request: Request) -> Response:

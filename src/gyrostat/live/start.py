@@ -28,6 +28,10 @@ def serve(console: Console, *, host: str, port: int | None, state: str, browser:
     except ImportError as error:
         raise GyrostatError(f"{EXTRA} ({error})") from None
     chosen(state)
+    if host in ("0.0.0.0", "::"):
+        raise GyrostatError(
+            f"--host {host} would answer to any name: give the one address of this machine to be reached at."
+        )
     bound = _bound(host, port)
     name = f"[{host}]" if ":" in host else host
     at = f"{name}:{bound.getsockname()[1]}"

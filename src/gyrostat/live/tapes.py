@@ -111,7 +111,7 @@ class Shelf:
         steps, size = -(-num_steps // STEPS) * STEPS, room * (room + 1) // 2
         if found is None or 8 * len(keys) * steps * size > MOST:
             return None
-        label = (*found, room, first, steps)
+        label = (*found, room, first, len(keys), steps)
         if label not in self.tapes:
             self.tapes[label] = record(keys, *found, size, steps)
             while len(self.tapes) > 1 and sum(tape.nbytes for tape in self.tapes.values()) > SHELF:

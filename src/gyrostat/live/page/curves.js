@@ -30,7 +30,7 @@ function next() {
 async function send(moved) {
   wanted = null;
   flight?.abort.abort();
-  const mine = { number: ++number, moved, sent: performance.now(), drawn: false, abort: new AbortController(), parts: {}, compiling: new Set() };
+  const mine = { number: ++number, moved, sent: performance.now(), drawn: 0, abort: new AbortController(), parts: {}, compiling: new Set() };
   flight = mine;
   const body = { lab: state.lab.name, number: mine.number, setting: { ...state.values } };
   try {
@@ -64,15 +64,17 @@ function hear(mine, message) {
   } else if (message.kind === "compiling") {
     mine.compiling.add(message.side);
     tellCompiling(mine);
-  } else if (message.kind === "conditions") showConditions(message.conditions);
-  else if (message.kind === "predictions") {
-    showPredictions(message.sentences);
+  } else if (message.kind === "conditions") {
+    showConditions(message.conditions);
     mine.lines = message.lines;
-    if (mine.drawn) draw(mine);
-  } else if (message.kind === "curves") {
+  } else if (message.kind === "predictions") showPredictions(message.sentences);
+  else if (message.kind === "curves") {
     mine.parts[message.side] = message;
     mine.compiling.delete(message.side);
-    if (mine.begin.sides.every((side) => mine.parts[side.name])) draw(mine);
+    const parts = mine.begin.sides.map((side) => mine.parts[side.name]);
+    // A drawing costs as much as some seeds: one with the first of them, one with all, and between them only if that takes long.
+    const due = !mine.drawn || parts.every((p) => p?.seeds === p?.of) || performance.now() - mine.drawn > PATIENCE;
+    if (parts.every(Boolean) && due) draw(mine);
   }
 }
 
@@ -92,8 +94,8 @@ function tellCompiling(mine) {
 
 function draw(mine) {
   const first = !mine.drawn;
-  mine.drawn = true;
-  Object.assign(shown, { begin: mine.begin, sides: mine.parts, lines: mine.lines ?? (first ? [] : shown.lines), number: mine.number });
+  mine.drawn = performance.now();
+  Object.assign(shown, { begin: mine.begin, sides: mine.parts, lines: mine.lines ?? [], number: mine.number });
   cancelAnimationFrame(frame);
   frame = requestAnimationFrame(async () => {
     await redraw();
