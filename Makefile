@@ -42,7 +42,7 @@ clean:
 	touch $@
 
 .venv/installed-test: .venv/installed
-	$(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt -e '.[test,torch,dask]'
+	$(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt -e '.[test,torch,dask,lab]'
 	touch $@
 
 # ISLP without what it depends on: one file of data is read from it.

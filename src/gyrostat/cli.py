@@ -154,6 +154,29 @@ def check(
 
 
 @app.command()
+def lab(
+    state: Annotated[str, typer.Option(metavar="STATE", help="Where to begin: the page's address after the ?.")] = "",
+    csv: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the curves of the state, and open no page.")] = None,
+    host: Annotated[str, typer.Option(metavar="ADDRESS", help="The address to listen on.")] = "127.0.0.1",
+    port: Annotated[int | None, typer.Option(metavar="N", min=1, max=65535, help="None: the first free one from 8765.")] = None,
+    browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page.")] = True,
+) -> None:
+    """A live laboratory in the browser: sliders, curves, theory.
+
+    The page is served on this machine only. Ctrl-C ends it.
+    """
+    from gyrostat.lab.threads import one_thread
+
+    with one_thread():  # before NumPy and JAX come in
+        from gyrostat.live import start
+
+        if csv is not None:
+            start.write_curves(_console(), state=state, path=csv)
+        else:
+            start.serve(_console(), host=host, port=port, state=state, browser=browser)
+
+
+@app.command()
 def bench(
     suites: Annotated[list[str] | None, typer.Argument(metavar="SUITE", help="None: all suites.")] = None,
     out: Annotated[Path, typer.Option(metavar="DIR", help="Where bench.json goes.")] = Path("bench-results"),

@@ -43,7 +43,7 @@ def fit(
     """Fit the table in ``data``; the model, ``heterogeneity.csv``, the forest plot and ``summary.html`` go into ``out``."""
     errors.choice("kind", kind, KINDS)
     _written(lambda: out.mkdir(parents=True, exist_ok=True), out)  # before anything is computed
-    rows = _rows(read_table(data), target, environment, features, drop, missing)
+    rows = rows_of_table(read_table(data), target, environment, features, drop, missing)
     found = heterogeneity(rows.X, rows.y, rows.labels, adjust=adjust, tolerance=tolerance, level=level)
     if kind == "linear":
         options = {"tolerance": tolerance, "level": level, "adjust": adjust, "directions": directions}
@@ -80,7 +80,7 @@ def predict(model: Path, data: Path, out: Path, console: Console) -> np.ndarray:
     return values
 
 
-def _rows(frame: pd.DataFrame, target: str, environment: str, features: str, drop: str, missing: str) -> Rows:
+def rows_of_table(frame: pd.DataFrame, target: str, environment: str, features: str, drop: str, missing: str) -> Rows:
     """What is asked for of the table, checked."""
     column(frame, "target", target), column(frame, "environment", environment)
     names = _chosen(frame, target, environment, features, drop)

@@ -70,14 +70,18 @@ class RandomEnvironments(eqx.Module):
         """The shape of a target."""
         return (self.dimension, self.dimension)
 
+    def frame(self, key: PRNGKeyArray, count: int) -> Float[Array, "d count"]:
+        """Uniformly random orthonormal columns."""
+        return haar(key, self.dimension, count)
+
     def draw(self, key: PRNGKeyArray) -> Environments:
         """Environments with subspaces drawn by ``key``."""
-        d, r1, r2 = self.dimension, self.rank, self.law.rank
+        r1, r2 = self.rank, self.law.rank
         if self.placement == "random":
             one, two = jax.random.split(key)
-            U, V = haar(one, d, r1), haar(two, d, r2)
+            U, V = self.frame(one, r1), self.frame(two, r2)
         else:
-            basis = haar(key, d, r1 + r2)
+            basis = self.frame(key, r1 + r2)
             U, W = basis[:, :r1], basis[:, r1:]
             shared = min(r1, r2)
             tilted = self.overlap * U[:, :shared] + jnp.sqrt(1 - self.overlap**2) * W[:, :shared]

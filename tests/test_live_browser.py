@@ -1,0 +1,211 @@
+"""The laboratory in a real browser: Debian's Chromium through Playwright."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import statistics
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+CHROMIUM = Path(os.environ.get("GYROSTAT_CHROMIUM", "/usr/bin/chromium"))
+playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright, of the extra test")
+pytest.importorskip("starlette", reason="needs the extra lab")
+pytestmark = pytest.mark.skipif(not CHROMIUM.exists(), reason=f"needs Chromium at {CHROMIUM}")
+
+SMALL = "lab=environments&dimension=8&seeds=8&spread=1"
+WHOLE = "#status[data-whole=true]"
+PATIENCE = 240_000
+
+
+class Served:
+    """A laboratory in a process of its own, and where it is."""
+
+    def __init__(self) -> None:
+        start = [sys.executable, "-c", "from gyrostat.cli import main; main()", "lab", "--no-browser"]
+        self.process = subprocess.Popen(start, stdout=subprocess.PIPE, text=True)
+        assert self.process.stdout is not None
+        found = re.search(r"http://[\d.]+:\d+/", self.process.stdout.readline())
+        assert found is not None
+        self.url = found[0]
+
+
+@pytest.fixture(scope="module")
+def served() -> Iterator[Served]:
+    server = Served()
+    yield server
+    server.process.kill()
+    server.process.wait()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with playwright.sync_playwright() as play:
+        found = play.chromium.launch(executable_path=str(CHROMIUM), args=["--no-sandbox"])
+        yield found
+        found.close()
+
+
+@pytest.fixture(scope="module")
+def page(served: Served, browser: Any) -> Iterator[Any]:
+    """The page with its first curves; afterwards nothing may have gone wrong in it, and nobody else have been asked."""
+    found = browser.new_page(viewport={"width": 1300, "height": 850})
+    wrong: list[str] = []
+    found.on("pageerror", lambda error: wrong.append(str(error)))
+    found.on(
+        "console", lambda said: wrong.append(said.text) if said.type == "error" and "422" not in said.text else None
+    )
+    found.on(
+        "request",
+        lambda asked: None if asked.url.startswith((served.url, "blob:", "data:")) else wrong.append(asked.url),
+    )
+    found.goto(f"{served.url}?{SMALL}")
+    found.wait_for_selector(WHOLE, timeout=PATIENCE)
+    yield found
+    assert wrong == []
+    found.close()
+
+
+def settle(page: Any, before: int) -> None:
+    """Wait until all seeds of a request after number ``before`` are drawn."""
+    page.wait_for_selector(f"{WHOLE}:not([data-number='{before}'])", timeout=PATIENCE)
+
+
+def slide(page: Any, name: str, value: float) -> None:
+    before = number(page)
+    page.evaluate(
+        "([id, value]) => { const s = document.getElementById(id); s.value = value;"
+        " s.dispatchEvent(new Event('input', { bubbles: true })); }",
+        [f"slide-{name}", value],
+    )
+    settle(page, before)
+
+
+def number(page: Any) -> int:
+    return page.evaluate("gyrostat.shown.number")
+
+
+def end(page: Any, side: str, curve: str) -> float:
+    return page.evaluate(f"gyrostat.shown.sides.{side}.curves.{curve}.middle.at(-1)")
+
+
+def test_the_spurious_curve_falls_when_heterogeneity_grows(page):
+    assert end(page, "hetero", "spurious") > 0.8 and "✗" in page.inner_text("#conditions li >> nth=0")
+    drawn = page.evaluate("document.querySelectorAll('#plot .scatterlayer .trace').length")
+    assert drawn >= 18  # three curves with two ends of a band each, on two sides
+    slide(page, "spread", 8)
+    assert end(page, "hetero", "spurious") < 0.1 < 0.8 < end(page, "pooled", "spurious")
+    assert end(page, "hetero", "signal") > 0.9
+    assert page.inner_text("#conditions li >> nth=0").startswith("✓ holds")
+    assert "spread=8" in page.url
+
+
+def test_the_address_restores_the_state(page, browser):
+    other = browser.new_page()
+    other.goto(page.url)
+    other.wait_for_selector(WHOLE, timeout=PATIENCE)
+    assert other.input_value("#set-spread") == "8" and other.input_value("#set-dimension") == "8"
+    assert end(other, "hetero", "spurious") == end(page, "hetero", "spurious")
+    other.close()
+
+
+def test_copied_python_gives_the_numbers_on_the_screen(page, capsys):
+    exec(page.text_content("#python"), {})
+    printed = dict(re.findall(r"(\w+) (\{.*\})", capsys.readouterr().out))
+    for side in ("hetero", "pooled"):
+        ends = json.loads(printed[side].replace("'", '"'))
+        for curve, value in ends.items():
+            assert end(page, side, curve) == pytest.approx(value, rel=0, abs=1e-12)
+
+
+def test_bad_values_are_refused_visibly(page):
+    before = end(page, "hetero", "signal")
+    page.fill("#set-step_size", "7")
+    page.wait_for_selector("#refused:visible")
+    assert "step_size must be a number between" in page.inner_text("#refused")
+    assert page.get_attribute("#set-step_size", "aria-invalid") == "true"
+    assert end(page, "hetero", "signal") == before
+    now = number(page)
+    page.fill("#set-step_size", "0.05")
+    settle(page, now)
+    assert not page.is_visible("#refused") and page.get_attribute("#set-step_size", "aria-invalid") is None
+
+
+def test_sliders_redraw_soon(page, record_property):
+    page.evaluate("gyrostat.latencies.length = 0")
+    for spread in (2, 3, 4, 5, 6, 7, 8):
+        slide(page, "spread", spread)
+    slide(page, "dimension", 11)  # the same room: nothing is compiled
+    found = page.evaluate("gyrostat.latencies")
+    assert len(found) == 8
+    for part in ("first", "whole"):
+        record_property(f"slider_to_{part}_ms", statistics.median(one[part] for one in found))
+
+
+def test_phase_diagram_fills_in_and_its_cells_move_the_sliders(page):
+    page.click("#tab-phase")
+    page.wait_for_selector("#phase-status[data-done]", timeout=PATIENCE)
+    page.wait_for_selector("#phase-plot .hm image", timeout=PATIENCE, state="attached")
+    box = page.locator("#phase-plot .nsewdrag").first.bounding_box()
+    page.mouse.click(box["x"] + 0.5 * box["width"] - 2 * box["width"] / 9, box["y"] + box["height"] / 2)
+    page.wait_for_selector("#controls")
+    page.wait_for_url(lambda url: "spread=8" not in url, timeout=PATIENCE)
+    assert float(page.input_value("#set-spread")) < 8
+    page.click("#tab-curves")
+
+
+def test_presets_load(page):
+    before = number(page)
+    page.select_option("#preset", "factors xiong2024/figI3")
+    settle(page, before)
+    assert page.input_value("#set-init_scale") == "0.05" and "lab=factors" in page.url
+    # An imbalance step after which the loss no longer depends on the start: many orders of magnitude.
+    assert end(page, "stepped", "distance_loss") < 1e-10 * end(page, "asymmetric", "distance_loss")
+
+
+def test_downloads(page, tmp_path):
+    for kind, start in (("png", b"\x89PNG"), ("svg", b"<svg"), ("csv", b"side,curve,step")):
+        with page.expect_download() as waiting:
+            page.click(f"#{kind}")
+        waiting.value.save_as(tmp_path / kind)
+        assert (tmp_path / kind).read_bytes().startswith(start)
+
+
+def test_a_table_is_diagnosed_and_its_words_stay_words(page):
+    page.click("#tab-data")
+    page.wait_for_selector("#effects td", timeout=PATIENCE)
+    assert "removed" in page.inner_text("#effects") and page.locator("#forest .trace").count() > 0
+    header = '"<img src=x onerror=document.title=1>",site,y'
+    rows = [f"{(7 * i) % 13},{'ab'[i % 2]},{i % 5}" for i in range(60)]
+    page.set_input_files(
+        "#file", {"name": "t.csv", "mimeType": "text/csv", "buffer": "\n".join([header, *rows]).encode()}
+    )
+    page.wait_for_selector("#effects td:has-text('onerror')", timeout=PATIENCE)
+    assert page.title() == "Gyrostat laboratory" and page.locator("main img").count() == 0
+    page.set_input_files("#file", {"name": "t.csv", "mimeType": "text/csv", "buffer": b"a,b\n"})
+    page.wait_for_selector("#data-refused:visible", timeout=PATIENCE)
+    page.click("#tab-curves")
+
+
+def test_a_server_that_is_gone_is_told(browser):
+    server = Served()
+    try:
+        page = browser.new_page()
+        page.goto(f"{server.url}?lab=factors")
+        page.wait_for_selector("#python:not(:empty)", state="attached", timeout=PATIENCE)
+        assert not page.is_visible("#lost")
+        server.process.send_signal(signal.SIGINT)
+        assert server.process.wait(60) in (0, 130, -signal.SIGINT)
+        page.wait_for_selector("#lost:visible", timeout=PATIENCE)
+        assert "gyrostat lab" in page.inner_text("#lost")
+        page.close()
+    finally:
+        server.process.kill()
+        server.process.wait()
