@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from gyrostat.commands import data, sweep
+from gyrostat.commands import data, pages, sweep
 from gyrostat.terminal import console
 from gyrostat.version import __version__
 
@@ -19,7 +19,7 @@ app = typer.Typer(
 )  # fmt: skip
 
 
-for _command in (sweep.sweep, sweep.plot, sweep.export, data.fit, data.predict, data.impute):
+for _command in (sweep.sweep, sweep.plot, sweep.export, data.fit, data.predict, data.impute, pages.report, pages.lab):
     app.command()(_command)
 
 
@@ -82,20 +82,6 @@ def reproduce(
 
 
 @app.command()
-def report(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A results folder.")] = Path("results"),
-) -> None:
-    """Make the page of a results folder again.
-
-    Writes DIR/index.html from what is stored there: figures from the data, verdicts from claims.json. Nothing is computed.
-    """
-    from gyrostat.lab import report as lab_report
-
-    path = lab_report.rebuild(folder)
-    typer.echo(f"{path} ({path.stat().st_size / 1e6:.1f} MB)")
-
-
-@app.command()
 def claims(
     folder: Annotated[Path | None, typer.Argument(metavar="DIR", help="A results folder.")] = None,
     paper: Annotated[str | None, typer.Option(help="Only this paper.")] = None,
@@ -151,29 +137,6 @@ def check(
     chosen = lab_check.law_of(law, mean=mean, spread=spread, rank=spurious_rank, values=values, weights=weights)
     setting = Setting(chosen, dimension, rank, overlap, step_size, init_scale, num_steps, num_samples)
     lab_check.show(setting, assess(setting), console())
-
-
-@app.command()
-def lab(
-    state: Annotated[str, typer.Option(metavar="STATE", help="Where to begin: the page's address after the ?.")] = "",
-    csv: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the curves of the state, and open no page.")] = None,
-    host: Annotated[str, typer.Option(metavar="ADDRESS", help="The address to listen on.")] = "127.0.0.1",
-    port: Annotated[int | None, typer.Option(metavar="N", min=1, max=65535, help="None: the first free one from 8765.")] = None,
-    browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page.")] = True,
-) -> None:
-    """A live laboratory in the browser: sliders, curves, theory.
-
-    The page is served on this machine only. Ctrl-C ends it.
-    """
-    from gyrostat.lab.threads import one_thread
-
-    with one_thread():  # before NumPy and JAX come in
-        from gyrostat.live import start
-
-        if csv is not None:
-            start.write_curves(_console(), state=state, path=csv)
-        else:
-            start.serve(_console(), host=host, port=port, state=state, browser=browser)
 
 
 @app.command()
