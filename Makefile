@@ -9,8 +9,10 @@ BIN := .venv/bin
 reproduce: .venv/installed
 	$(BIN)/gyrostat reproduce --out $(OUT)
 
-test: .venv/installed-test lint
-	$(BIN)/pytest -n auto --dist loadfile
+# Types are checked beside the tests: both fail the command.
+test: .venv/installed-test
+	$(BIN)/ruff check
+	$(BIN)/mypy & types=$$!; $(BIN)/pytest -n auto --dist loadfile; tests=$$?; wait $$types && exit $$tests
 
 lint: .venv/installed-test
 	$(BIN)/ruff check
