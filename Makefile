@@ -9,8 +9,10 @@ BIN := .venv/bin
 reproduce: .venv/installed
 	$(BIN)/gyrostat reproduce --out $(OUT)
 
-test: .venv/installed-test lint browser
-	$(BIN)/pytest -n auto --dist loadfile
+# Types are checked beside the tests: both fail the command.
+test: .venv/installed-test browser
+	$(BIN)/ruff check
+	$(BIN)/mypy & types=$$!; $(BIN)/pytest -n auto --dist loadfile; tests=$$?; wait $$types && exit $$tests
 
 # Installs chromium where it may, and says which tests cannot run where it may not.
 browser:

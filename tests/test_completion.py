@@ -7,7 +7,7 @@ import pytest
 
 from gyrostat.completion import Factors, Observed, Options, complete
 from gyrostat.completion.observed import balanced, split
-from gyrostat.completion.reweighted import hypothesis
+from gyrostat.completion.reweighted import hypothesis, undetermined
 from gyrostat.completion.ridge import Ridge, grown, largest, solved, sweep
 from gyrostat.completion.spectrum import strongest
 from gyrostat.completion.tangent import Point, Weights, leading, retracted, solve
@@ -129,8 +129,10 @@ def test_recovery_near_the_limit_without_the_rank():
         problem = synthetic(Synthetic(40, 4, 1.3), seed)
         result = complete(problem.seen, Options(), np.random.RandomState(seed))
         wrong = result.factors.at(problem.test.rows, problem.test.columns) - problem.test.values
+        rows, columns = undetermined(problem.seen, 4)
+        wrong = wrong[~np.isin(problem.test.rows, rows) & ~np.isin(problem.test.columns, columns)]
         exact = np.sqrt(np.mean(wrong**2)) < 1e-4 * problem.scale
-        assert result.exact == exact  # a certificate never lies, and an exact fit is certified
+        assert result.exact == exact  # where cells determine it, a certificate does not lie
         found.append(exact and result.factors.rank == 4)
     assert np.mean(found) >= 0.5  # nine or ten at n = 60; a smaller matrix is harder and quicker
 
@@ -138,3 +140,10 @@ def test_recovery_near_the_limit_without_the_rank():
 def test_a_wrong_rank_is_not_certified():
     problem = synthetic(Synthetic(40, 4, 2.0))
     assert [hypothesis(problem.seen, rank, 3.0).exact for rank in (1, 3, 4)] == [False, False, True]
+
+
+def test_rows_that_share_their_few_entries_are_undetermined():
+    """A row of 4 entries, two of them in columns of 3: 9 unknowns, 8 equations. Found as an exact fit with a wrong row."""
+    problem = synthetic(Synthetic(100, 3, 1.2), 103)
+    rows, columns = undetermined(problem.seen, 3)
+    assert 10 in rows and {14, 53} <= set(columns.tolist()) and len(rows) < 10

@@ -122,8 +122,8 @@ def simulate(
     total, done = len(cells) * len(lanes), 0
     rows: dict[int, dict[str, np.ndarray]] = {}
     for group in groups(cells, horizons, steady=steady):
-        made = ([cells[i] for i in group], chosen, grids[group[0]], seed, level, steady)
-        program = _Program(*made, reductions[group[0]])
+        made = ([cells[i] for i in group], chosen, grids[group[0]], seed, level)
+        program = _Program(*made, reductions[group[0]], steady=steady)
         jobs = [(j, lane) for j in range(len(group)) for lane in lanes]
         outcome: list[dict[str, np.ndarray]] = []
         width = program.width(len(jobs))
@@ -294,7 +294,7 @@ class _Program:
 
     def __init__(
         self, cells: list[Cell], record: tuple[Diagnostic, ...], grid: np.ndarray, seed: int, tolerance: float | None,
-        steady: bool, reduction: exact.Reduction,
+        reduction: exact.Reduction, *, steady: bool = False,
     ):  # fmt: skip
         self.seed, self.grid, self.steady = seed, grid, steady
         algorithm, problem = cells[0]

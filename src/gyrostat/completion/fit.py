@@ -26,6 +26,8 @@ CLOSE = 0.02
 ATTEMPTS = 3
 GOOD = 0.5
 """The validation error, as a share of the data, below which a model has found something."""
+REFITS, SETTLED = 200, 1e-4
+"""The most sweeps of the last fit, and the change of the fitted values, as a share of the data, that ends them."""
 NEAR = 1.6
 """Entries over degrees of freedom below which a search may fail for want of the entries held out."""
 
@@ -153,22 +155,24 @@ class _Search:
 
     def by_rank(self, seen: Observed, *, judged: bool, least: int = 1) -> Found | None:
         """Try rank after rank; those that do not fit exactly still count as models of noisy data, if they are ``judged``."""
-        work, since, depth = 0.0, 0, self.options.depth
+        work, since, lowest, depth = 0.0, 0, np.inf, self.options.depth
         for rank in range(least, min(self.most, seen.largest_rank, min(seen.shape) - 1) + 1):
             work += len(seen) * rank
             if len(seen) < MARGIN * seen.freedom(rank) or (work > EXACT_WORK and self.options.exact == "auto"):
                 break
             found = hypothesis(seen, rank, depth)
-            before = self.best.validation_error
+            before = lowest
             for ridge, factors in self._shrunk(found.factors) if judged else ():
-                self.note(Stage(ridge, factors.rank, error(self.held, factors), factors))
+                stage = Stage(ridge, factors.rank, error(self.held, factors), factors)
+                lowest = min(lowest, stage.validation_error)
+                self.note(stage)
             if not judged:
-                self.say("exact fit", Stage(0.0, rank, before, found.factors))
+                self.say("exact fit", Stage(0.0, rank, self.best.validation_error, found.factors))
             if found.exact:
                 return found
-            since = 0 if self.best.validation_error < before else since + 1
-            if judged and since >= WORSE and np.isfinite(before):
-                break
+            since = 0 if lowest < before else since + 1  # by their own errors: the path may be ahead of all low ranks
+            if judged and since >= WORSE and lowest < GOOD * root_mean_square(self.train.values):
+                break  # below the true rank errors go up and down: not before something has been found
         return None
 
     def _shrunk(self, factors: Factors) -> list[tuple[float, Factors]]:
@@ -190,6 +194,11 @@ def _refitted(seen: Observed, factors: Factors, ridge: Ridge, search: _Search) -
     """The best model of the path, fitted to all entries; the rank may fall, but nothing new comes in."""
     if factors.rank == 0 and np.isfinite(ridge.strength):
         factors = settled(seen, factors, ridge, search.most, search.sweeps)
-    for _ in range(2 * search.sweeps if factors.rank else 0):
+    values = factors.at(seen.rows, seen.columns)
+    # Sweeps converge slowly where cells are few, and the held-out cells that come in now matter most there.
+    for _ in range((2 * search.sweeps if len(seen) > LARGE else REFITS) if factors.rank else 0):
         factors, _ = sweep(seen, factors, ridge)
+        before, values = values, factors.at(seen.rows, seen.columns)
+        if root_mean_square(values - before) < SETTLED * root_mean_square(seen.values):
+            break
     return factors

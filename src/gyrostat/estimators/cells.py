@@ -105,6 +105,18 @@ def warn_of_empty(seen: Observed, names: Any) -> None:
         )
 
 
+def warn_of_free(rows: np.ndarray, columns: np.ndarray, names: Any) -> None:
+    """Name the rows and columns that an exact fit does not determine."""
+    said = [f"rows {_listed(rows)}"] if rows.size else []
+    if columns.size:
+        said.append(f"columns {_listed(columns if names is None else np.asarray(names)[columns])}")
+    if said:
+        warnings.warn(
+            f"The fit is exact, but {' and '.join(said)} have too few cells to be determined by it: do not rely on those.",
+            stacklevel=3,
+        )
+
+
 def _listed(names: np.ndarray, most: int = 8) -> str:
     shown = ", ".join(map(str, names[:most]))
     return shown if len(names) <= most else f"{shown} and {len(names) - most} more"

@@ -16,9 +16,10 @@ from gyrostat import errors
 from gyrostat.completion import Completion, Observed, Options, complete
 from gyrostat.completion.fit import LARGE
 from gyrostat.completion.observed import balanced
+from gyrostat.completion.reweighted import undetermined
 from gyrostat.completion.ridge import Ridge, solved
 from gyrostat.errors import GyrostatError
-from gyrostat.estimators.cells import Baseline, baseline, environments_of, observed, warn_of_empty
+from gyrostat.estimators.cells import Baseline, baseline, environments_of, observed, warn_of_empty, warn_of_free
 
 MOST_CELLS = 200_000_000
 """The largest table that is ever written out in full."""
@@ -54,7 +55,8 @@ class LowRankImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     ridge_, path_ : the ridge taken (0: exact fit); all that were tried, with rank and validation error.
     validation_error_ : the root mean square error, in the units of the data, at the cells that chose the ridge, of the model
         that did not see them; ``calibration_error_`` at the cells kept for intervals.
-    exact_, interrupted_ : whether the fit is exact and certified; whether Ctrl-C ended it.
+    exact_, interrupted_ : whether the fit is exact and certified (a warning names rows and columns with too few cells to be
+        determined by it); whether Ctrl-C ended it.
     mean_, row_offsets_, column_offsets_, scale_ : the offsets, those of columns by environment.
     environments_ : the labels given, if any.
 
@@ -111,6 +113,8 @@ class LowRankImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
                 break
         assert best is not None
         self._keep(*best, seen, codes)
+        if self.exact_:
+            warn_of_free(*undetermined(seen, self.rank_), getattr(self, "feature_names_in_", None))
         return self
 
     def transform(self, X: Any, *, environments: Any = None) -> np.ndarray:

@@ -74,7 +74,8 @@ def _real(name: str, sizes: Sizes) -> Found:
 
 def _compared(problem: Hidden, sizes: Sizes) -> Found:
     mine, my_seconds = _judged(lambda: ours(problem), problem)
-    told = {"observed": len(problem.seen), "shape": list(problem.seen.shape), "rank": problem.rank, "our_seconds": my_seconds}
+    shape = [int(n) for n in problem.seen.shape]
+    told = {"observed": len(problem.seen), "shape": shape, "rank": problem.rank, "our_seconds": my_seconds}
     records, notes, equal = [], [], {}
     for name in sizes.peers:
         peer = PEERS[name]
@@ -82,7 +83,7 @@ def _compared(problem: Hidden, sizes: Sizes) -> Found:
             notes.append(f"completion: {name} is left out {left}.")
             continue
         theirs, seconds = _judged(partial(tuned, peer, problem), problem)
-        goal = None if peer.knows_rank else 1 / EQUAL  # within noise of the lowest
+        goal = None if peer.knows_rank else 1.0
         settings = {**told, "peer_seconds": seconds, "peer_knows_rank": peer.knows_rank}
         records.append(Record(f"completion/{problem.name}-vs-{_slug(name)}", mine, UNIT, theirs, name, goal, settings))
         if theirs <= EQUAL * mine and not peer.knows_rank:

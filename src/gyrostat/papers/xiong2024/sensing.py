@@ -224,7 +224,7 @@ FIG12 = Experiment(
     f"n = {DIMENSION}, r = 2, m = 700 Gaussian measurements, start alpha N(0, 1/n) and (alpha/3) N(0, 1/n). The printed "
     "learning rate .2 does not fit the printed axes; .003 does. Curves depend on eta x iteration only.",
     {
-        "smoke": {"dimension": 20, "starts": 3, "designs": 1, "stretch": 1.0, "figure_starts": 2},
+        "smoke": {"dimension": 20, "starts": 2, "designs": 1, "stretch": 1.0, "figure_starts": 2},
         "standard": {"dimension": 50, "starts": 4, "designs": 2, "stretch": 1.0, "figure_starts": 3},
         "full": {"dimension": 50, "starts": 8, "designs": 8, "stretch": 2.0, "figure_starts": 8},
     },

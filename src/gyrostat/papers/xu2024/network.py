@@ -99,7 +99,7 @@ THEOREM7 = Experiment(
     "Rank-one measurements x x^T of Gaussian features. Settled readings: gradient factor 1, U^T x, tau the signed trace "
     "estimated by the mean response, U0 U0^T = alpha^2 I.",
     {
-        "smoke": {"seeds": 5, "dimension": 12, "num_samples": 2000},
+        "smoke": {"seeds": 3, "dimension": 12, "num_samples": 2000},
         "standard": {"seeds": 10, "dimension": 20, "num_samples": 5000},
         "full": {"seeds": 50, "dimension": 30, "num_samples": 10_000},
     },

@@ -102,7 +102,7 @@ WINDOW = Experiment(
     "Xu 2024, Theorem 2",
     "With the printed constants the theorem needs M2 > 1536 M1; such a run exists, and works.",
     {
-        "smoke": {"seeds": 10, "mean": 0.0, "spread": 1550.0, "dimension": 6, "batches": (1e7,)},
+        "smoke": {"seeds": 6, "mean": 0.0, "spread": 1550.0, "dimension": 6, "batches": (1e7,)},
         "standard": {"seeds": 16, "mean": 1.0, "spread": 3200.0, "dimension": 8, "batches": (1e6, 1e8)},
         "full": {"seeds": 60, "mean": 1.0, "spread": 3200.0, "dimension": 8, "batches": (1e6, 1e7, 1e8)},
     },
