@@ -269,6 +269,7 @@ def test_csv_holds_what_is_drawn(browser, address):
         heat = {(row["x"], row["y"]): row["value"] for row in rows if row["series"] == "share of runs"}
         assert len(heat) == 12 and heat["8", "3"] == "11" and heat["1", "1"] == ""
         assert [row["x"] for row in rows if row["series"] == "fold"] == ["3"]
+        assert [row["y"] for row in rows if row["series"] == ""] == ["3", "1"]
         assert [row["y"] for row in rows if row["series"] == "a"] == ["1", "2"]
 
 

@@ -42,7 +42,11 @@ def shapes(ds):
     grid[0, 0] = np.nan
     heat = Panel(
         "Heat", "ridge", "step size",
-        [Heat([1, 2, 4, 8], [1, 2, 3], grid, "share of runs"), Marker(3, "fold", "x"), Line([1, 8], [1, 3], "path")], "log",
+        [
+            Heat([1, 2, 4, 8], [1, 2, 3], grid, "share of runs"), Marker(3, "fold", "x"),
+            Line([1, 8], [1, 3], "path"), Line([1, 8], [3, 1], ""),
+        ],
+        "log",
     )  # fmt: skip
     return Figure("Shapes", [points, bars, heat])
 

@@ -100,7 +100,8 @@ class Canvas:
         """What a pointer is told: the label and the numbers."""
         # Entities, because plotly reads tags in labels; and its template reads %{...}.
         name = html.escape(label).replace("%{", "%&#123;")
-        return f"<b>{name}</b><br>x %{{x:.5~g}}<br>y {value}<extra></extra>"
+        title = f"<b>{name}</b><br>" if name else ""
+        return f"{title}x %{{x:.5~g}}<br>y {value}<extra></extra>"
 
 
 def _numbers(data: list[dict[str, Any]], axis: str) -> np.ndarray:

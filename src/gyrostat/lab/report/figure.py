@@ -69,8 +69,13 @@ def _panel(panel: Panel, spec: dict[str, Any]) -> Markup:
     )
     return fill(
         "panel", title=panel.title, xlabel=panel.xlabel, ylabel=panel.ylabel, description=description,
-        legend=together(map(_entry, spec["entries"])),
+        legend=together(_entry(entry) for entry in spec["entries"] if _is_named(entry["label"])),
     )  # fmt: skip
+
+
+def _is_named(label: str) -> bool:
+    """Whether a label belongs into the legend, as it does in the files: not when empty or after an underscore."""
+    return label != "" and not label.startswith("_")
 
 
 def _entry(entry: dict[str, Any]) -> Markup:

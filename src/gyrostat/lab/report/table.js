@@ -4,7 +4,7 @@ const COLUMNS = ["panel", "series", "x", "y", "low", "high", "value"];
 function rowsOf(panel) {
   const rows = [];
   const add = (series, row) => rows.push({ panel: panel.title, series, ...row });
-  for (const trace of panel.data.filter((one) => one.meta)) {
+  for (const trace of panel.data.filter((one) => one.meta !== undefined)) {
     if (trace.type === "heatmap") {
       const { label, x, y } = trace.meta;
       trace.z.forEach((line, i) => line.forEach((value, j) => add(label, { x: x[j], y: y[i], value })));
