@@ -22,7 +22,7 @@ pytestmark = pytest.mark.skipif(not CHROMIUM.exists(), reason=f"needs Chromium a
 
 SMALL = "lab=environments&dimension=8&seeds=8&spread=1"
 WHOLE = "#status[data-whole=true]"
-PATIENCE = 240_000
+PATIENCE = 90_000
 
 
 class Served:
@@ -151,8 +151,9 @@ def test_sliders_redraw_soon(page, record_property):
 
 def test_phase_diagram_fills_in_and_its_cells_move_the_sliders(page):
     page.click("#tab-phase")
-    page.wait_for_selector("#phase-status[data-done]", timeout=PATIENCE)
+    page.wait_for_selector("#phase-status[data-done='81']", timeout=PATIENCE)
     page.wait_for_selector("#phase-plot .hm image", timeout=PATIENCE, state="attached")
+    page.wait_for_timeout(600)  # the last cells are drawn
     box = page.locator("#phase-plot .nsewdrag").first.bounding_box()
     page.mouse.click(box["x"] + 0.5 * box["width"] - 2 * box["width"] / 9, box["y"] + box["height"] / 2)
     page.wait_for_selector("#controls")
