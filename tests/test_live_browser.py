@@ -30,7 +30,7 @@ class Served:
 
     def __init__(self) -> None:
         start = [sys.executable, "-c", "from gyrostat.cli import main; main()", "lab", "--no-browser"]
-        self.process = subprocess.Popen(start, stdout=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen(start, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         assert self.process.stdout is not None
         found = re.search(r"http://[\d.]+:\d+/", self.process.stdout.readline())
         assert found is not None
@@ -204,6 +204,7 @@ def test_a_server_that_is_gone_is_told(browser):
         assert not page.is_visible("#lost")
         server.process.send_signal(signal.SIGINT)
         assert server.process.wait(60) in (0, 130, -signal.SIGINT)
+        assert server.process.stderr is not None and server.process.stderr.read() == ""
         page.wait_for_selector("#lost:visible", timeout=PATIENCE)
         assert "gyrostat lab" in page.inner_text("#lost")
         page.close()

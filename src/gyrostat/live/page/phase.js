@@ -9,8 +9,8 @@ let number = 0, abort = null, plane = null, cells = null, timer = null, clicked 
 const PAUSE = 400;
 
 export function ask(move) {
+  stop();
   clicked = move;
-  abort?.abort();
   abort = new AbortController();
   const mine = abort;
   refused.hidden = true;
@@ -26,7 +26,9 @@ export function ask(move) {
 
 export function stop() {
   abort?.abort();
-  abort = null;
+  abort = plane = null;
+  clearTimeout(timer);
+  timer = null;
 }
 
 function hear(message) {
