@@ -141,10 +141,13 @@ def test_phase_diagram_begins_where_one_is_and_knows_its_boundary():
 
 
 def test_tapes_of_other_seeds_are_other_tapes():
-    at = cell(gs.HeteroSGD, 5, gs.FreshGaussian(400))
-    one, two, three = (engine.run(at, ("signal",), 100, seeds)["signal"] for seeds in (range(4), range(4, 8), range(4)))
+    lab = lab_of("environments")
+    setting = lab.read(SMALL)
+    side, record = lab.sides(setting)[0], lab.view(setting).record
+    at = (side.algorithm.build(), side.problem.build())  # its program is that of the copied one above
+    one, two, three = (engine.run(at, record, 100, seeds)["signal"] for seeds in (range(4), range(4, 8), range(4)))
     assert (one == three).all() and (one[:, -1] != two[:, -1]).all()
-    assert engine.run(at, ("signal",), 100, range(2))["signal"].shape == (2, 101)
+    assert (engine.run(at, record, 100, range(2))["signal"] == one[:2]).all()
 
 
 HOST = {"Host": "127.0.0.1:8765"}

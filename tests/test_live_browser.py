@@ -22,7 +22,7 @@ pytestmark = pytest.mark.skipif(not CHROMIUM.exists(), reason=f"needs Chromium a
 
 SMALL = "lab=environments&dimension=8&seeds=8&spread=1"
 WHOLE = "#status[data-whole=true]"
-PATIENCE = 240_000
+PATIENCE = 90_000
 
 
 class Served:
@@ -30,7 +30,7 @@ class Served:
 
     def __init__(self) -> None:
         start = [sys.executable, "-c", "from gyrostat.cli import main; main()", "lab", "--no-browser"]
-        self.process = subprocess.Popen(start, stdout=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen(start, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         assert self.process.stdout is not None
         found = re.search(r"http://[\d.]+:\d+/", self.process.stdout.readline())
         assert found is not None
@@ -151,8 +151,9 @@ def test_sliders_redraw_soon(page, record_property):
 
 def test_phase_diagram_fills_in_and_its_cells_move_the_sliders(page):
     page.click("#tab-phase")
-    page.wait_for_selector("#phase-status[data-done]", timeout=PATIENCE)
+    page.wait_for_selector("#phase-status[data-done='81']", timeout=PATIENCE)
     page.wait_for_selector("#phase-plot .hm image", timeout=PATIENCE, state="attached")
+    page.wait_for_timeout(600)  # the last cells are drawn
     box = page.locator("#phase-plot .nsewdrag").first.bounding_box()
     page.mouse.click(box["x"] + 0.5 * box["width"] - 2 * box["width"] / 9, box["y"] + box["height"] / 2)
     page.wait_for_selector("#controls")
@@ -203,6 +204,7 @@ def test_a_server_that_is_gone_is_told(browser):
         assert not page.is_visible("#lost")
         server.process.send_signal(signal.SIGINT)
         assert server.process.wait(60) in (0, 130, -signal.SIGINT)
+        assert server.process.stderr is not None and server.process.stderr.read() == ""
         page.wait_for_selector("#lost:visible", timeout=PATIENCE)
         assert "gyrostat lab" in page.inner_text("#lost")
         page.close()

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import csv
 import ipaddress
+import logging
 import socket
 import threading
 import webbrowser
 from pathlib import Path
+from typing import Any
 from urllib.parse import parse_qsl
 
 from rich.console import Console
@@ -46,7 +48,15 @@ def serve(console: Console, *, host: str, port: int | None, state: str, browser:
     )
     if browser:
         threading.Timer(0.5, webbrowser.open, (url,)).start()
-    uvicorn.Server(config).run(sockets=[bound])
+    server = uvicorn.Server(config)
+    ending = server.handle_exit
+
+    def end(sig: int, frame: Any) -> None:
+        logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)  # streams that are cut off now are meant to be
+        ending(sig, frame)
+
+    server.handle_exit = end  # type: ignore[method-assign]
+    server.run(sockets=[bound])
 
 
 def _bound(host: str, port: int | None) -> socket.socket:

@@ -5,11 +5,12 @@ import { Refused, stream } from "./net.js";
 import { state } from "./state.js";
 
 const plot = document.getElementById("phase-plot"), status = document.getElementById("phase-status"), refused = document.getElementById("phase-refused");
-let number = 0, abort = null, plane = null, cells = null, frame = 0, clicked = null;
+let number = 0, abort = null, plane = null, cells = null, timer = null, clicked = null;
+const PAUSE = 400;
 
 export function ask(move) {
+  stop();
   clicked = move;
-  abort?.abort();
   abort = new AbortController();
   const mine = abort;
   refused.hidden = true;
@@ -25,7 +26,9 @@ export function ask(move) {
 
 export function stop() {
   abort?.abort();
-  abort = null;
+  abort = plane = null;
+  clearTimeout(timer);
+  timer = null;
 }
 
 function hear(message) {
@@ -37,8 +40,8 @@ function hear(message) {
     status.textContent = message.done < message.of ? `${message.done} of ${message.of} cells` : `All ${message.of} cells, 8 seeds each`;
     status.dataset.done = message.done;
   }
-  cancelAnimationFrame(frame);
-  frame = requestAnimationFrame(redraw);
+  // Not with every cell: a click that falls into a drawing is lost.
+  timer ??= setTimeout(redraw, message.kind === "plane" ? 0 : PAUSE);
 }
 
 const control = (name) => state.lab.controls.find((c) => c.name === name);
@@ -47,6 +50,8 @@ const ticks = (log) => ({ showgrid: false, ...(log ? { dtick: "D2", tickformat: 
 const shownNumber = (x) => Number(x.toPrecision(3));
 
 export function redraw() {
+  clearTimeout(timer);
+  timer = null;
   if (!plane) return;
   const z = plane.log_value ? cells.map((row) => row.map((v) => (v === null ? null : Math.log10(Math.max(v, 1e-30))))) : cells;
   const range = plane.log_value ? {} : { zmin: 0, zmax: 1 };
