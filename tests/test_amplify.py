@@ -13,6 +13,7 @@ from conftest import Notes, Watch, given_places
 from gyrostat import theory
 from gyrostat.measurements.base import Scene
 from gyrostat.spaces import SymmetricMatrices
+from gyrostat.theory import predictors
 from test_batches import Which
 
 KAPPA, ETA, ALPHA, STEPS, D, SAMPLES = 1.5, 0.02, 0.3, 9, 4, 9
@@ -235,3 +236,17 @@ def test_the_error_law_predicts_an_amplified_run_with_unequal_weights():
     predicted = theory.amplified_error_law(law, 6.0, dimension=25, rank=2, step_size=0.06, num_samples=50_000)
     # as for the plain law: second-order terms of a few percent, and the median of 64 runs
     assert float(ds.distance.median()) == pytest.approx(predicted, rel=0.1)
+
+
+def test_the_predictors_of_a_run_know_of_its_amplification():
+    """M = 2 with kappa = 5 is asked as M = 12 without: the same answers, and others than for M = 2."""
+    def answers(spread, kappa):
+        environments = gs.RandomEnvironments(9, law=gs.TwoPoint(mean=1.0, spread=spread))
+        algorithm, problem = gs.HeteroSGD(0.05, amplify=kappa), gs.Problem(environments, gs.FreshGaussian(720))
+        asked = predictors.question(algorithm, problem, 200)
+        return {name: predictors.PREDICTORS[name](asked) for name in predictors.predictors(algorithm, problem)}
+
+    plain, large, amplified = answers(2.0, None), answers(12.0, None), answers(2.0, 5.0)
+    assert predictors.SURROGATE in plain and predictors.SURROGATE not in amplified
+    for name, value in amplified.items():
+        assert value == pytest.approx(large[name], rel=1e-9) and value > 0 > plain[name]

@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 
 from gyrostat.lab import bench
-from gyrostat.lab.bench import completion, peers, tables
-from gyrostat.lab.bench.tables import Synthetic, synthetic
+from gyrostat.lab.bench import completion
+from gyrostat.lab.bench import completion_peers as peers
+from gyrostat.lab.bench import completion_tables as tables
+from gyrostat.lab.bench.completion_tables import Synthetic, synthetic
 
 SMALL = Synthetic(30, 2, 2.5)
 

@@ -75,7 +75,8 @@ def test_a_quadratic_model_is_that_of_the_estimator(frame, tmp_path, quiet):
     model = InvariantQuadraticRegressor(random_state=0).fit(Z, frame.outcome, environments=SITES)
     np.testing.assert_allclose(SavedModel.read(tmp_path / "out" / "model.json").predict(numbers), model.predict(Z), rtol=1e-9)
     page = (tmp_path / "out" / "summary.html").read_text()
-    assert "kept: " in page and "removed: " in page and saved.about["status"] == "settled"
+    assert page.index("Kept: +1.00 dose") < page.index("Removed: +1.00 protocol") < page.index("about linear effects")
+    assert saved.about["status"] == "settled"
 
 
 def test_the_model_is_plain_json(frame, tmp_path, quiet):

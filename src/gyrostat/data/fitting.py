@@ -158,6 +158,6 @@ def _show(console: Console, found: Heterogeneity, model: SavedModel, out: Path) 
                 shown_p(row.differ_p.item()), str(row.verdict.item()), str(row.reason.item()),
             )  # fmt: skip
     console.print(table)
-    for sentence in (*found.advice, *said(model)):
+    for sentence in said(found, model):
         console.print(sentence, highlight=False)
     console.print(f"Model, table, forest plot and summary.html are in {out}", highlight=False)

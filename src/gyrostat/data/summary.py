@@ -31,15 +31,17 @@ READING = (
 )
 
 
-def said(model: SavedModel) -> list[str]:
-    """What a quadratic model found, as sentences: the diagnostics are of linear effects."""
+def said(found: Heterogeneity, model: SavedModel) -> list[str]:
+    """What was found, in sentences; a quadratic model speaks first, as the diagnostics are of linear effects."""
     if model.kind == "linear":
-        return []
+        return list(found.advice)
     kept, removed = (model.about[name] for name in ("invariant_directions", "spurious_directions"))
+    nothing = [] if len(kept) else ["No direction of squares holds in every environment, so predictions are constant."]
     return [
-        "These diagnostics are of linear effects. The quadratic model decides on directions of the standardised features:",
-        *(f"kept: {_made_of(v, model.features)}" for v in kept), *(f"removed: {_made_of(v, model.features)}" for v in removed),
-        *([] if len(kept) else ["no direction of squares holds in every environment, so predictions are constant."]),
+        "The model is of squares and products of the standardised features, and decides on directions of those.", *nothing,
+        *(f"Kept: {_made_of(v, model.features)}." for v in kept),
+        *(f"Removed: {_made_of(v, model.features)}." for v in removed),
+        "All below is about linear effects, which this model leaves alone.", *found.advice,
     ]  # fmt: skip
 
 
@@ -52,7 +54,7 @@ def write_summary(path: Path, found: Heterogeneity, model: SavedModel, picture: 
         f'<p class="quiet">{about["rows"]} rows of {_text(about["data"])}, {about["environments"]} environments, '
         f"{len(model.features)} features; gyrostat {_text(about['gyrostat'])}, {_text(model.kind)} model, tolerance "
         f"{about['tolerance']:g}, level {about['level']:g}; status: {_text(about['status'])}.</p>",
-        "<h2>What was found</h2>", *(f"<p>{_text(sentence)}</p>" for sentence in (*found.advice, *said(model))),
+        "<h2>What was found</h2>", *(f"<p>{_text(sentence)}</p>" for sentence in said(found, model)),
         "<h2>Effects</h2>", f'<div class="scroll"><img alt="Forest plot of effects" src="{drawing}"></div>',
         "<h2>Features</h2>", _table(found.features, "feature", model),
         *_directions(found.directions), "<h2>How to read this</h2>", f"<p>{READING}</p>",
@@ -115,9 +117,10 @@ def _loading(row: xr.Dataset) -> str:
 
 
 def _made_of(direction: Any, names: Any) -> str:
-    """The three largest parts of a unit vector."""
+    """The three largest parts of a unit vector, the largest positive: a direction has no sign."""
     order = sorted(range(len(direction)), key=lambda j: -abs(direction[j]))[:3]
-    return ", ".join(f"{direction[j]:+.2f} {names[j]}" for j in order)
+    sign = -1 if direction[order[0]] < 0 else 1
+    return ", ".join(f"{sign * direction[j]:+.2f} {names[j]}" for j in order)
 
 
 def _text(x: Any) -> str:

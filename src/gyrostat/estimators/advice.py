@@ -29,7 +29,7 @@ def _counts(features: xr.Dataset) -> str:
     ]
     unclear = ~(kept | removed)
     if unclear.any():
-        parts.append(f"cannot be told: {_named(features, unclear)} (they stay in the model)")
+        parts.append(f"cannot be told: {_named(features, unclear)} (a linear model keeps them)")
     return f"Of {features.sizes['feature']} features in {places} environments: " + "; ".join(parts) + "."
 
 

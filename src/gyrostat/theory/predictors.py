@@ -12,6 +12,7 @@ from gyrostat.environments import Law
 from gyrostat.problem import Problem
 from gyrostat.schedules import Constant
 from gyrostat.starts import ScaledIdentity
+from gyrostat.theory.amplification import amplified
 from gyrostat.theory.transition import LEARNT, informal_window, lyapunov_exponent, surrogate
 
 SURROGATE = "surrogate (ours)"
@@ -61,7 +62,7 @@ surrogate: in half of its runs."""
 
 
 def question(algorithm: Algorithm, problem: Problem, num_steps: int, threshold: float = LEARNT) -> Question | None:
-    """What the predictors need, or None for a run that they do not speak of.
+    """What the predictors need, or None for a run that they do not speak of; amplification changes the law.
 
     >>> import gyrostat as gs
     >>> problem = gs.Problem(gs.RandomEnvironments(9, law=gs.TwoPoint(spread=6.0)), gs.FreshGaussian(720))
@@ -78,16 +79,21 @@ def question(algorithm: Algorithm, problem: Problem, num_steps: int, threshold: 
     )
     if not known:
         return None
-    samples = getattr(problem.measurements, "num_samples", float("inf"))
+    samples, kappa = getattr(problem.measurements, "num_samples", float("inf")), algorithm.batches.amplify  # type: ignore[attr-defined]
+    law = law if kappa is None else amplified(law, float(kappa))
     return Question(
         law, float(algorithm.schedule.step_size), float(algorithm.start.scale), num_steps, float(samples), threshold  # type: ignore[attr-defined]
     )
 
 
 def predictors(algorithm: Algorithm, problem: Problem) -> tuple[str, ...]:
-    """The names of the predictors that speak of a run: the surrogate only of one direction and independent environments."""
+    """The names of the predictors that speak of a run.
+
+    The surrogate speaks of one direction and independent environments only, and not of the noise that amplification adds.
+    """
     if question(algorithm, problem, 1) is None:
         return ()
     simple = problem.environments.law.rank == 1 and getattr(problem.environments, "rank", None) == 1
-    independent = algorithm.batches.order == "iid"  # type: ignore[attr-defined]
+    batches: Any = algorithm.batches
+    independent = batches.order == "iid" and batches.amplify is None
     return tuple(name for name in PREDICTORS if name != SURROGATE or (simple and independent))

@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gyrostat.lab.bench.completion_peers import PEERS, Peer, tuned
+from gyrostat.lab.bench.completion_tables import REAL, Hidden, Synthetic, real, synthetic
 from gyrostat.lab.bench.groups import Found, walk
 from gyrostat.lab.bench.panels import panels
-from gyrostat.lab.bench.peers import PEERS, Peer, tuned
 from gyrostat.lab.bench.records import Record, Report
-from gyrostat.lab.bench.tables import REAL, Hidden, Synthetic, real, synthetic
 
 __all__ = ["panels", "run"]
 

@@ -28,9 +28,7 @@ class Axis:
     @property
     def ordered(self) -> bool:
         """Whether the values are numbers, so that there is something between two of them."""
-        return len(self.values) > 1 and all(
-            isinstance(v, int | float) and not isinstance(v, bool) for v in self.values
-        )
+        return len(self.values) > 1 and _are_numbers(self.values)
 
 
 def axis(name: str, path: str, given: Any) -> Axis:
@@ -63,9 +61,13 @@ def _listed(name: str, values: Any) -> list[Any]:
     return [v.item() if isinstance(v, np.generic) else v for v in values]
 
 
+def _are_numbers(values: Sequence[Any]) -> bool:
+    return all(isinstance(v, int | float) and not isinstance(v, bool) for v in values)
+
+
 def _scale_of(values: Sequence[Any]) -> Scale:
-    """Listed numbers that grow by nearly equal factors (10, 30, 100, 300) are shown on a log axis."""
-    if not all(isinstance(v, int | float) and not isinstance(v, bool) for v in values):
+    """Listed numbers that span a factor of ten or more (10, 30, 100, 300) are shown on a log axis."""
+    if not _are_numbers(values):
         return "list"
     x = np.sort(np.array(values, dtype=float))
     return "log" if len(x) > 2 and x[0] > 0 and x[-1] / x[0] >= 10 else "linear"

@@ -12,7 +12,7 @@ import numpy as np
 from gyrostat.completion import Factors, Observed
 from gyrostat.completion.ridge import solved
 from gyrostat.completion.spectrum import top
-from gyrostat.lab.bench.tables import Hidden
+from gyrostat.lab.bench.completion_tables import Hidden
 
 Predict = Callable[[np.ndarray, np.ndarray], np.ndarray]
 Fit = Callable[[Observed, Any], Predict]
