@@ -9,7 +9,7 @@ import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_hex
 
-from gyrostat.lab.figures import Band, Bars, Dots, Figure, Heat, Line, Marker, Panel, Points
+from gyrostat.lab.figures import Band, Bars, Contour, Dots, Figure, Heat, Line, Marker, Panel, Points
 from gyrostat.lab.palette import COLOURS
 from gyrostat.lab.render import draw, render
 from gyrostat.lab.scales import edges
@@ -43,9 +43,14 @@ HEAT = Panel(
     "Heat",
     "x",
     "y",
-    [Heat([1, 2, 4], [1, 10], [[1, np.nan, 2], [3, 4, 5]], "share"), Marker(2, "m", "x")],
+    [
+        Heat([1, 2, 4], [1, 10], [[1, np.nan, 2], [3, 4, 5]], "share"), Marker(2, "m", "x"),
+        Contour([1, 2, 4], [1, 10], [[1, 2, 2], [3, 4, 5]], "measured edge", 2.5),
+        Contour([1, 2, 4], [1, 10], [[1, 2, 2], [3, 4, 5]], "predicted edge", 3.5, "theory"),
+        Contour([1, 2, 4], [1, 10], [[1, 2, 2], [3, 4, 5]], "nowhere", 9.0, "bound"),
+    ],
     "log",
-)
+)  # fmt: skip
 DOTS = Panel(
     "Dots",
     "ratio",

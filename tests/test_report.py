@@ -75,12 +75,15 @@ def test_every_figure_is_drawn_without_a_complaint(browser, address, scheme):
     with visit(browser, address, color_scheme=scheme) as page:
         draw_all(page)
         panels = page.locator(".panel").count()
-        assert panels == 5 + len(papers.experiments("xu2024")["prop1"].draw(Store(folder_of(address)).load(REAL)).panels)
+        assert panels == 6 + len(papers.experiments("xu2024")["prop1"].draw(Store(folder_of(address)).load(REAL)).panels)
         assert page.locator(".panel .main-svg").count() >= panels
         assert set(page.eval_on_selector_all(".plot", "x => x.map(p => p.dataset.drawn)")) == {scheme}
         assert page.locator("#zoo2024\\/shapes .heatmaplayer image").count() == 1
         assert page.locator("#zoo2024\\/shapes .barlayer .point path").count() == 4
-        assert page.locator("#zoo2024\\/shapes .errorbar").count() == 3 + 2
+        assert page.locator("#zoo2024\\/shapes .errorbar").count() == 3 + 2 + 2
+        assert page.locator("#zoo2024\\/shapes .plot").nth(3).locator(".ytick text").all_text_contents() == [
+            "one method", "another method",
+        ]  # fmt: skip
         # Ticks and points are on one scale, also where the declaration leaves one end of the axis open.
         points = page.locator("#zoo2024\\/shapes .plot").first
         one = middle(points.locator(".ytick text").filter(has_text=re.compile("^1$")))
@@ -192,10 +195,14 @@ def known(folder):
 
 @needs_browser
 def test_links_to_claims(browser, address):
-    options = {"permissions": ["clipboard-read", "clipboard-write"]}
+    options = {"permissions": ["clipboard-read", "clipboard-write"], "reduced_motion": "reduce"}
     with visit(browser, f"{address}#zoo2024/shapes/even", **options) as page:
         claim = page.locator("[id='zoo2024/shapes/even']")
         assert claim.evaluate("c => c.getBoundingClientRect().top < innerHeight && c.matches(':target')")
+        page.evaluate("new Promise(done => { addEventListener('hashchange', done); location.hash = 'zoo2024/curves' })")
+        heading = page.locator("#zoo2024\\/curves h3")
+        under = page.locator(".filters").bounding_box()
+        assert under["height"] <= heading.bounding_box()["y"] < under["height"] + 100
         claim.locator("button.copy").click()
         page.locator("#said").filter(has_text="Link copied").wait_for(state="attached")
         assert page.evaluate("navigator.clipboard.readText()") == f"{address}#zoo2024/shapes/even"
@@ -271,6 +278,9 @@ def test_csv_holds_what_is_drawn(browser, address):
         assert [row["x"] for row in rows if row["series"] == "fold"] == ["3"]
         assert [row["y"] for row in rows if row["series"] == ""] == ["3", "1"]
         assert [row["y"] for row in rows if row["series"] == "a"] == ["1", "2"]
+        dots = [(row["x"], row["y"], row["low"], row["high"]) for row in rows if row["series"] == "ours"]
+        assert dots == [("0.5", "one method", "0.2", "1"), ("2", "another method", "1", "4")]
+        assert [row["x"] for row in rows if row["series"] == "edge"]
 
 
 @needs_browser

@@ -6,7 +6,7 @@ import numpy as np
 import xarray as xr
 
 from gyrostat.lab.experiment import Claim, Experiment, within
-from gyrostat.lab.figures import Band, Bars, Figure, Heat, Line, Marker, Panel, Points
+from gyrostat.lab.figures import Band, Bars, Contour, Dots, Figure, Heat, Line, Marker, Panel, Points
 
 X = np.arange(1.0, 41.0)
 NASTY = "<img src=x onerror=alert(1)> & </script><b>bold</b> %{x}"
@@ -44,11 +44,12 @@ def shapes(ds):
         "Heat", "ridge", "step size",
         [
             Heat([1, 2, 4, 8], [1, 2, 3], grid, "share of runs"), Marker(3, "fold", "x"),
-            Line([1, 8], [1, 3], "path"), Line([1, 8], [3, 1], ""),
+            Line([1, 8], [1, 3], "path"), Line([1, 8], [3, 1], ""), Contour([1, 2, 4, 8], [1, 2, 3], grid, "edge", 5.5),
         ],
         "log",
     )  # fmt: skip
-    return Figure("Shapes", [points, bars, heat])
+    dots = Panel("Dots", "ratio", "", [Dots(names, [0.5, 2.0], "ours", [0.2, 1.0], [1.0, 4.0]), Marker(1, "even", "x")], "log")
+    return Figure("Shapes", [points, bars, heat, dots])
 
 
 def claim(slug, number, **more):

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gyrostat.lab.figures import Bars, Heat, Panel
+from gyrostat.lab.figures import Bars, Dots, Heat, Panel
 from gyrostat.lab.palette import DASHES, Looks
 from gyrostat.lab.thinning import short
 
@@ -31,6 +31,8 @@ class Canvas:
         self.shapes: list[dict[str, Any]] = []
         self.entries: dict[str, dict[str, Any]] = {}
         self.bars = [s for s in panel.series if isinstance(s, Bars)]
+        self.dots = [s for s in panel.series if isinstance(s, Dots)]
+        self.lines = list(dict.fromkeys(c for s in self.dots for c in s.categories))
         self.over_heat = any(isinstance(s, Heat) for s in panel.series)
 
     def finished(self) -> dict[str, Any]:
@@ -45,6 +47,11 @@ class Canvas:
             order = list(dict.fromkeys(c for s in self.bars for c in s.categories))
             layout["xaxis"] |= {"type": "category", "categoryorder": "array", "categoryarray": order}
             layout |= {"barmode": "group", "bargap": 0.2, "bargroupgap": 0.08}
+        if self.lines:
+            count = len(self.lines)
+            layout["yaxis"] = {"type": "linear", "range": [count - 0.5, -0.5]}
+            layout["yaxis"] |= {"tickvals": list(range(count)), "ticktext": [html.escape(name) for name in self.lines]}
+            layout["height"] = max(300, 60 + count * (10 + 12 * len(self.dots)))
         return {"data": self.data, "layout": layout, "entries": list(self.entries.values())}
 
     def _axis(self, name: str, scale: str, limits: tuple[float | None, float | None] | None) -> dict[str, Any]:

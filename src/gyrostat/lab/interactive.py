@@ -11,9 +11,10 @@ from functools import singledispatch
 from typing import Any
 
 import numpy as np
+from contourpy import contour_generator
 
 from gyrostat.lab.canvas import INTERVAL, RIM, SILENT, SYMBOLS, Canvas, pen
-from gyrostat.lab.figures import Band, Bars, Figure, Heat, Line, Marker, Panel, Points, Series
+from gyrostat.lab.figures import Band, Bars, Contour, Dots, Figure, Heat, Line, Marker, Panel, Points, Series
 from gyrostat.lab.palette import INKS
 from gyrostat.lab.scales import edges, floored, shown
 from gyrostat.lab.thinning import short, visible
@@ -77,15 +78,16 @@ def _band(band: Band, at: Canvas) -> None:
     at.measured(entry, x, middle, look, **about)
 
 
-def _whiskers(y: np.ndarray, low: Any, high: Any, at: Canvas) -> dict[str, Any]:
-    """Error bars, and the interval for whoever hovers or takes the numbers."""
+def _whiskers(y: np.ndarray, low: Any, high: Any, at: Canvas, along: str = "y") -> dict[str, Any]:
+    """Error bars along an axis, and the interval for whoever hovers or takes the numbers."""
     if low is None or high is None:
         return {}
-    down = np.clip(y - floored(low, y, at.panel.yscale), 0, None)
-    up = np.clip(shown(high, at.panel.yscale) - y, 0, None)
+    scale = at.panel.xscale if along == "x" else at.panel.yscale
+    down = np.clip(y - floored(low, y, scale), 0, None)
+    up = np.clip(shown(high, scale) - y, 0, None)
     bars = {"type": "data", "symmetric": False, "array": short(up), "arrayminus": short(down), "thickness": 1.4, "width": 4}
     interval = np.stack([np.asarray(low, dtype=float), np.asarray(high, dtype=float)], axis=-1)
-    return {"error_y": bars, "customdata": short(interval)}
+    return {f"error_{along}": bars, "customdata": short(interval)}
 
 
 @_adds(Points)
@@ -117,6 +119,19 @@ def _bars(bars: Bars, at: Canvas) -> None:
     )  # fmt: skip
 
 
+@_adds(Dots)
+def _dots(dots: Dots, at: Canvas) -> None:
+    place = next(i for i, other in enumerate(at.dots) if other is dots)
+    lines = np.array([at.lines.index(c) for c in dots.categories]) + 0.8 * ((place + 0.5) / len(at.dots) - 0.5)
+    x, look = shown(dots.values, at.panel.xscale), at.looks.series(dots.colour)
+    about = at.hover(dots.label, "").replace("x %{x:.5~g}<br>y ", "%{text}<br>" + INTERVAL.replace("%{y", "%{x"))
+    at.trace(
+        at.entry(dots.label, **look), type="scatter", mode="markers", x=short(x), y=short(lines), text=list(dots.categories),
+        marker={"symbol": SYMBOLS[look["marker"]], "size": 8, "color": look["color"]}, meta=dots.label, hovertemplate=about,
+        **_whiskers(x, dots.low, dots.high, at, "x"),
+    )  # fmt: skip
+
+
 @_adds(Marker)
 def _marker(marker: Marker, at: Canvas) -> None:
     look = at.looks.rule(marker.role)
@@ -143,3 +158,18 @@ def _heat(heat: Heat, at: Canvas) -> None:
         at.entry(heat.label, heat=True), type="heatmap", **borders, z=short(np.asarray(heat.z, dtype=float), 4),
         colorscale="Viridis", hovertemplate=hover, hoverongaps=False, meta=centres, **limits,
     )  # fmt: skip
+
+
+@_adds(Contour)
+def _contour(contour: Contour, at: Canvas) -> None:
+    grid = shown(contour.x, at.panel.xscale), shown(contour.y, at.panel.yscale), np.asarray(contour.z, dtype=float)
+    pieces = [np.vstack([piece, [np.nan, np.nan]]) for piece in contour_generator(*grid).lines(contour.level)]
+    x, y = np.concatenate(pieces or [np.empty((0, 2))]).T
+    measured = contour.role == "measured"
+    line = pen(contour.role, {"color": "white", "linewidth": 2.2} if measured else at.looks.rule(contour.role))
+    entry = at.entry(contour.label, role=contour.role, color=INKS[0] if measured else line["color"])
+    numbers = {"type": "scatter", "mode": "lines", "x": short(x), "y": short(y)}
+    # Named colours: what is white over a heat map stays white after dark.
+    rim = {"color": "black" if measured else "white", "width": line["width"] + 2.6}
+    at.trace(entry, **numbers, line=rim, **SILENT)
+    at.trace(entry, **numbers, line=line, meta=contour.label, hovertemplate=at.hover(contour.label))

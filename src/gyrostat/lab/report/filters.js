@@ -46,6 +46,12 @@ function arrive() {
 for (const input of all("input[name=paper], input[name=verdict]")) input.addEventListener("change", filter);
 document.getElementById("words").addEventListener("input", filter);
 document.getElementById("everything").addEventListener("click", showEverything);
+// What a link leads to must not end up under the filters, however many lines they take; on a phone they scroll away.
+const bar = document.querySelector(".filters");
+new ResizeObserver(() => {
+  const height = getComputedStyle(bar).position === "sticky" ? bar.offsetHeight : 0;
+  document.documentElement.style.setProperty("--bar", `${height}px`);
+}).observe(bar);
 addEventListener("hashchange", arrive);
 filter();
 arrive();

@@ -58,7 +58,7 @@ def _facts(entries: Sequence[Entry]) -> dict[str, str]:
 
     return {
         "finished": f"{len(runs)} of {len(entries)} experiments",
-        "version": f"{all_of('version')} (page by {__version__})",
+        "version": all_of("version") + ("" if all_of("version") == __version__ else f" (page by {__version__})"),
         "seed": all_of("seed"),
         "size": all_of("size"),
         "machine": all_of("machine"),

@@ -9,7 +9,7 @@ from typing import Any
 
 from gyrostat.lab.report.contents import Entry, figure_of
 from gyrostat.lab.report.figure import figure_block, lone_picture
-from gyrostat.lab.report.markup import Markup, fill, together
+from gyrostat.lab.report.markup import Markup, escaped, fill, together
 from gyrostat.lab.report.status import FAILED, NO_CLAIM, SURPRISE, of_claim
 from gyrostat.lab.store import Record, Store
 from gyrostat.lab.tables import measured
@@ -61,7 +61,13 @@ def _again(entry: Entry, folder: Path) -> Markup:
     run = entry.run or {}
     options = f"--size {run['size']} --seed {run['seed']} --out {shlex.quote(str(folder))} --fresh"
     facts = [fill("fact", name=name, value=_said(value)) for name, value in run["settings"].items()]
-    return fill("again", settings=together(facts), command=f"gyrostat reproduce {entry.name} {options}")
+    command = f"gyrostat reproduce {entry.name} {options}"
+    return fill("again", settings=together(facts), command=command, words=_unbroken(command))
+
+
+def _unbroken(command: str) -> Markup:
+    """A command whose lines end between words only, not within ``--seed``."""
+    return together((Markup(f"<span>{escaped(word)}</span>") for word in command.split(" ")), " ")
 
 
 def _said(value: Any) -> str:
