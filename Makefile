@@ -4,7 +4,7 @@ PYTHON ?= python3
 OUT ?= results
 BIN := .venv/bin
 
-.PHONY: reproduce test browser lint bench evidence clean
+.PHONY: reproduce test lab browser lint bench evidence clean
 
 reproduce: .venv/installed
 	$(BIN)/gyrostat reproduce --out $(OUT)
@@ -13,6 +13,10 @@ reproduce: .venv/installed
 test: .venv/installed-test browser
 	$(BIN)/ruff check
 	$(BIN)/mypy & types=$$!; $(BIN)/pytest -n auto --dist loadfile; tests=$$?; wait $$types && exit $$tests
+
+# The live laboratory, in the browser.
+lab: .venv/installed-lab
+	$(BIN)/gyrostat lab
 
 # Installs chromium where it may, and says which tests cannot run where it may not.
 browser:
@@ -41,6 +45,10 @@ clean:
 # -qq: pip's own errors still show.
 .venv/installed: .venv/python pyproject.toml constraints.txt
 	$(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt -e .
+	touch $@
+
+.venv/installed-lab: .venv/installed
+	$(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt -e '.[lab]'
 	touch $@
 
 .venv/installed-test: .venv/installed
