@@ -15,7 +15,7 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from gyrostat.data.examples import EXAMPLES, PREFIX
+from gyrostat.data.examples import PREFIX, examples
 from gyrostat.errors import GyrostatError
 from gyrostat.live import code
 from gyrostat.live.desk import Desk, Part
@@ -65,9 +65,7 @@ async def _plotly(request: Request) -> Response:
 
 
 async def _about(request: Request) -> Response:
-    return JSONResponse(
-        {"version": __version__, "labs": [_lab(lab) for lab in LABS.values()], "examples": list(EXAMPLES)}
-    )
+    return JSONResponse({"version": __version__, "labs": [_lab(lab) for lab in LABS.values()], "examples": examples()})
 
 
 def _lab(lab: Lab) -> dict[str, Any]:

@@ -11,7 +11,6 @@ from gyrostat.environments import Law
 from gyrostat.live.controls import Setting, choice, number, whole
 from gyrostat.live.expression import Call, call
 from gyrostat.live.lab import Curve, Lab, Line, Plane, Preset, Side, View
-from gyrostat.live.rooms import STEP
 from gyrostat.theory import Condition, bounds, transition
 
 PLACES, RUN, SEEN, MORE = "Environments", "Descent", "Measurements", "Model and start"
@@ -142,10 +141,12 @@ def views(s: Setting) -> list[View]:
 
 
 def program(s: Setting) -> tuple:
-    names = ("law", "rank", "spurious_rank", "schedule", "order", "measurements", "model", "view")
-    roomy = s["model"] == "U Uᵀ" and s["measurements"] != "fixed"
-    size = -(-s["dimension"] // STEP) if roomy else s["dimension"]
-    return (*(s[n] for n in names), s["amplify"] > 0, size, -(-s["num_steps"] // 200))
+    names = ["law", "spurious_rank", "schedule", "order", "measurements", "model"]
+    if (
+        s["model"] != "U Uᵀ" or s["measurements"] == "fixed"
+    ):  # through the library's own loop: a program for every shape
+        names += ["rank", "dimension", "num_steps", "view"]
+    return (*(s[n] for n in names), s["amplify"] > 0)
 
 
 def _shown_law(s: Setting) -> Law:
