@@ -193,7 +193,7 @@ def client():
     from gyrostat.live.desk import Desk
     from gyrostat.live.server import application
 
-    with testclient.TestClient(application({HOST["Host"]}, Desk(1)), base_url=f"http://{HOST['Host']}") as found:
+    with testclient.TestClient(application({HOST["Host"]}, Desk(1, 1)), base_url=f"http://{HOST['Host']}") as found:
         yield found
 
 
@@ -273,7 +273,7 @@ def test_a_newer_request_ends_the_older_and_windows_do_not_disturb_each_other():
     from gyrostat.live.desk import Desk
 
     async def scene() -> tuple[list[str], list[str], list[str]]:
-        desk = Desk(1)
+        desk = Desk(1, 1)
         setting = lab_of("environments").read({"seeds": "64", **{k: v for k, v in SMALL.items() if k != "seeds"}})
         parts = [(0, "curves", {"lab": "environments", "setting": setting, "side": 0})]
 
@@ -300,7 +300,7 @@ def test_a_killed_worker_is_told_and_started_again():
     from gyrostat.live.desk import Desk
 
     async def scene() -> None:
-        desk = Desk(1)
+        desk = Desk(1, 1)
         parts = [(0, "columns", {"path": "example:sites"})]
         try:
             task = asyncio.create_task(anext(desk.messages("a", "table", 1, parts)))
@@ -330,7 +330,7 @@ def test_a_taken_port_is_one_sentence():
 
 
 def test_a_dropped_job_is_not_worked_on_and_the_background_waits(monkeypatch):
-    from gyrostat.live import worker
+    from gyrostat.live import process
 
     sent: list[tuple[int, dict[str, Any]]] = []
     asked: list[tuple[int, str, dict[str, Any]]] = []
@@ -350,7 +350,7 @@ def test_a_dropped_job_is_not_worked_on_and_the_background_waits(monkeypatch):
 
     monkeypatch.setitem(jobs.JOBS, "phase", count)
     monkeypatch.setitem(jobs.JOBS, "curves", count)
-    bench = worker._Bench(Line())
+    bench = process.Bench(Line())
     asked += [(1, "phase", {"upto": 9}), (2, "curves", {"upto": 1})]
     for _ in range(3):
         bench.listen()

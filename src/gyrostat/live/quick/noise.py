@@ -17,7 +17,7 @@ from gyrostat.live.quick import draws
 from gyrostat.precision import double
 from gyrostat.spaces import SymmetricMatrices
 
-MOST = 400_000_000
+MOST = 250_000_000
 """Bytes that are kept."""
 
 
