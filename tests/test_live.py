@@ -50,7 +50,9 @@ def test_engine_gives_the_numbers_of_run(kind, options, measurements, law):
     # The same numbers summed in another order: 1e-12 is far above rounding and far below any other draw. (Fresh batches of
     # HeteroSGD in iid order and of PooledSGD are compared below, with the copied program.)
     at = cell(kind, 7, measurements, law, **options)
-    record = ("signal", "spurious", "error", "distance", "distance_to_mean", "loss", "singular_values")
+    record = ("signal", "spurious", "error", "distance")
+    if isinstance(measurements, gs.Identity):  # whose programs are compiled soon
+        record += ("distance_to_mean", "loss", "singular_values")
     mine = engine.run(at, record, 120, 3)
     found = gs.run(*at, num_steps=120, seeds=3, record=record)
     for name in record:
@@ -141,15 +143,15 @@ def test_copied_python_gives_the_numbers_of_the_curves(capsys):
 
 def test_command_writes_the_curves(tmp_path: Path):
     path = tmp_path / "curves.csv"
-    state = "lab=factors&num_steps=100&seeds=3"
+    state = "lab=environments&" + "&".join(f"{name}={value}" for name, value in SMALL.items())
     found = CliRunner().invoke(cli.app, ["lab", "--state", state, "--csv", str(path)])
     assert found.exit_code == 0, found.output
     rows = list(csv.DictReader(path.open()))
-    assert {row["side"] for row in rows} == {"symmetric", "asymmetric", "stepped"}
+    assert {row["side"] for row in rows} == {"hetero", "pooled"}
     lab, setting = chosen(state)
     *_, last = jobs.curves(lab.name, setting, 1)
-    mine = [float(row["median"]) for row in rows if row["side"] == "asymmetric"]
-    assert mine == pytest.approx(last["curves"]["distance_loss"]["middle"])
+    mine = [float(row["median"]) for row in rows if (row["side"], row["curve"]) == ("pooled", "signal")]
+    assert mine == pytest.approx(last["curves"]["signal"]["middle"])
 
 
 def test_a_bad_state_is_one_sentence():

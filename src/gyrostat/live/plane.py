@@ -42,7 +42,7 @@ def phase(lab: str, setting: Setting, count: int = 9) -> Iterator[dict[str, Any]
     controls = {c.name: c for c in chosen.controls}
     yield {
         "kind": "plane", "x": xs.tolist(), "y": ys.tolist(), "across": plane.across, "up": plane.up, "title": plane.title,
-        "label": plane.label, "log_value": plane.log_value, "boundary": boundary,
+        "label": plane.label, "log_value": plane.log_value, "boundary": boundary, "note": plane.note,
         "log_x": controls[plane.across].scale == "log", "log_y": controls[plane.up].scale == "log",
     }  # fmt: skip
     at = {name: int(np.argmin(np.abs(values - setting[name]))) for name, values in ((plane.across, xs), (plane.up, ys))}

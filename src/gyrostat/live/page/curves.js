@@ -62,6 +62,7 @@ function hear(mine, message) {
     showReproduce(message);
   } else if (message.kind === "compiling") {
     mine.compiling.add(message.side);
+    mine.first = true; // its time says nothing about the next
     tellCompiling(mine);
   } else if (message.kind === "conditions") {
     showConditions(message.conditions);
@@ -117,7 +118,7 @@ function tell(mine, level) {
   const parts = Object.values(mine.parts), seeds = Math.min(...parts.map((p) => p.seeds)), of = parts[0].of;
   const lost = parts.filter((p) => p.diverged).map((p) => `${p.diverged} of ${p.seeds} ${p.side} runs left the finite range`);
   const precision = parts.some((p) => p.precision === "single") ? ["single precision, double follows"] : [];
-  status.textContent = [`${seeds} of ${of} seeds: medians and quartiles`, ...precision, ...lost, `drawn ${shownTime(mine.times.whole ?? mine.times.first)} after the change`].join(" · ");
+  status.textContent = [`${seeds} of ${of} seeds: medians and quartiles`, ...precision, ...lost, ...(mine.first ? [] : [`drawn ${shownTime(mine.times.whole ?? mine.times.first)} after the change`])].join(" · ");
   status.dataset.level = level;
   status.dataset.whole = String(level === "double");
   status.dataset.number = String(mine.number);

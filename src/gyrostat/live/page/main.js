@@ -57,6 +57,7 @@ function openTab(tab) {
     $(button.getAttribute("aria-controls")).hidden = !mine;
   }
   $("theory").hidden = tab !== "curves";
+  for (const button of $("labs").children) button.setAttribute("aria-current", String(tab !== "data" && button.value === state.lab.name));
   $("controls").hidden = $("lead").hidden = tab === "data";
   $("data-lead").hidden = tab !== "data";
   if (tab !== "phase") phase.stop();

@@ -11,16 +11,17 @@ export function redraw() {
   plot.parentElement.classList.toggle("stacked", narrow);
   const panels = view.together ? 1 : sides.length, traces = [], marks = [], axes = {};
   for (let k = 0; k < panels; k++) {
-    const from = k / panels + (k ? 0.035 : 0), to = (k + 1) / panels - (k < panels - 1 ? 0.035 : 0), tail = k ? String(k + 1) : "";
-    const time = axis(narrow && k < panels - 1 ? "" : "step", { type: view.log_time ? "log" : "linear", nticks: 6, anchor: "y" + tail, domain: narrow ? [0, 1] : [from, to] });
-    const up = axis(narrow || k ? "" : view.label, { showticklabels: narrow || !k, type: view.log ? "log" : "linear", anchor: "x" + tail, rangemode: view.log ? "normal" : "tozero" });
+    const from = k / panels + (k ? 0.04 : 0), to = (k + 1) / panels - (k < panels - 1 ? 0.04 : 0), tail = k ? String(k + 1) : "";
+    const time = axis(narrow && k < panels - 1 ? "" : "step", { type: view.log_time ? "log" : "linear", ...(view.log_time ? {} : { tickformat: "d" }), nticks: view.together || narrow ? 8 : 5, automargin: "height", anchor: "y" + tail, domain: narrow ? [0, 1] : [from, to] });
+    const up = axis("", { showticklabels: narrow || !k, type: view.log ? "log" : "linear", anchor: "x" + tail, rangemode: view.log ? "normal" : "tozero" });
     if (narrow) up.domain = [1 - (k + 1) / panels + (k < panels - 1 ? 0.07 : 0), 1 - k / panels - (k ? 0.09 : 0)];
     if (k && !narrow) up.matches = "y";
     axes["xaxis" + tail] = time;
     axes["yaxis" + tail] = up;
     if (!view.together) {
       const top = narrow ? up.domain[1] : 1;
-      marks.push({ text: `<b>${escape(sides[k].title)}</b>`, x: narrow ? 0 : from, y: top, xref: "paper", yref: "paper", xanchor: "left", yanchor: "bottom", showarrow: false, font: { size: 13 } });
+      const short = plot.clientWidth / panels < 340 && !narrow; // two lines where one would run into the other panel
+      marks.push({ text: `<b>${escape(sides[k].title).replace(short ? " (" : "\0", "<br>(")}</b>`, align: "left", x: narrow ? 0 : from, y: top, xref: "paper", yref: "paper", xanchor: "left", yanchor: "bottom", showarrow: false, font: { size: 13 } });
     }
   }
   if (!view.log && !narrow) axes.yaxis.range = sharedRange();
@@ -30,10 +31,8 @@ export function redraw() {
     traces.push({ x: line.x, y: line.y, name: line.label, xaxis: name("x", k), yaxis: name("y", k), mode: "lines", legendgroup: line.label, showlegend: k === 0, line: { color: css("--ink"), width: 1.3, dash: "5px,3px" }, hoverinfo: "skip" });
   }
   const look = layout({ ...axes, annotations: marks, uirevision: view.title });
-  if (narrow) {
-    Object.assign(look.margin, { l: 40, t: 52 });
-    look.title = { text: view.label, font: { size: 12 }, x: 0, xref: "paper", y: 0.99, yanchor: "top" };
-  }
+  Object.assign(look.margin, { l: view.log ? 52 : 40, t: view.together ? 32 : narrow ? 52 : 66 });
+  look.title = { text: view.label, font: { size: 13, color: css("--quiet") }, x: 0, xref: "paper", y: 0.99, yanchor: "top" };
   return Plotly.react(plot, traces, look, CONFIG);
 }
 

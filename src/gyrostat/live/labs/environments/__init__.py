@@ -28,6 +28,7 @@ ENVIRONMENTS = Lab(
         eliminated,
         ("spurious",),
         boundary,
+        "Very small steps learn neither signal in T steps: such cells end without the spurious one, too.",
     ),
     PRESETS,
 )

@@ -48,14 +48,14 @@ CONTROLS = (
         compiles=True,
         help="annealed: a tenth of the step size from the middle on",
     ),
-    choice("order", "order of environments", ("iid", "cyclic", "shuffled"), group=RUN, compiles=True),
+    choice("order", "order", ("iid", "cyclic", "shuffled"), group=RUN, compiles=True),
     number(
         "amplify", "amplification", "κ", 0.0, 0.0, 12.0, 0.1, group=RUN, help="ours: steps with G + κ (G − mean of G)"
     ),
     choice("measurements", "measurements", ("fresh", "fixed", "population"), group=SEEN, compiles=True),
     whole(
         "num_samples",
-        "measurements per batch",
+        "batch size",
         "m",
         8000,
         50,

@@ -22,7 +22,7 @@ CONTROLS = (
     number("init_scale", "start", "α", 0.2, 0.01, 1.0, group=RUN),
     whole("num_steps", "steps", "T", 1000, 100, 5000, 100, group=RUN),
     number("step_at", "imbalance step at", "t/T", 0.3, 0.0, 0.9, 0.05, group=RUN),
-    number("beta", "size of the imbalance step", "β", 1.0, 0.1, 3.0, 0.05, group=RUN),
+    number("beta", "its size", "β", 1.0, 0.1, 3.0, 0.05, group=RUN),
     choice("measurements", "measurements", ("factorisation", "sensing"), group=SEEN, compiles=True),
     number(
         "per_row",
