@@ -70,7 +70,7 @@ def test_single_precision_looks_the_same(figure):
             (*_, found[precision]) = engine.parts(at, record, setting["num_steps"], 4, precision)
         # A line is a 200th of the plot wide; rounding, and what hundreds of steps make of it, stays far below that.
         for name in record:
-            np.testing.assert_allclose(found["single"][name], found["double"][name], rtol=0, atol=5e-4)
+            np.testing.assert_allclose(found["single"][name], found["double"][name], rtol=0, atol=5e-5)
 
 
 def test_divergence_is_that_of_run():
