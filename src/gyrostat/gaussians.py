@@ -33,6 +33,18 @@ def normal(key: PRNGKeyArray, count: int) -> Float[Array, " count"]:
     return lax.fori_loop(0, HALVES, fill, jnp.zeros(HALVES * size, dtype=float))[:count]
 
 
+def stretch(key: PRNGKeyArray, start: int | Array, count: int) -> Float[Array, " count"]:
+    """Numbers ``start`` ... of the stream of :func:`normal`; only for a key that is written out.
+
+    >>> from gyrostat.precision import double
+    >>> with double():
+    ...     key = jax.random.key(3)
+    ...     bool((stretch(key, 4, 3) == normal(key, 7)[4:]).all())
+    True
+    """
+    return _gaussian(fractions(key, start, count))
+
+
 def few_normals(key: PRNGKeyArray, count: int) -> Float[Array, " count"]:
     """The numbers of :func:`normal` without its loop: for a handful that one consumer asks for."""
     return _gaussian(fractions(key, 0, count)) if is_written_out(key) else jax.random.normal(key, (count,), dtype=float)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Hashable
 from typing import Any
 
 from gyrostat.errors import GyrostatError
-from gyrostat.live.worker import END, Ticket, Worker
+from gyrostat.live.process import END
+from gyrostat.live.worker import Ticket, Worker
 
 MOST_WINDOWS = 24
 SECONDS = 90.0
@@ -21,9 +22,25 @@ Part = tuple[int, str, dict[str, Any]]
 class Desk:
     """Takes requests of windows, hands their parts to workers and gives their messages back in the order they come."""
 
-    def __init__(self, workers: int = 2):
-        self.workers = [Worker() for _ in range(workers)]
+    def __init__(self, workers: int = 2, groups: int = 2):
+        self.size, self.workers = workers, [Worker() for _ in range(workers * groups)]
+        self._homes: dict[Hashable, int] = {}
+        self._last = -workers
         self._open: dict[tuple[str, str], tuple[int, list[Ticket]]] = {}
+
+    def home(self, program: Hashable) -> int:
+        """The first of the workers who know a program. A new one goes to those who were not asked last.
+
+        A compilation takes seconds and cannot be stopped: so the way back to what was drawn before stays open meanwhile.
+
+        >>> desk = Desk()
+        >>> [desk.home(program) for program in ("two layers", "three layers", "two layers", "four layers")]
+        [0, 2, 0, 2]
+        """
+        if program not in self._homes:
+            self._homes[program] = (self._last + self.size) % len(self.workers)
+        self._last = self._homes[program]
+        return self._last
 
     async def messages(
         self, window: str, topic: str, number: int, parts: list[Part]

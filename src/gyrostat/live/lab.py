@@ -91,6 +91,7 @@ class Plane:
     outcome: Callable[[dict[str, np.ndarray]], float]
     record: tuple[str, ...]
     boundary: Callable[[Setting, np.ndarray, np.ndarray], tuple[str, list[float], list[float]] | None]
+    note: str = ""
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from gyrostat.data.examples import EXAMPLES, PREFIX
+from gyrostat.data.examples import PREFIX, examples
 from gyrostat.errors import GyrostatError
 from gyrostat.live import code
 from gyrostat.live.desk import Desk, Part
@@ -36,7 +36,7 @@ def application(hosts: set[str], desk: Desk | None = None) -> Guard:
 
     @contextlib.asynccontextmanager
     async def life(app: Starlette) -> AsyncIterator[None]:
-        for worker in desk.workers:
+        for worker in desk.workers[: desk.size]:  # the others when they are needed
             worker.start()
         yield
         desk.stop()
@@ -65,9 +65,7 @@ async def _plotly(request: Request) -> Response:
 
 
 async def _about(request: Request) -> Response:
-    return JSONResponse(
-        {"version": __version__, "labs": [_lab(lab) for lab in LABS.values()], "examples": list(EXAMPLES)}
-    )
+    return JSONResponse({"version": __version__, "labs": [_lab(lab) for lab in LABS.values()], "examples": examples()})
 
 
 def _lab(lab: Lab) -> dict[str, Any]:
@@ -94,13 +92,17 @@ async def _draw(request: Request) -> Response:
         },
     }  # fmt: skip
     asked = {"lab": lab.name, "setting": setting}
-    sides: list[Part] = [(i, "curves", {**asked, "side": i}) for i in range(len(begin["sides"]))]
-    return _stream(request, window, "draw", number, [(0, "theory", asked), *sides], begin)
+    desk: Desk = request.app.state.desk
+    home = desk.home((lab.name, *lab.program(setting)))
+    sides: list[Part] = [(home + i % desk.size, "curves", {**asked, "side": i}) for i in range(len(begin["sides"]))]
+    return _stream(request, window, "draw", number, [(home, "theory", asked), *sides], begin)
 
 
 async def _phase(request: Request) -> Response:
     lab, setting, window, number = _asked(await body_of(request))
-    return _stream(request, window, "phase", number, [(1, "phase", {"lab": lab.name, "setting": setting})])
+    desk: Desk = request.app.state.desk
+    at = desk.home((lab.name, *lab.program(setting))) + desk.size - 1
+    return _stream(request, window, "phase", number, [(at, "phase", {"lab": lab.name, "setting": setting})])
 
 
 async def _table(request: Request) -> Response:

@@ -14,7 +14,7 @@ export const CONFIG = { displayModeBar: false, responsive: true };
 
 export function axis(title, more = {}) {
   return {
-    title: { text: title, standoff: 8 }, gridcolor: css("--grid"), zerolinecolor: css("--rule"), linecolor: css("--rule"), automargin: true,
+    title: { text: title, standoff: 8 }, gridcolor: css("--grid"), zerolinecolor: css("--rule"), tickfont: { size: 12 }, linecolor: css("--rule"), tickfont: { size: 12 },
     exponentformat: more.type === "log" ? "power" : "none", ...more,
   };
 }

@@ -4,12 +4,14 @@ import { buildControls } from "./controls.js";
 import * as curves from "./curves.js";
 import { onLooks } from "./looks.js";
 import * as phase from "./phase.js";
+import { redraw, shown } from "./plot.js";
+import { save } from "./saving.js";
 import { defaults, labOf, readAddress, state, writeAddress } from "./state.js";
 import * as table from "./table.js";
 import { copyButtons } from "./theory.js";
 
 const $ = (id) => document.getElementById(id);
-window.gyrostat = { latencies: curves.latencies, shown: curves.shown, state };
+window.gyrostat = { latencies: curves.latencies, shown, state };
 
 function changed() {
   writeAddress();
@@ -55,10 +57,11 @@ function openTab(tab) {
     $(button.getAttribute("aria-controls")).hidden = !mine;
   }
   $("theory").hidden = tab !== "curves";
+  for (const button of $("labs").children) button.setAttribute("aria-current", String(tab !== "data" && button.value === state.lab.name));
   $("controls").hidden = $("lead").hidden = tab === "data";
   $("data-lead").hidden = tab !== "data";
   if (tab !== "phase") phase.stop();
-  if (tab === "curves") { curves.redraw(); if (curves.shown.number === 0) curves.ask(); }
+  if (tab === "curves") { redraw(); if (shown.number === 0) curves.ask(); }
   if (tab === "phase") phase.ask(move);
   if (tab === "data") { curves.stop(); table.open(); }
 }
@@ -101,12 +104,12 @@ async function main() {
   table.build(about.examples);
   for (const button of $("tabs").children) button.addEventListener("click", () => openTab(button.dataset.tab));
   $("tabs").addEventListener("keydown", keyboard);
-  for (const kind of ["png", "svg", "csv"]) $(kind).addEventListener("click", () => curves.save(kind));
+  for (const kind of ["png", "svg", "csv"]) $(kind).addEventListener("click", () => save(kind));
   $("controls").addEventListener("submit", (event) => event.preventDefault());
-  const redraw = () => { curves.redraw(); phase.redraw(); table.redraw(); };
-  onLooks(redraw);
+  const again = () => { redraw(); phase.redraw(); table.redraw(); };
+  onLooks(again);
   let timer = 0;
-  addEventListener("resize", () => { clearTimeout(timer); timer = setTimeout(redraw, 150); });
+  addEventListener("resize", () => { clearTimeout(timer); timer = setTimeout(again, 150); });
   document.addEventListener("server-back", () => changed());
   addEventListener("popstate", () => { readAddress(); rebuild(); openTab(state.tab); curves.ask(); });
   readAddress();

@@ -35,6 +35,7 @@ function hear(message) {
   if (message.kind === "plane") {
     plane = message;
     cells = plane.y.map(() => plane.x.map(() => null));
+    document.getElementById("phase-note").textContent = plane.note;
   } else if (message.kind === "cell") {
     cells[message.i][message.j] = message.value;
     status.textContent = message.done < message.of ? `${message.done} of ${message.of} cells` : `All ${message.of} cells, 8 seeds each`;
@@ -76,9 +77,10 @@ export function redraw() {
     if (log) { const half = Math.log10(b / a) / n / 2; return [Math.log10(a) - half, Math.log10(b) + half]; }
     return [a - (b - a) / n / 2, b + (b - a) / n / 2];
   };
-  const x = axis(title(plane.across), { type: plane.log_x ? "log" : "linear", range: ends(plane.x, plane.log_x), ...ticks(plane.log_x) });
+  const x = axis(title(plane.across), { type: plane.log_x ? "log" : "linear", range: ends(plane.x, plane.log_x), automargin: "height", ...ticks(plane.log_x) });
   const y = axis(title(plane.up), { type: plane.log_y ? "log" : "linear", range: ends(plane.y, plane.log_y), ...ticks(plane.log_y) });
-  const look = layout({ xaxis: x, yaxis: y, hovermode: "closest", title: { text: plane.title, font: { size: 14 }, x: 0, xref: "paper" } });
+  const look = layout({ xaxis: x, yaxis: y, hovermode: "closest", title: { text: plot.clientWidth < 560 ? plane.title.replace(" (", "<br>(") : plane.title, font: { size: 14 }, x: 0, xref: "paper" } });
+  look.margin.t = plot.clientWidth < 560 ? 56 : 34;
   look.legend = { ...look.legend, bgcolor: "#3b4048", font: { color: "#ffffff" } };
   Plotly.react(plot, traces, { ...look, plot_bgcolor: css("--card") }, CONFIG).then(() => {
     plot.removeAllListeners("plotly_click");

@@ -71,10 +71,10 @@ function show() {
   const head = element("tr", ""), body = found.features.map((f) => {
     const row = element("tr", "");
     row.append(element("td", f.name), element("td", f.verdict, `word-${f.verdict.split(" ")[0]}`), element("td", f.mean.toPrecision(3), "number"),
-      element("td", f.variation, "number"), element("td", f.differ_p, "number"), element("td", f.reason));
+      element("td", f.variation, "number"), element("td", f.differ_p.replace("= ", ""), "number"), element("td", f.reason));
     return row;
   });
-  head.append(...["feature", "verdict", "mean effect", "variation", "p, all the same", "reason"].map((t) => element("th", t)));
+  head.append(...["feature", "verdict", "mean effect", "variation", "p, all the same", "reason"].map((t, i) => element("th", t, 2 <= i && i <= 4 ? "number" : "")));
   $("effects").replaceChildren(head, ...body);
   redraw();
 }
