@@ -189,7 +189,7 @@ NOISE = Experiment(
     "Beyond Xiong 2024 (ours)",
     "y_i = <X_i, A_star> + noise. The paper has none; readers who have data do.",
     {
-        "smoke": {"starts": 2, "designs": 1, "dimension": 14, "num_steps": 2000},
+        "smoke": {"starts": 2, "designs": 1, "dimension": 20, "num_steps": 2000},
         "standard": {"starts": 4, "designs": 4, "dimension": 20, "num_steps": 4000},
         "full": {"starts": 8, "designs": 8, "dimension": 50, "num_steps": 10_000},
     },
