@@ -28,9 +28,7 @@ def hidden(sees: str) -> gs.Diagnostic:
 WIDTHS = [hidden(sees) for sees in ("small", "product", "stated")]
 CASES = {
     "two layers, any start": (gs.DeepLinear(2, WIDTH), gs.FanInUniform(), SGD, 4),
-    "three orthogonal layers": (gs.DeepLinear(3, WIDTH), gs.Orthogonal(), SGD, 4),
     "five orthogonal layers": (gs.DeepLinear(5, WIDTH), gs.Orthogonal(0.9), SGD, 4),
-    "three layers by Krylov spaces": (gs.DeepLinear(3, 40), gs.FanInUniform(), SGD, 24),
     "rectangular, all entries": (
         gs.DeepLinear(3, WIDTH),
         gs.Orthogonal(),
@@ -46,15 +44,17 @@ CASES = {
 }
 
 
+TERSE = ("five orthogonal layers", "rectangular, all entries")
+"""Cases that show their layers only: what is computed from them is compared in the others."""
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_the_confined_run_is_the_whole_run(name):
     model, start, problem, width = CASES[name]
     algorithm = gs.RidgeDescent(SCHEDULE, model=model, start=start)
     watch = Watch()
-    names = ["singular_values", "distance", "error", "product", "layer_norms", "imbalances", "excess_cost"]
-    product_only = ["singular_values", "distance", "error", "product"]
-    krylov = "Krylov" in name
-    record = [*(product_only if krylov else [*names, watch.diagnostic]), *(WIDTHS[:2] if krylov else WIDTHS)]
+    layers = [] if name in TERSE else ["layer_norms", "imbalances", "excess_cost"]
+    record = ["singular_values", "distance", "error", "product", watch.diagnostic, *layers, *WIDTHS]
     options = {"num_steps": 120, "seeds": 2, "record": record, "record_at": 5}
     small = gs.run(algorithm, problem, **options)  # "auto"
     whole = gs.run(algorithm, problem, reduction="never", **options)
@@ -63,43 +63,59 @@ def test_the_confined_run_is_the_whole_run(name):
     for quantity in whole.data_vars:
         if not str(quantity).startswith("width"):
             np.testing.assert_allclose(small[quantity], whole[quantity], rtol=1e-12, atol=1e-12, err_msg=str(quantity))
-    if not krylov:
-        assert (small.width_stated == model.width).all()
+    assert (small.width_stated == model.width).all()
     assert np.abs(whole.product.values[:, -1] - whole.product.values[:, 0]).max() > 0.1  # something happened
 
 
-def test_layers_of_a_krylov_run_are_those_that_were_stated():
-    """Asked for the layers themselves, what leaks must be smaller; with enough levels it is."""
+def test_a_run_in_krylov_spaces_is_the_whole_run():
+    """Asked for the layers themselves, what leaks must be smaller; with enough levels it is, and the run is not made again."""
     model = gs.DeepLinear(3, 60)
     algorithm = gs.RidgeDescent(0.03, 0.1, model=model, start=gs.FanInUniform(0.7))
-    watch = Watch()
-    options = {"num_steps": 60, "record": [watch.diagnostic, "imbalances"], "record_at": 3}
-    small, whole = (gs.run(algorithm, SGD, reduction=mode, **options) for mode in ("always", "never"))
-    for name in ("params", "imbalances"):
-        np.testing.assert_allclose(small[name], whole[name], atol=1e-12)
+    names = ["singular_values", "distance", "error", "product", "imbalances"]
+    options = {"num_steps": 60, "seeds": 2, "record": [*names, Watch().diagnostic, *WIDTHS], "record_at": 3}
+    small, whole = (gs.run(algorithm, SGD, reduction=mode, **options) for mode in ("auto", "never"))
+    assert (small.width_small == 24).all() and (small.width_product == 24).all() and (small.width_stated == 60).all()
+    assert (whole.width_small == 60).all()
+    for name in (*names, "params"):
+        np.testing.assert_allclose(small[name], whole[name], rtol=1e-12, atol=1e-12, err_msg=name)
+    always = gs.run(algorithm, SGD, reduction="always", **options)  # the same program, and not refused
+    np.testing.assert_array_equal(always.params, small.params)
+    assert np.abs(whole.product.values[:, -1] - whole.product.values[:, 0]).max() > 0.1  # something happened
+
+
+def fresh() -> gs.Diagnostic:
+    """The product, under a function of its own: a program that records it was compiled for no other number of levels."""
+    return gs.Diagnostic("product", lambda v: v.product, ("row", "column"), of_product=True)
 
 
 @pytest.fixture
 def levels(monkeypatch):
-    """Sets the number of Krylov levels; compiled programs do not know of it."""
+    """Sets the number of Krylov levels, which compiled programs do not know, and gives a product that none has seen."""
 
-    def choose(number: int) -> None:
+    def choose(number: int) -> gs.Diagnostic:
         monkeypatch.setattr(confined, "LEVELS", number)
-        jax.clear_caches()
+        return fresh()
 
-    yield choose
-    jax.clear_caches()
+    return choose
+
+
+def outcome(kind: reduction.Reduction, product: gs.Diagnostic) -> dict[str, np.ndarray]:
+    """Three runs of 120 steps, reduced or not, that show their product and their layers."""
+    algorithm = gs.RidgeDescent(SCHEDULE, model=gs.DeepLinear(3, 30), start=gs.FanInUniform())
+    record = resolve([product, Watch().diagnostic])
+    return loop._Program([(algorithm, SGD)], record, np.array([40, 120]), 0, None, kind)([(0, s) for s in range(3)], 3)
+
+
+@pytest.fixture(scope="module")
+def whole():
+    """The runs without Krylov spaces, which know of no levels."""
+    return outcome(reduction.Reduction(), fresh())
 
 
 @pytest.mark.parametrize("number", [2, 4, 6])
-def test_what_is_cut_off_is_felt_by_the_square_in_the_product_and_as_it_is_in_the_layers(number, levels):
+def test_what_is_cut_off_is_felt_by_the_square_in_the_product_and_as_it_is_in_the_layers(number, levels, whole):
     """The bound behind LEAKS, where leaks are large enough to be seen above rounding."""
-    levels(number)
-    algorithm = gs.RidgeDescent(SCHEDULE, model=gs.DeepLinear(3, 30), start=gs.FanInUniform())
-    watch = Watch()
-    made = ([(algorithm, SGD)], resolve(["product", watch.diagnostic]), np.array([40, 120]), 0, None)
-    jobs = [(0, seed) for seed in range(3)]
-    cut, whole = (loop._Program(*made, kind)(jobs, 3) for kind in (KRYLOV, reduction.Reduction()))
+    cut = outcome(KRYLOV, levels(number))
     leak = cut["leak"]
     product, layers = (np.abs(cut[n] - whole[n]).reshape(3, -1).max(axis=1) for n in ("product", "params"))
     assert (leak > 1e-5).all() and (layers > 1e-4 * leak).all()  # something is cut off
@@ -110,16 +126,13 @@ def test_what_is_cut_off_is_felt_by_the_square_in_the_product_and_as_it_is_in_th
 @pytest.mark.parametrize("number", [7, 8])
 def test_below_the_limit_runs_are_kept_and_exact_and_above_it_made_again(number, levels):
     """Leaks between 1e-10 and 1e-5: small enough for the product from eight levels on, never for the layers."""
-    levels(number)
+    product = levels(number)
     algorithm = gs.RidgeDescent(SCHEDULE, model=gs.DeepLinear(3, 40), start=gs.FanInUniform())
-    watch = Watch()
-    leak = loop._Program([(algorithm, SGD)], resolve(["product"]), np.array([120]), 0, None, KRYLOV)(
-        [(0, 0), (0, 1)], 2
-    )["leak"]
-    for record, limit in (
-        (["product"], reduction.LEAKS["product"]),
-        (["product", watch.diagnostic], reduction.LEAKS["layers"]),
-    ):
+    leak = loop._Program([(algorithm, SGD)], (product,), np.array([120]), 0, None, KRYLOV)([(0, 0), (0, 1)], 2)["leak"]
+    asked = [([product], reduction.LEAKS["product"])]
+    if number == 8:  # runs that are kept for their product are still made again for their layers
+        asked.append(([product, Watch().diagnostic], reduction.LEAKS["layers"]))
+    for record, limit in asked:
         options = {"num_steps": 120, "seeds": 2, "record": record, "record_at": 1}
         auto, never = (gs.run(algorithm, SGD, reduction=mode, **options) for mode in ("auto", "never"))
         again = [np.array_equal(auto.product[k], never.product[k]) for k in range(2)]
@@ -130,9 +143,9 @@ def test_below_the_limit_runs_are_kept_and_exact_and_above_it_made_again(number,
 
 def test_runs_that_leak_are_made_again_or_refused(levels):
     """With two levels much arrives at the last: "auto" is the whole run to the bit, "always" says no."""
-    levels(2)
+    product = levels(2)
     algorithm = gs.RidgeDescent(0.05, 0.1, model=gs.DeepLinear(3, 12), start=gs.FanInUniform())
-    options = {"num_steps": 50, "seeds": 2, "record": ["product"], "record_at": 3}
+    options = {"num_steps": 50, "seeds": 2, "record": [product], "record_at": 3}
     assert reduction.decide("auto", algorithm, SGD).widths == "krylov"
     auto, never = (gs.run(algorithm, SGD, reduction=mode, **options) for mode in ("auto", "never"))
     np.testing.assert_array_equal(auto.product, never.product)

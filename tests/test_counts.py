@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -17,11 +19,16 @@ LEVEL = 1e-3 / (2 * len(CASES))
 """Bonferroni at a family level of 1e-3; keys are fixed, so that a pass stays a pass."""
 
 
+@functools.partial(jax.jit, static_argnums=0)
+def _counts(draw, keys, *arguments):
+    return jax.vmap(lambda key: draw(key, *arguments))(keys)
+
+
 def counts(draw, seed, *arguments):
+    """N counts; numbers of the same shapes share a program."""
     with double():
         keys = jax.random.split(jax.random.key(seed), N)
-        arrays = [jnp.asarray(x, dtype=float) for x in arguments]
-        return np.asarray(jax.jit(jax.vmap(lambda key: draw(key, *arrays)))(keys))
+        return np.asarray(_counts(draw, keys, *(jnp.asarray(x, dtype=float) for x in arguments)))
 
 
 def p_value(found, law):

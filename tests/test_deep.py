@@ -39,14 +39,15 @@ def test_product_and_pullback_equal_the_twin_and_torch(i, x64):
     torch = pytest.importorskip("torch")
     model, G = MODELS[i], np.random.default_rng(9).standard_normal(SHAPE)
     params = layers_of(model, i)
-    np.testing.assert_allclose(model.product(params), reference.product("DeepLinear", params), rtol=1e-12, atol=1e-12)
+    found, moved = jax.jit(lambda params: (model.product(params), model.pullback(params, G)))(params)
+    np.testing.assert_allclose(found, reference.product("DeepLinear", params), rtol=1e-12, atol=1e-12)
     theta = [torch.tensor(p, requires_grad=True) for p in params]
     A = theta[0]
     for W in theta[1:]:
         A = W @ A
     (A * torch.tensor(G)).sum().backward()
     twins = reference.pullback("DeepLinear", params, G)
-    for ours, twin, theirs in zip(model.pullback(params, G), twins, theta, strict=True):
+    for ours, twin, theirs in zip(moved, twins, theta, strict=True):
         np.testing.assert_allclose(ours, twin, rtol=1e-11, atol=1e-11)  # products of five matrices, in another order
         np.testing.assert_allclose(ours, theirs.grad.numpy(), rtol=1e-11, atol=1e-11)
 
@@ -54,14 +55,22 @@ def test_product_and_pullback_equal_the_twin_and_torch(i, x64):
 @pytest.mark.parametrize("i", range(len(MODELS)))
 def test_one_entry_is_an_entry_of_the_product_and_so_is_its_pullback(i, x64):
     model = MODELS[i]
-    params = tuple(map(jnp.asarray, layers_of(model, i)))
+    params = layers_of(model, i)
+
+    @jax.jit
+    def seen(row, column):
+        layers = tuple(map(jnp.asarray, params))
+        pairs = model.entry_pullback(layers, row, column, -1.7)
+        return model.entry(layers, row, column), [(pair.matrix, pair.square) for pair in pairs]
+
     for row, column in itertools.product(range(3), range(4)):
-        np.testing.assert_allclose(model.entry(params, row, column), model.product(params)[row, column], rtol=1e-12)
+        entry, pairs = seen(row, column)
+        np.testing.assert_allclose(entry, reference.product("DeepLinear", params)[row, column], rtol=1e-12)
         G = np.zeros(SHAPE)
         G[row, column] = -1.7
-        for pair, whole in zip(model.entry_pullback(params, row, column, -1.7), model.pullback(params, G), strict=True):
-            np.testing.assert_allclose(pair.matrix, whole, rtol=1e-12, atol=1e-12)
-            assert float(pair.square) == pytest.approx(float(jnp.sum(whole**2)), rel=1e-12)
+        for (matrix, square), whole in zip(pairs, reference.pullback("DeepLinear", params, G), strict=True):
+            np.testing.assert_allclose(matrix, whole, rtol=1e-12, atol=1e-12)
+            assert float(square) == pytest.approx(float(np.sum(whole**2)), rel=1e-12)
     assert gs.Asymmetric(2).entry_pullback((jnp.ones((3, 2)), jnp.ones((4, 2))), 0, 0, 1.0) is None
 
 
@@ -69,22 +78,24 @@ def test_one_entry_is_an_entry_of_the_product_and_so_is_its_pullback(i, x64):
 def test_the_sum_of_squares_is_followed_without_looking(rule, x64):
     """300 steps on single entries by pairs of vectors: the parameters are those of the dense gradient, the sum theirs."""
     model, rng = gs.DeepLinear(3, 6), np.random.default_rng(2)
-    params = dense = tuple(0.5 * jnp.asarray(W) for W in layers_of(model, 1))
-    square = sum(jnp.sum(W * W) for W in params)
-    target = rng.standard_normal(SHAPE)
-    step, size = jax.jit(lambda *a: rule(model, *a)), jax.jit(lambda s, *a: rule.square(s, model, *a))
-    for _ in range(300):
-        i, j = (int(rng.integers(n)) for n in SHAPE)
+    params = dense = tuple(0.5 * W for W in layers_of(model, 1))
+    square = sum(np.sum(W * W) for W in params)
+    target = jnp.asarray(rng.standard_normal(SHAPE))
+
+    @jax.jit
+    def step(square, params, dense, i, j):
         value = model.product(params)[i, j]
-        gradient = jnp.zeros(SHAPE).at[i, j].set(value - target[i, j])
-        whole = Reading(gradient, jnp.asarray(0.0))
-        single = whole._replace(entry=Entry(jnp.asarray(i), jnp.asarray(j), value - target[i, j], value))
+        whole = Reading(jnp.zeros(SHAPE).at[i, j].set(value - target[i, j]), jnp.asarray(0.0))
+        single = whole._replace(entry=Entry(i, j, value - target[i, j], value))
         assert rule.square(square, model, params, whole, 0.05, 0.1) is None
-        square = size(square, params, single, 0.05, 0.1)
-        params, dense = step(params, single, 0.05, 0.1), step(dense, whole, 0.05, 0.1)
+        after = (rule(model, p, seen, 0.05, 0.1) for p, seen in ((params, single), (dense, whole)))
+        return rule.square(square, model, params, single, 0.05, 0.1), *after
+
+    for _ in range(300):
+        square, params, dense = step(square, params, dense, *(int(rng.integers(n)) for n in SHAPE))
     for a, b in zip(params, dense, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-12)
-    assert float(square) == pytest.approx(sum(float(jnp.sum(W * W)) for W in params), rel=1e-12)
+    assert float(square) == pytest.approx(sum(float(np.sum(np.square(W))) for W in params), rel=1e-12)
 
 
 @pytest.mark.parametrize("reduction", ["never", "auto"])
@@ -167,7 +178,7 @@ def test_a_batch_with_replacement_draws_every_entry_equally_often(batch, x64):
         state = measurements.init(key, places, space, Demand(1, False))
         return measurements.sense(state, key, Scene(places, space, A), places.law.at(0))[0]
 
-    found = jax.vmap(one)(jax.random.split(jax.random.key(5), n))
+    found = jax.jit(jax.vmap(one))(jax.random.split(jax.random.key(5), n))
     residual = np.asarray(A - places.target(places.law.at(0).sigma))
     rows, columns = np.array(PAIRS).T
     counts = np.round(np.asarray(found.gradient)[:, rows, columns] * batch / residual[rows, columns]).astype(int)
@@ -183,16 +194,22 @@ def test_a_batch_with_replacement_draws_every_entry_equally_often(batch, x64):
 def test_without_replacement_every_pass_sees_every_entry_once_in_a_new_order(x64):
     places = rectangular_places(*SHAPE, gs.Finite([-1.0, 2.0]))
     measurements, space = gs.Entries(PAIRS, batch_size=2, order="shuffled"), gs.DeepLinear().space(SHAPE)
-    A = jnp.asarray(np.random.default_rng(1).standard_normal(SHAPE)) + 9.0
+    A = np.random.default_rng(1).standard_normal(SHAPE) + 9.0
     state = measurements.init(jax.random.key(0), places, space, Demand(1, False))
+
+    @jax.jit
+    def sense(state, number, index):
+        key = jax.random.fold_in(jax.random.key(1), number)
+        reading, state = measurements.sense(state, key, Scene(places, space, jnp.asarray(A)), places.law.at(index))
+        return reading.gradient, state
+
     rows, columns = np.array(PAIRS).T
     orders = []
     for t in range(40):  # the other environment in between has an order of its own
         for index in (0, 1, 1) if t % 2 else (0,):
-            key = jax.random.fold_in(jax.random.key(1), 10 * t + index)
-            reading, state = measurements.sense(state, key, Scene(places, space, A), places.law.at(index))
+            gradient, state = sense(state, 10 * t + index, index)
             if index == 0:
-                orders.append(tuple(np.flatnonzero(np.asarray(reading.gradient)[rows, columns])))
+                orders.append(tuple(np.flatnonzero(np.asarray(gradient)[rows, columns])))
     assert all(len(batch) == 2 for batch in orders)
     passes = [set(a) | set(b) for a, b in zip(orders[::2], orders[1::2], strict=True)]
     assert passes == [{0, 1, 2, 3}] * 20
@@ -208,8 +225,7 @@ def test_a_mixture_draws_an_environment_for_every_entry(x64):
         state = measurements.init(key, places, space, Demand(1, True))
         return measurements.mix(state, key, Scene(places, space, A))[0].gradient
 
-    found = np.asarray(jax.vmap(one)(jax.random.split(jax.random.key(5), n)))
-    _rows, _columns = np.array(PAIRS).T
+    found = np.asarray(jax.jit(jax.vmap(one))(jax.random.split(jax.random.key(5), n)))
     counts = []
     for i, j in PAIRS:
         for index in (0, 1):
@@ -332,16 +348,18 @@ def test_uniform_start_has_the_law_of_torch(x64):
 
 def test_gaussian_and_orthogonal_starts(x64):
     model, key = gs.DeepLinear(4, 40), jax.random.key(2)
-    for W in gs.FanInGaussian(0.5)(model, (3, 5), key):
+    starts = (gs.FanInGaussian(0.5), gs.Orthogonal(0.5))
+    gaussian, orthogonal = jax.jit(lambda key: [start(model, (3, 5), key) for start in starts])(key)
+    for W in gaussian:
         assert abs(np.std(W) * W.shape[1] ** 0.5 - 0.5) < 5 * 0.5 / np.sqrt(2 * W.size)  # five standard errors
-    found = [np.asarray(W) for W in gs.Orthogonal(0.5)(model, (3, 5), key)]
+    found = [np.asarray(W) for W in orthogonal]
     assert tuple(W.shape for W in found) == model.shapes((3, 5))
     for W in found:
         gram = W.T @ W if W.shape[0] >= W.shape[1] else W @ W.T
         np.testing.assert_allclose(gram, 0.25 * np.eye(len(gram)), atol=1e-13)
     # Uniform: an entry of a column of length 40 has mean 0 and variance 1 / 40.
     keys = jax.random.split(jax.random.key(3), 2000)
-    corner = np.asarray(jax.vmap(lambda k: gs.Orthogonal()(gs.DeepLinear(2, 3), (3, 3), k)[0][2, 2])(keys))
+    corner = np.asarray(jax.jit(jax.vmap(lambda k: gs.Orthogonal()(gs.DeepLinear(2, 3), (3, 3), k)[0][2, 2]))(keys))
     assert stats.kstest(corner, "uniform", args=(-1, 2)).pvalue > LEVEL  # Archimedes: on the sphere in three dimensions
 
 

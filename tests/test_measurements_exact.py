@@ -343,25 +343,24 @@ def empty_design(D: int, K: int = 1) -> fixed.Design:
     return fixed.Design(zeros, zeros, table, jnp.zeros(K, dtype=jnp.int32), jnp.zeros((), dtype=jnp.int32))
 
 
-def wrong_rows(slip: str):
-    """The rule of gram_product with the directions in one array, and with a slip."""
-
-    def product(design, key, b, m):
-        Q, P, n = design
-        one, two = jax.random.split(key)
-        z = jax.random.normal(two, b.shape)
-        q = b
-        for _ in range(2):
-            q = q - Q.T @ (Q @ q)
-            z = z if slip == "rows not orthogonalised" else z - Q.T @ (Q @ z)
-        is_new = (jnp.linalg.norm(q) > 1e-11 * jnp.linalg.norm(b)) & (n < jnp.minimum(m, b.size))
-        q = jnp.where(is_new, q / jnp.linalg.norm(q), 0.0)
-        freedom = m if slip == "wrong degrees of freedom" else m - n
-        chi = jnp.sqrt(jax.random.chisquare(one, jnp.maximum(freedom, 1.0)))
-        P = P.at[n].add(jnp.where(is_new, z - q * (q @ z) + chi * q, 0.0))
-        return (P @ b) @ P, (Q.at[n].add(q), P, n + is_new)
-
-    return product
+def wrong_answers(slip: str, D: int, m: int, steps: int) -> np.ndarray:
+    """The rule of gram_product for N designs by NumPy, with the directions in one array, and with a slip."""
+    rng = np.random.default_rng(31 * m + D)
+    Q, P, b, Y = np.zeros((N, D, D)), np.zeros((N, D, D)), np.ones((N, D)) / np.sqrt(D), []
+    inside = lambda x: np.einsum("nij,nik,nk->nj", Q, Q, x, optimize=True)  # noqa: E731
+    for n in range(steps):
+        if n < min(m, D):  # a new direction; afterwards the span holds every question
+            q, z = b, rng.standard_normal((N, D))
+            for _ in range(2):
+                q = q - inside(q)
+                z = z if slip == "rows not orthogonalised" else z - inside(z)
+            q = q / np.linalg.norm(q, axis=1, keepdims=True)
+            chi = np.sqrt(rng.chisquare(m if slip == "wrong degrees of freedom" else m - n, (N, 1)))
+            P[:, n] = z - q * np.sum(q * z, axis=1, keepdims=True) + chi * q
+            Q[:, n] = q
+        Y.append(np.einsum("nij,nik,nk->nj", P, P, b, optimize=True))
+        b = following(b, Y[-1], m)
+    return np.stack(Y, axis=1)
 
 
 def following(b, y, m):
@@ -374,20 +373,15 @@ def engine(design, key, b, m):
     return fixed.gram_product(design, key, jnp.zeros((), dtype=jnp.int32), b, m)
 
 
-@functools.partial(jax.jit, static_argnums=(0, 3, 4))
-def _answers(kind, keys, m, D, steps):
-    if kind == "engine":
-        start, product = empty_design(D), engine
-    else:
-        start, product = (jnp.zeros((D, D)), jnp.zeros((D, D)), jnp.zeros((), dtype=int)), wrong_rows(kind)
-
+@functools.partial(jax.jit, static_argnums=(2, 3))
+def _answers(keys, m, D, steps):
     def one(key):
         def step(carry, t):
             design, b = carry
-            y, design = product(design, jax.random.fold_in(key, t), b, m)
+            y, design = engine(design, jax.random.fold_in(key, t), b, m)
             return (design, following(b, y, m)), y
 
-        return jax.lax.scan(step, (start, jnp.ones(D) / jnp.sqrt(D)), jnp.arange(steps))[1]
+        return jax.lax.scan(step, (empty_design(D), jnp.ones(D) / jnp.sqrt(D)), jnp.arange(steps))[1]
 
     return jax.vmap(one)(keys)
 
@@ -402,10 +396,12 @@ def fixed_answers(kind: str, D: int, m: int, steps: int) -> dict[str, np.ndarray
             Y.append(np.einsum("nij,nik,nk->nj", X, X, b, optimize=True))
             b = following(b, Y[-1], m)
         Y = np.stack(Y, axis=1)
-    else:
+    elif kind == "engine":
         with double():
             keys = jax.random.split(jax.random.key(31 * m + D), N)
-            Y = np.asarray(_answers(kind, keys, jnp.asarray(float(m)), D, steps))
+            Y = np.asarray(_answers(keys, jnp.asarray(float(m)), D, steps))
+    else:
+        Y = wrong_answers(kind, D, m, steps)
     first, middle, last = Y[:, 0], Y[:, steps // 2], Y[:, -1]
     return {
         "first": np.sum(first**2, axis=1), "middle": middle[:, 0], "last": last.max(axis=1),

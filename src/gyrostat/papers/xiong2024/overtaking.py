@@ -92,7 +92,7 @@ FIG_I1 = Experiment(
     "Xiong 2024, Figure I.1",
     "The same measurements, recovered with X X^T and with F G^T. Large eta x iteration shows what the printed axis cuts off.",
     {
-        "smoke": {"dimension": 20, "starts": 2, "designs": 6, "until": 14.0},
+        "smoke": {"dimension": 14, "starts": 2, "designs": 6, "until": 14.0},
         "standard": {"dimension": 50, "starts": 3, "designs": 2, "until": 14.0},
         "full": {"dimension": 50, "starts": 5, "designs": 4, "until": 30.0},
     },

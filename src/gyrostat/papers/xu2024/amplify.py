@@ -166,7 +166,7 @@ AMPLIFY = Experiment(
     "ours; the step G_e + kappa (G_e - mean of G) in the setting of Xu 2024, section 5",
     "Where the environments differ too little, stepping further from their mean makes the method work; the noise grows.",
     {
-        "smoke": {"seeds": 32, "dimension": 30, "cell_seeds": 32, "cell_dimension": 6},
+        "smoke": {"seeds": 24, "dimension": 20, "cell_seeds": 12, "cell_dimension": 6},
         "standard": {"seeds": 40, "dimension": 60, "cell_seeds": 40, "cell_dimension": 20},
         "full": {"seeds": 200, "dimension": 60, "cell_seeds": 200, "cell_dimension": 30},
     },
