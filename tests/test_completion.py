@@ -137,6 +137,15 @@ def test_recovery_near_the_limit_without_the_rank():
     assert np.mean(found) >= 0.5  # nine or ten at n = 60; a smaller matrix is harder and quicker
 
 
+def test_a_nuclear_norm_is_tried_where_a_deeper_ridge_finds_little():
+    depths = []
+    for noise in (0.1, 2.0):
+        problem = synthetic(Synthetic(60, 3, 2.0, noise=noise))
+        path = complete(problem.seen, Options(exact=False), np.random.RandomState(0)).path
+        depths.append({depth for _, depth, _, _ in path})
+    assert depths == [{3.0}, {2.0, 3.0}]
+
+
 def test_a_wrong_rank_is_not_certified():
     problem = synthetic(Synthetic(40, 4, 2.0))
     assert [hypothesis(problem.seen, rank, 3.0).exact for rank in (1, 3, 4)] == [False, False, True]
