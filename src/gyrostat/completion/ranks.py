@@ -8,6 +8,7 @@ import numpy as np
 
 from gyrostat.completion.observed import Factors, Observed, balanced
 from gyrostat.completion.path import Stage, narrowed
+from gyrostat.completion.repair import repaired
 from gyrostat.completion.reweighted import Found, certified, hypothesis
 from gyrostat.completion.ridge import Ridge, residual
 from gyrostat.completion.search import Search, rounded
@@ -23,6 +24,8 @@ GOOD = 0.5
 """The validation error, as a share of the data, below which a model has found something."""
 EDGE = 1.2
 """The strongest component of a residual over that of noise of its size from which on there is more to be found in it."""
+REPAIRS = 1e5
+"""Entries times rank up to which a fit that is nearly right is repaired: that takes seconds."""
 WORSE = 3
 """So many ranks in turn without a better validation error end a search that is judged."""
 
@@ -68,7 +71,7 @@ class Ranks:
 
     def _around(self, plateau: int) -> Found | None:
         """The plateau, judged and on all entries; if it has found something, its neighbours while they are better."""
-        found = self._judged([plateau]) or self._unjudged([plateau])
+        found = self._judged([plateau]) or self._unjudged([plateau], repairs=len(self.seen) * plateau < REPAIRS)
         for step in (1, -1) if found is None and self.good else ():
             rank = plateau
             while found is None and self.search.best.rank == rank and 1 <= rank + step <= self._most(self.search.train):
@@ -93,11 +96,13 @@ class Ranks:
                 break  # below the true rank errors go up and down: not before something has been found
         return None
 
-    def _unjudged(self, ranks: Iterable[int]) -> Found | None:
+    def _unjudged(self, ranks: Iterable[int], *, repairs: bool = False) -> Found | None:
         """Exact fits of all entries; nothing is left to judge others by."""
         for rank in ranks:
             found = self._tried(self.seen, rank, judged=False)
             if found is not None:
+                if repairs and not found.exact:
+                    found = repaired(self.seen, found, max(self.search.depths))
                 best = self.search.best
                 self.search.say("exact fit", Stage(0.0, best.depth, best.validation_error, found.factors))
                 if found.exact:

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from gyrostat import errors
 from gyrostat.completion import Baseline, Completion, Options
-from gyrostat.completion.reweighted import undetermined
+from gyrostat.completion.determined import undetermined
 from gyrostat.errors import GyrostatError
 from gyrostat.estimators.cells import empty, environments_of, known_environments, observed
 from gyrostat.estimators.held_cells import cells, held_cells
