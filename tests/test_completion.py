@@ -13,7 +13,7 @@ from gyrostat.completion.reweighted import hypothesis
 from gyrostat.completion.ridge import Ridge, grown, largest, solved, sweep
 from gyrostat.completion.spectrum import strongest
 from gyrostat.completion.tangent import Point, Weights, leading, retracted, solve
-from gyrostat.lab.bench.completion_tables import Synthetic, synthetic
+from gyrostat.lab.completion.tables import Synthetic, synthetic
 
 
 def some(seed: int = 0, shape=(7, 5), share: float = 0.6) -> tuple[Observed, np.ndarray, np.ndarray]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import islice
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from gyrostat.completion.path import Stage, narrowed
 from gyrostat.completion.repair import repaired
 from gyrostat.completion.reweighted import Found, certified, hypothesis
 from gyrostat.completion.ridge import Ridge, residual
-from gyrostat.completion.search import Search, rounded
+from gyrostat.completion.search import LARGE, Search, rounded
 from gyrostat.completion.spectrum import strongest
 
 EXACT_WORK = 1e7
@@ -39,15 +40,18 @@ class Ranks:
 
     def exact(self) -> Found | None:
         """A matrix that fits all entries exactly, if there is one; the search's best model may be a better one after it."""
-        options, best = self.search.options, self.search.best
-        if options.exact is False or options.ridge is not None:
+        options = self.search.options
+        if options.ridge is not None:
             return None
-        found = certified(self.seen, best.factors)
-        if found.exact or not self._worth_searching():
-            return found
         plateau = self.search.plateau(self._most(self.search.train))
+        if options.exact is False or not self._worth_searching():
+            self._narrow(plateau)
+            return None
+        found = certified(self.seen, self.search.best.factors)
+        if found.exact:
+            return found
         if plateau and self.good and self._roomy(plateau):
-            self._narrow((plateau, plateau + 1, plateau - 1))
+            self._narrow(plateau)
             if self._only_noise():
                 return None
         return self._by_rank(plateau)
@@ -119,14 +123,16 @@ class Ranks:
         self.tried[judged].add(rank)
         return hypothesis(entries, rank, max(self.search.depths))
 
-    def _narrow(self, ranks: Iterable[int]) -> None:
-        """Models of exactly these ranks, from the components of the best."""
-        search, best = self.search, self.search.best
+    def _narrow(self, plateau: int | None) -> None:
+        """Models of exactly the plateau's rank, or next to it, from the components of the best."""
+        search, best, large = self.search, self.search.best, len(self.seen) > LARGE
         (left, right), _ = balanced(best.factors)
-        for rank in ranks:
-            if 0 < rank <= best.rank:
-                start = Factors(left[:, :rank], right[:, :rank])
-                search.judged(narrowed(search.train, search.held, start, Ridge(best.ridge, best.depth), 2 * search.sweeps))
+        near = (plateau,) if large else (plateau, plateau + 1, plateau - 1) if plateau else ()
+        for rank in near if self.good else ():
+            if rank and rank <= best.rank:
+                start, ridge = Factors(left[:, :rank], right[:, :rank]), Ridge(best.ridge, best.depth)
+                stages = narrowed(search.train, search.held, start, ridge, 2 * search.sweeps)
+                search.judged(islice(stages, 3) if large else stages)
 
     def _shrunk(self, factors: Factors) -> Iterable[Stage]:
         search, ridge = self.search, Ridge(self.search.best.ridge, self.search.best.depth)
