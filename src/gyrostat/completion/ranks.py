@@ -12,11 +12,9 @@ from gyrostat.completion.path import Stage, narrowed
 from gyrostat.completion.repair import repaired
 from gyrostat.completion.reweighted import Found, certified, hypothesis
 from gyrostat.completion.ridge import Ridge, residual
-from gyrostat.completion.search import LARGE, Search, rounded
+from gyrostat.completion.search import EXACT_WORK, LARGE, Search, rounded
 from gyrostat.completion.spectrum import strongest
 
-EXACT_WORK = 1e7
-"""Entries times rank, summed over the ranks tried, that a search for an exact fit may cost."""
 MARGIN = 1.05
 """Entries over degrees of freedom that an exact fit must have to be a certificate."""
 NEAR = 1.6
@@ -47,8 +45,8 @@ class Ranks:
         if options.exact is False or not self._worth_searching():
             self._narrow(plateau)
             return None
-        found = certified(self.seen, self.search.best.factors)
-        if found.exact:
+        best = self.search.best.factors
+        if self.search.affordable(best) and (found := certified(self.seen, best)).exact:
             return found
         if plateau and self.good and self._roomy(plateau):
             self._narrow(plateau)

@@ -8,13 +8,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gyrostat.completion.observed import Observed
+from gyrostat.completion.observed import Factors, Observed
 from gyrostat.completion.path import Stage, error, falling, nothing, refined, root_mean_square
 from gyrostat.completion.reweighted import certified
 from gyrostat.completion.ridge import largest
 
 LARGE = 1_000_000
 """From so many entries on, two sweeps per ridge: a sweep takes seconds, and warm starts make up for it."""
+EXACT_WORK = 1e7
+"""Entries times rank, summed over the ranks tried, that a search for an exact fit may cost."""
 CLOSE, ATTEMPTS = 0.02, 3
 """The validation error, as a share of the data, from which on a stage of the path is tried for an exact fit; how often."""
 DEPTHS, WEAK = (3.0, 2.0), 0.8
@@ -86,7 +88,7 @@ class Search:
         for stage in falling(self.train, self.held, depth, values, self.most, self.sweeps):
             self.note(stage)
             near = stage.validation_error < close and attempts < ATTEMPTS
-            if values is None and self.options.exact is not False and near:
+            if values is None and self.options.exact is not False and near and self.affordable(stage.factors):
                 attempts, close = attempts + 1, stage.validation_error / 4
                 if self.is_exact(stage):
                     return True
@@ -100,6 +102,10 @@ class Search:
         top = max(largest(self.train, depth), last)
         count = int(np.ceil(np.log(top / last) / np.log(1 / 0.7))) + 1
         return np.geomspace(top, last, count) if count > 1 else np.array([last])
+
+    def affordable(self, factors: Factors) -> bool:
+        """Whether joint steps from these factors may be made."""
+        return self.options.exact is True or len(self.train) * factors.rank <= EXACT_WORK
 
     def is_exact(self, stage: Stage) -> bool:
         """Whether its factors lead to an exact fit of the entries of the path, which is then its best stage."""

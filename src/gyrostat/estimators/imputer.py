@@ -37,8 +37,8 @@ class LowRankImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     depth : L of the ridge ``sum_i s_i^(2/L)``: 2 is the nuclear norm; the larger, the fewer and less shrunken components.
         ``"auto"``: 3, and 2 too where that finds little.
     ridge : a number, for data of unit variance, or None to choose it on held-out cells.
-    offsets : ``"auto"`` (with and without are tried unless held-out cells make it plain; with, from a million cells on), True
-        or False.
+    offsets : ``"auto"`` (with and without are tried unless held-out cells make it plain; from a million cells on they decide
+        beforehand), True or False.
     scale_columns : whether columns are brought to equal variance first.
     exact : whether to look for an exact fit: ``"auto"`` does if values do not repeat as rounded ones do, and if that is
         affordable; True or False.

@@ -53,14 +53,12 @@ class Choice(NamedTuple):
         return searched(standard, held, options, np.random.RandomState(self.seed), _say if self.verbose else _silent)
 
     def _choices(self, seen: Observed, held: np.ndarray, train: Observed) -> tuple[bool, ...]:
-        if len(seen) > LARGE:
-            return (True,)
         out = seen.take(held)
         bases = (self.base(train, offsets) for offsets in (False, True))
         without, with_them = (root_mean_square(out.values - b.at(out.rows, out.columns, self.codes)) for b in bases)
         if len(out) >= PLAIN and with_them > USELESS * without:
-            return (False,)
-        if len(out) >= PLAIN and with_them < NEEDED * without and rounded(seen):
+            return (False,)  # they would only add to the rank: what is taken off is a matrix of rank two
+        if len(out) >= PLAIN and (len(seen) > LARGE or (with_them < NEEDED * without and rounded(seen))):
             return (True,)
         return False, True
 
