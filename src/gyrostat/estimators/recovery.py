@@ -95,7 +95,9 @@ class MatrixSensingRegressor(RegressorMixin, BaseEstimator):
         seen = operator(X, self.measurements, self.shape, self.symmetric)
         y = errors.array("y", y, ndim=1)
         if len(y) != len(seen) or len(y) < 4:
-            raise GyrostatError(f"y must hold one response for each of at least 4 measurements; got {len(y)} for {len(seen)}.")
+            raise GyrostatError(
+                f"y must hold one response for each of at least 4 measurements; got {len(y)} (n_samples={len(seen)})."
+            )
         self.environments_, groups = environments_of(environments, len(y))
         random = check_random_state(self.random_state)
         unit = 1 / np.sqrt(seen.size())  # with measurements of unit size, sum_i w_i y_i X_i estimates A
