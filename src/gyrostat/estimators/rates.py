@@ -15,10 +15,13 @@ def predicted_rate(data: Responses, found: Descent, step_size: float) -> float:
 
     J is the Jacobian of the weighted measurements, preconditioned as the solver does, and e the part of the residual in its
     range. Far along, only the slowest direction is left in e, and this is ``-2 log(1 - eta lambda)``.
+    NaN where the step is too long for the curvature (``eta lambda >= 2``): there descent goes on by its nonlinearity.
     """
     J = _jacobian(data, found)
     U, s, _ = np.linalg.svd(J, full_matrices=False)
     values = s**2
+    if step_size * values[0] >= 2:
+        return float("nan")
     moving = values > FLAT * values[0]
     c = (U.T @ (np.sqrt(data.weights) * data.residual(found.F, found.G)))[moving]
     before, after = np.sum(c**2), np.sum((c * (1 - step_size * values[moving])) ** 2)

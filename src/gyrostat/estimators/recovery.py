@@ -60,7 +60,7 @@ class MatrixSensingRegressor(RegressorMixin, BaseEstimator):
     n_iter_, converged_, solver_, step_size_ : steps of the two descents on the way, how they ended, and what did it.
     predicted_rate_, actual_rate_ : by which the loss falls in a late step (natural log): from the curvature at the point
         reached, and as observed in the last tenth of the steps. The first is NaN where the Jacobian is too large to write
-        out, and where a loss is left that may be noise, of which the curvature knows nothing.
+        out, where steps are at the edge of stability, and where a loss is left that may be noise.
     validation_error_, path_ : the root mean square error at held-out measurements, for the rank taken and for all.
     environments_ : labels; with them every environment has an intercept of its own and all are counted alike
         (``intercept_`` is then their mean).
