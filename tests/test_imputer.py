@@ -57,6 +57,13 @@ def test_offsets_are_found_given_or_chosen():
         assert np.std((model.transform(holes) - levels)[np.isnan(holes)]) < 2  # the noise has 1, offsets vary by 10
 
 
+def test_offsets_that_explain_nothing_do_not_add_to_the_rank():
+    """They are a matrix of rank two: a table of rank 3 about zero would be found with rank 5."""
+    _, holes = table(11, shape=(120, 100), rank=3, noise=0.2)
+    model = LowRankImputer(random_state=0).fit(holes)
+    assert model.mean_ == 0 and not model.row_offsets_.any() and model.rank_ == 3
+
+
 def test_sparse_matrices_are_tables_whose_absent_cells_are_missing():
     truth, holes = table(1)
     truth[0, :5] = holes[0, :5] = 0.0  # explicit zeros are observed
