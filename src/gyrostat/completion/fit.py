@@ -15,7 +15,7 @@ from gyrostat.completion.search import LARGE, Options, Say, Search
 
 MANY = 1000
 """Held-out entries from which on choice and intervals have their own."""
-REFITS, SETTLED = 200, 1e-4
+REFITS, SETTLED = 30, 1e-4
 """The most sweeps of the last fit, and the change of the fitted values, as a share of the data, that ends them."""
 
 

@@ -12,8 +12,9 @@ from gyrostat.completion.ridge import Ridge, grown, largest, sweep
 
 FALL = 0.7
 """A ridge over the one before it."""
-PATIENCE, FOUND = (5, 3), 0.9
-"""So many ridges without a better validation error end the path: the second from a share ``FOUND`` of the data on down."""
+PATIENCE, FOUND, CONVEX = (5, 3), 0.9, 2
+"""So many ridges without a better validation error end the path: the second from a share ``FOUND`` of the data on down, and
+``CONVEX`` at depth 2, whose path has no folds, so that errors fall and then rise."""
 MOST_RIDGES = 60
 NARROW = (1.0, 0.5, 0.25, 0.1, 0.01)
 """Ridges of :func:`narrowed`, as shares of its first."""
@@ -65,7 +66,8 @@ def falling(
         yield Stage(float(strength), depth, found, factors)
         if found < 0.999 * best:
             best, best_at = found, number
-        flat = number - best_at >= PATIENCE[int(best < FOUND * scale)] and factors.rank > 0
+        patience = CONVEX if depth == 2 else PATIENCE[int(best < FOUND * scale)]
+        flat = number - best_at >= patience and factors.rank > 0
         if ridges is None and (flat or best < 1e-9 * scale):
             return
 

@@ -41,7 +41,7 @@ class Ranks:
         options = self.search.options
         if options.ridge is not None:
             return None
-        plateau = self.search.plateau(self._most(self.search.train))
+        plateau = self.search.plateau(self._most(self.seen))
         if options.exact is False or not self._worth_searching():
             self._narrow(plateau)
             return None
@@ -67,8 +67,9 @@ class Ranks:
             return found  # a model with entries to spare that predicts well: it is noise that keeps it from being exact
         # Near the limit the held-out entries are needed too; of lower ranks the search above would have found it.
         near = [rank for rank in range(1, self._most(self.seen) + 1) if not self._roomy(rank)]
+        likely = {plateau, self.search.best.rank}
         if self.good:
-            near = [rank for rank in near if abs(rank - self.search.best.rank) <= 1]
+            near = [rank for rank in near if any(abs(rank - other) <= 1 for other in likely if other)]
         return self._unjudged(near)
 
     def _around(self, plateau: int) -> Found | None:

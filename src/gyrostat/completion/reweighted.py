@@ -80,7 +80,10 @@ def certified(seen: Observed, factors: Factors) -> Found:
         return Found(factors, False, 0)
     (left, right), s = balanced(factors)
     root, enough = np.sqrt(s), EXACT * float(np.sqrt(np.mean(seen.values**2)))
-    point, off = polish(seen, Point(left / root, s, right / root))
+    point = Point(left / root, s, right / root)
+    off = float(np.sqrt(np.mean((seen.values - factors.at(seen.rows, seen.columns)) ** 2)))
+    if off >= enough:  # the damping of a first step would move an ill-conditioned fit that is exact already
+        point, off = polish(seen, point)
     exact = off < enough
     while exact and len(point.s) > 1:
         lower, off = polish(seen, Point(point.U[:, :-1], point.s[:-1], point.V[:, :-1]))
