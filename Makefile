@@ -29,11 +29,11 @@ lint: .venv/installed-test
 bench: .venv/installed-test
 	$(BIN)/gyrostat bench
 
-# The page of docs/ on the linear estimator against other methods: about ten minutes.
+# The pages of docs/ on the linear estimator and on missing cells against other methods: about ten and twenty-five minutes.
 evidence: .venv/installed-evidence
-	$(BIN)/gyrostat bench invariance --out bench-results
-	cp bench-results/invariance.md docs/
-	cp bench-results/images/invariance.png docs/images/
+	$(BIN)/gyrostat bench invariance completion --out bench-results
+	cp bench-results/invariance.md bench-results/completion-evidence.md docs/
+	cp bench-results/images/invariance.png bench-results/images/completion-*.png docs/images/
 
 clean:
 	rm -rf .venv .cache .pytest_cache .mypy_cache .ruff_cache

@@ -9,9 +9,8 @@ import pytest
 
 from gyrostat.lab import bench
 from gyrostat.lab.bench import completion
-from gyrostat.lab.bench import completion_peers as peers
-from gyrostat.lab.bench import completion_tables as tables
-from gyrostat.lab.bench.completion_tables import Synthetic, synthetic
+from gyrostat.lab.completion import page, peers, study, tables
+from gyrostat.lab.completion.tables import Synthetic, synthetic
 
 SMALL = Synthetic(30, 2, 2.5)
 
@@ -36,20 +35,43 @@ def test_every_peer_predicts_better_than_zero(name):
     if not peer.available():
         pytest.skip(f"{peer.package} is not installed")
     problem = synthetic(Synthetic(30, 2, 4.0))
-    few = peer._replace(settings=peer.settings[1:4])
+    few = peer if peer.path else peer._replace(settings=tuple(values[:2] for values in peer.settings))
     wrong = peers.tuned(few, problem) - problem.test.values
     assert np.sqrt(np.mean(wrong**2)) < 0.95 * problem.scale
 
 
-def test_records_say_who_is_better_and_what_was_left_out(monkeypatch):
+def test_peers_are_tuned_one_setting_after_the_other():
+    """The best of each, whatever the first were: a method whose error is known for every setting."""
+    problem, asked = synthetic(SMALL), []
+
+    def fit(seen, a, b):
+        asked.append((a, b))
+        off = abs(a - 3) + abs(b - 20)
+        lookup = {(i, j): x for part in (problem.valid, problem.test) for i, j, x in zip(*cells_of(part), strict=True)}
+        return lambda i, j: np.array([lookup[k] for k in zip(i, j, strict=True)]) + off
+
+    found = peers.tuned(peers.Peer(fit, ((1, 2, 3), (10, 20))), problem)
+    np.testing.assert_allclose(found, problem.test.values)
+    assert asked == [(1, 10), (2, 10), (3, 10), (3, 20), (3, 20)]
+
+
+def cells_of(part):
+    return part.rows, part.columns, part.values
+
+
+SIZES = completion.Sizes((SMALL,), (), (), ("soft-impute", "cmfrec", "zero", "ALS told the rank"), (), 1, 2, image=False)
+
+
+@pytest.fixture
+def report(monkeypatch):
     """Ours is replaced by a fixed error, so that a goal is missed where it should be."""
-    monkeypatch.setattr(completion, "ours", lambda problem: problem.test.values * 0.5)
-    absent = peers.PEERS["cmfrec"]._replace(package="no_such_package")
-    perfect = peers.Peer(lambda seen, setting: lambda i, j: np.zeros(len(i)), (0,))
-    monkeypatch.setitem(peers.PEERS, "cmfrec", absent)
-    monkeypatch.setitem(peers.PEERS, "zero", perfect)
-    sizes = completion.Sizes((SMALL,), (), ("soft-impute", "cmfrec", "zero", "ALS told the rank"))
-    report = completion.run(lambda text: None, sizes)
+    monkeypatch.setattr(study, "ours", lambda problem: problem.test.values * 0.5)
+    monkeypatch.setitem(peers.PEERS, "cmfrec", peers.PEERS["cmfrec"]._replace(package="no_such_package"))
+    monkeypatch.setitem(peers.PEERS, "zero", peers.Peer(lambda seen, setting: lambda i, j: np.zeros(len(i)), ((0,),)))
+    return completion.run(lambda text: None, SIZES)
+
+
+def test_records_say_who_is_better_and_what_was_left_out(report):
     found = {record.id: record for record in report.records}
     prefix = f"completion/{SMALL.name}-vs-"
     assert found[f"{prefix}zero"].meets and found[f"{prefix}zero"].ours == pytest.approx(0.5)
@@ -58,7 +80,36 @@ def test_records_say_who_is_better_and_what_was_left_out(monkeypatch):
     assert json.dumps([record.as_dict() for record in report.records])
 
 
+def test_the_page_shows_where_a_goal_is_missed(report, monkeypatch, tmp_path):
+    cell = {"rank": 3, "oversampling": 1.2, "count": 8, "n": 100, "ours": 7, "told": 2}
+    report.records.append(bench.Record("completion/phase", 0.1, "share", settings={"phase": cell}))
+    page.write(report, tmp_path)
+    text = (tmp_path / page.NAME).read_text()
+    soft = next(record.peer for record in report.records if record.peer_name == "soft-impute")
+    assert ("Missed** in 1: n30" in text) == (soft < 0.5) and "7 / 2" in text and "(0." in text
+    assert (tmp_path / page.PHASE).stat().st_size > 1000
+    monkeypatch.setattr(study, "ours", lambda problem: problem.test.values * 3)
+    losing = page.page(completion.run(lambda text: None, SIZES).records)
+    assert "**Missed** in 1: n30-r2-x2.5" in losing and "0 of 2" in losing
+
+
+def test_a_matrix_is_found_if_nearly_all_cells_are_right():
+    problem = synthetic(SMALL)
+    right, wrong = problem.test.values, problem.test.values.copy()
+    wrong[: len(wrong) // 20] += 1
+    assert study.is_found(problem, right) and not study.is_found(problem, wrong)
+
+
+def test_the_large_table_runs_only_when_it_is_named():
+    from gyrostat.lab.bench import completion_large as large
+
+    assert "completion-large" in bench.NAMED and "completion-large" not in bench.SUITES
+    found = large.run(lambda text: None, large.Sizes(80, 60, 3000, 3, 0.1)).records
+    assert found[0].id == "completion/large-seconds" and found[2].ours < 0.1
+    assert found[0].settings["rank_found"] == 3
+
+
 def test_real_tables_without_their_package_are_left_out(monkeypatch):
     monkeypatch.setitem(tables.REAL, "digits", (tables.digits, "no_such_package"))
-    report = completion.run(lambda text: None, completion.Sizes((), ("digits",)))
+    report = completion.run(lambda text: None, completion.Sizes((), (), ("digits",), (), (), image=False))
     assert not report.records and "left out" in report.notes[0]

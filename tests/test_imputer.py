@@ -57,6 +57,13 @@ def test_offsets_are_found_given_or_chosen():
         assert np.std((model.transform(holes) - levels)[np.isnan(holes)]) < 2  # the noise has 1, offsets vary by 10
 
 
+def test_offsets_that_explain_nothing_do_not_add_to_the_rank():
+    """They are a matrix of rank two: a table of rank 3 about zero would be found with rank 5."""
+    _, holes = table(11, shape=(120, 100), rank=3, noise=0.2)
+    model = LowRankImputer(random_state=0).fit(holes)
+    assert model.mean_ == 0 and not model.row_offsets_.any() and model.rank_ == 3
+
+
 def test_sparse_matrices_are_tables_whose_absent_cells_are_missing():
     truth, holes = table(1)
     truth[0, :5] = holes[0, :5] = 0.0  # explicit zeros are observed
@@ -85,6 +92,54 @@ def test_the_path_falls_and_the_best_ridge_is_taken():
     np.testing.assert_allclose(model.validation_error_, path["validation_error"].min())
     given = LowRankImputer(random_state=0, offsets=False, ridge=2.0).fit(holes)
     assert given.ridge_ == pytest.approx(2.0, rel=0.2)  # for all cells, a tenth more than those of the path
+
+
+def test_cells_to_judge_by_may_be_named():
+    _, holes = table(8, noise=0.3)
+    held = ~np.isnan(holes) & (np.random.default_rng(8).random(holes.shape) < 0.2)
+    ways = (held, pd.DataFrame(held), sparse.csr_matrix(held), np.nonzero(held))
+    models = [LowRankImputer(random_state=0, validation=way).fit(holes) for way in ways]
+    for model in models[1:]:
+        np.testing.assert_array_equal(model.path_, models[0].path_)
+    assert 0 < models[0].validation_error_ < np.nanstd(holes)
+
+
+def test_what_is_judged_has_not_seen_the_cells_that_judge_it():
+    """Neither factors nor offsets: other values at the held-out cells change errors, and nothing else of the path."""
+    _, holes = table(9, noise=0.3)
+    held = ~np.isnan(holes) & (np.random.default_rng(9).random(holes.shape) < 0.1)
+    first, second = (
+        LowRankImputer(random_state=0, validation=held, offsets=True, ridge=3.0, scale_columns=True).fit(X)
+        for X in (holes, np.where(held, holes + 5, holes))
+    )
+    np.testing.assert_array_equal(first.path_["ridge"], second.path_["ridge"])
+    np.testing.assert_array_equal(first.path_["rank"], second.path_["rank"])
+    assert (first.path_["validation_error"] < second.path_["validation_error"]).all()
+
+
+@pytest.mark.parametrize(
+    ("validation", "message"),
+    [(([0, 0], [0, 1]), "names the cell"), (np.ones((40, 30), dtype=bool), "leave some to fit"), (np.eye(3) > 0, "shape"),
+     (([99], [0]), "rows must"), (0.9, "validation"), ("last", "validation")],
+)  # fmt: skip
+def test_bad_cells_to_judge_by_are_refused(validation, message):
+    _, holes = table(8)
+    holes[0, 0] = np.nan
+    with pytest.raises(GyrostatError, match=message):
+        LowRankImputer(validation=validation).fit(holes)
+
+
+def test_rows_with_too_few_cells_for_an_exact_fit_are_told():
+    truth, holes = table(2, rank=3)
+    holes[7] = np.nan
+    holes[7, :2] = truth[7, :2]
+    with pytest.warns(UserWarning, match="rows 7 have too few"):
+        model = LowRankImputer(random_state=0, offsets=False).fit(holes)
+    assert model.exact_ and model.undetermined_rows_.tolist() == [7] and not len(model.undetermined_columns_)
+    low, high = model.predict_interval([7, 8], [5, 5])
+    assert np.isinf(high - low).tolist() == [True, False]
+    with pytest.warns(UserWarning, match="rows 1 have fewer cells than the rank 3"):
+        model.transform(holes[6:8])
 
 
 def test_environments_have_column_offsets_of_their_own():

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 import gyrostat as gs
 from gyrostat.errors import GyrostatError
@@ -15,7 +16,24 @@ from gyrostat.estimators.measured import operator
 from gyrostat.imbalance import imbalanced as core_imbalanced
 
 
-@parametrize_with_checks([MatrixSensingRegressor()])
+class Columns(MatrixSensingRegressor):
+    """The same estimator for tables: every row is a measurement of an n x 1 matrix. Scikit-learn's checks only make tables."""
+
+    def fit(self, X, y, *, environments=None):
+        X, y = validate_data(self, X, y, y_numeric=True, dtype=np.float64)
+        return super().fit(X[:, :, None], y, environments=environments)
+
+    def predict(self, X):
+        check_is_fitted(self)
+        return super().predict(validate_data(self, X, reset=False, dtype=np.float64)[:, :, None])
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array, tags.input_tags.three_d_array = True, False
+        return tags
+
+
+@parametrize_with_checks([Columns(max_iter=200)])  # none is skipped or expected to fail
 def test_scikit_learn_s_checks(estimator, check):
     check(estimator)
 
@@ -82,15 +100,23 @@ def test_every_solver_finds_the_matrix_and_its_rank(solver):
     np.testing.assert_allclose(model.predict(X[:3].reshape(3, 12, 10)), 5 + np.einsum("mij,ij->m", X[:3], A), atol=1e-3)
 
 
-def test_the_rate_after_the_imbalance_step_is_predicted():
+@pytest.mark.parametrize("solver", ["gd", "imbalance", "scaled", "prec"])
+def test_the_rate_at_the_point_reached_is_predicted(solver):
     ratios = []
-    for seed in range(10):
+    for seed in range(3 if solver == "gd" else 10):
         rng = np.random.default_rng(seed)
         A, X = target(seed, values=(3.0, 3.0)), rng.standard_normal((300, 12, 10))
-        model = MatrixSensingRegressor(solver="imbalance", random_state=seed).fit(X, np.einsum("mij,ij->m", X, A))
+        model = MatrixSensingRegressor(solver=solver, random_state=seed).fit(X, np.einsum("mij,ij->m", X, A))
         ratios.append(model.actual_rate_ / model.predicted_rate_)
-    # the slope is taken before only the slowest direction is left, hence somewhat above the prediction
-    assert 0.9 < np.median(ratios) < 1.6
+    # the slope is taken over the last tenth of the steps, on which faster directions are still dying out
+    assert np.isfinite(ratios).mean() > 0.6 and 0.95 < np.nanmedian(ratios) < 1.15  # NaN: at the edge of stability
+
+
+def test_no_rate_is_predicted_where_noise_is_left():
+    rng = np.random.default_rng(7)
+    X = rng.standard_normal((200, 6, 5))
+    y = np.einsum("mij,ij->m", X, target(7, shape=(6, 5))) + 0.5 * rng.standard_normal(200)
+    assert np.isnan(MatrixSensingRegressor(random_state=0).fit(X, y).predicted_rate_)
 
 
 @pytest.mark.parametrize("noise", [0.0, 0.5])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from functools import cached_property
 from typing import NamedTuple
 
@@ -95,8 +96,10 @@ class Observed:
         return Observed(self.shape, self.rows[chosen], self.columns[chosen], self.values[chosen])
 
     def with_values(self, values: np.ndarray) -> Observed:
-        """Other values at the same entries."""
-        return Observed(self.shape, self.rows, self.columns, values)
+        """Other values at the same entries, in their order."""
+        other = copy(self)  # what is known of the places (pattern, turned) still holds
+        other.values = values.astype(np.float64)
+        return other
 
     def freedom(self, rank: int) -> int:
         """The number of degrees of freedom of matrices of this rank."""
@@ -124,8 +127,8 @@ def balanced(factors: Factors) -> tuple[Factors, np.ndarray]:
     return Factors(Q @ (u * root), P @ (vt.T * root)), s
 
 
-def split(seen: Observed, share: float, random: np.random.RandomState) -> tuple[Observed, Observed]:
-    """Entries to fit and entries held out; every row and column keeps at least one to fit, if it has one."""
+def held_out(seen: Observed, share: float, random: np.random.RandomState) -> np.ndarray:
+    """Which entries to hold out; every row and column keeps at least one to fit, if it has one."""
     order = random.permutation(len(seen))
     held = np.zeros(len(seen), dtype=bool)
     held[order[: round(share * len(seen))]] = True
@@ -134,4 +137,10 @@ def split(seen: Observed, share: float, random: np.random.RandomState) -> tuple[
         first[at[order[::-1]]] = order[::-1]  # of every row or column the entry that comes first in the order
         left = np.bincount(at[~held], minlength=len(first))
         held[first[(left == 0) & (first >= 0)]] = False
+    return held
+
+
+def split(seen: Observed, share: float, random: np.random.RandomState) -> tuple[Observed, Observed]:
+    """Entries to fit and entries held out."""
+    held = held_out(seen, share, random)
     return seen.take(~held), seen.take(held)

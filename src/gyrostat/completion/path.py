@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -12,18 +12,26 @@ from gyrostat.completion.ridge import Ridge, grown, largest, sweep
 
 FALL = 0.7
 """A ridge over the one before it."""
-PATIENCE = 5
-"""So many ridges without a better validation error end the path."""
+PATIENCE, FOUND, CONVEX = (5, 3), 0.9, 2
+"""So many ridges without a better validation error end the path: the second from a share ``FOUND`` of the data on down, and
+``CONVEX`` at depth 2, whose path has no folds, so that errors fall and then rise."""
 MOST_RIDGES = 60
+NARROW = (1.0, 0.5, 0.25, 0.1, 0.01)
+"""Ridges of :func:`narrowed`, as shares of its first."""
 
 
 class Stage(NamedTuple):
-    """A point of the path."""
+    """A point of the path: a ridge of some depth, and the factors at it."""
 
     ridge: float
-    rank: int
+    depth: float
     validation_error: float
     factors: Factors
+
+    @property
+    def rank(self) -> int:
+        """The number of components."""
+        return self.factors.rank
 
 
 def root_mean_square(values: np.ndarray) -> float:
@@ -40,20 +48,26 @@ def error(held: Observed, factors: Factors) -> float:
     return root_mean_square(held.values - factors.at(held.rows, held.columns))
 
 
+def nothing(shape: tuple[int, int]) -> Factors:
+    """The zero matrix."""
+    return Factors(np.zeros((shape[0], 0)), np.zeros((shape[1], 0)))
+
+
 def falling(
     seen: Observed, held: Observed, depth: float, ridges: np.ndarray | None, most: int, sweeps: int
 ) -> Iterator[Stage]:
     """The stages of a path on ``seen``, judged on ``held``; without given ridges it ends when errors stop falling."""
-    factors = Factors(np.zeros((seen.shape[0], 0)), np.zeros((seen.shape[1], 0)))
+    factors = nothing(seen.shape)
     values = largest(seen, depth) * FALL ** np.arange(MOST_RIDGES) if ridges is None else ridges
     best, best_at, scale = np.inf, 0, root_mean_square(seen.values)
     for number, strength in enumerate(values):
         factors = settled(seen, factors, Ridge(float(strength), depth), most, sweeps)
         found = error(held, factors)
-        yield Stage(float(strength), factors.rank, found, factors)
+        yield Stage(float(strength), depth, found, factors)
         if found < 0.999 * best:
             best, best_at = found, number
-        flat = number - best_at >= PATIENCE and factors.rank > 0
+        patience = CONVEX if depth == 2 else PATIENCE[int(best < FOUND * scale)]
+        flat = number - best_at >= patience and factors.rank > 0
         if ridges is None and (flat or best < 1e-9 * scale):
             return
 
@@ -66,16 +80,20 @@ def settled(seen: Observed, factors: Factors, ridge: Ridge, most: int, sweeps: i
     return factors
 
 
-def refined(
-    seen: Observed, held: Observed, start: Stage, depth: float, most: int, sweeps: int,
-    say: Callable[[Stage], None],
-) -> Stage:  # fmt: skip
-    """The best of ridges between those of the path, each from the start's factors."""
-    best = start
+def refined(seen: Observed, held: Observed, start: Stage, most: int, sweeps: int) -> Iterator[Stage]:
+    """Stages at ridges between those of the path, each from the start's factors."""
     for share in (FALL**-0.5, FALL**0.5):
-        ridge = Ridge(start.ridge * share, depth)
+        ridge = Ridge(start.ridge * share, start.depth)
         factors = settled(seen, start.factors, ridge, most, 2 * sweeps)
-        stage = Stage(ridge.strength, factors.rank, error(held, factors), factors)
-        say(stage)
-        best = min(best, stage, key=lambda stage: stage.validation_error)
-    return best
+        yield Stage(ridge.strength, start.depth, error(held, factors), factors)
+
+
+def narrowed(seen: Observed, held: Observed, start: Factors, ridge: Ridge, sweeps: int) -> Iterator[Stage]:
+    """Stages at the rank of the start, to which nothing comes in, at this ridge and lower ones: with noise, few components
+    that are hardly shrunk are often better than more of them."""
+    factors = start
+    for share in NARROW:
+        lower = ridge._replace(strength=share * ridge.strength)
+        for _ in range(sweeps if factors.rank else 0):
+            factors, _ = sweep(seen, factors, lower)
+        yield Stage(lower.strength, ridge.depth, error(held, factors), factors)

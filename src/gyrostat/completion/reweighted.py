@@ -5,7 +5,7 @@ For each rank r = 1, 2, ... reweighted least squares look for a matrix of that r
 ``C_u = U max(s, eps)^(1 - 1/L) U^T`` and C_v alike, on the orthogonal complement of U and V too (as in MatrixIRLS, Kuemmerle,
 Mayrink Verdun 2021, which is L = infinity). Gauss-Newton steps finish. A matrix of rank r that fits more entries than it
 has degrees of freedom is its own certificate, but of the whole only: a few rows and columns that share their few entries may
-still be free. :func:`undetermined` names them.
+still be free. :func:`gyrostat.completion.determined.undetermined` names them.
 """
 
 from __future__ import annotations
@@ -30,8 +30,13 @@ class Found(NamedTuple):
     steps: int
 
 
-def hypothesis(seen: Observed, rank: int, depth: float, *, limit: int = 80, every: int = 8) -> Found:
-    """Look for a matrix of this rank that fits exactly."""
+def hypothesis(
+    seen: Observed, rank: int, depth: float, *, limit: int = 80, every: int = 8, stalled: float = 0.9
+) -> Found:
+    """Look for a matrix of this rank that fits exactly.
+
+    Every so many steps Gauss-Newton is tried, and it is given up if the smoothing has not fallen to ``stalled`` of itself.
+    """
     size, p = float(np.sqrt(np.mean(seen.values**2))), 1 - 1 / depth
     start = Point(*strongest(seen, seen.values, rank + 1))
     eps, history = start.s[rank], []
@@ -48,7 +53,7 @@ def hypothesis(seen: Observed, rank: int, depth: float, *, limit: int = 80, ever
             polished, left = polish(seen, point)
             if left < EXACT * size:
                 return Found(polished.factors, True, t)
-            if t > 2 * every and history[-1] > 0.9 * history[-every]:
+            if t > 2 * every and history[-1] > stalled * history[-every]:
                 break
     return Found(polished.factors, False, t)
 
@@ -75,7 +80,10 @@ def certified(seen: Observed, factors: Factors) -> Found:
         return Found(factors, False, 0)
     (left, right), s = balanced(factors)
     root, enough = np.sqrt(s), EXACT * float(np.sqrt(np.mean(seen.values**2)))
-    point, off = polish(seen, Point(left / root, s, right / root))
+    point = Point(left / root, s, right / root)
+    off = float(np.sqrt(np.mean((seen.values - factors.at(seen.rows, seen.columns)) ** 2)))
+    if off >= enough:  # the damping of a first step would move an ill-conditioned fit that is exact already
+        point, off = polish(seen, point)
     exact = off < enough
     while exact and len(point.s) > 1:
         lower, off = polish(seen, Point(point.U[:, :-1], point.s[:-1], point.V[:, :-1]))
@@ -83,27 +91,3 @@ def certified(seen: Observed, factors: Factors) -> Found:
             break
         point = lower
     return Found(point.factors, exact, 0)
-
-
-def undetermined(seen: Observed, rank: int) -> tuple[np.ndarray, np.ndarray]:
-    """Rows and columns that an exact fit of this rank leaves free, or does not check.
-
-    The core are rows and columns with more than ``rank`` entries among each other; a row with at least ``rank`` entries in
-    columns that are determined is so too, and likewise for columns.
-
-    >>> rows, columns = np.nonzero(~np.eye(4, dtype=bool))
-    >>> seen = Observed((5, 4), np.append(rows, 4), np.append(columns, 0), np.ones(13))
-    >>> [x.tolist() for x in undetermined(seen, 2)]
-    [[4], []]
-    """
-    ones, turned = seen.pattern
-    known = [np.ones(n, dtype=bool) for n in seen.shape]
-    for least, grows in ((rank + 1, False), (rank, True)):
-        while True:
-            before = [x.copy() for x in known]
-            for mine, other, matrix in ((0, 1, ones), (1, 0, turned)):
-                enough = matrix @ known[other].astype(float) >= least
-                known[mine] = known[mine] | enough if grows else known[mine] & enough
-            if all(np.array_equal(a, b) for a, b in zip(before, known, strict=True)):
-                break
-    return np.flatnonzero(~known[0]), np.flatnonzero(~known[1])

@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gyrostat.imbalance import MARGIN
-from gyrostat.theory.descent import imbalanced_rate
 
 STABLE = 1e3
 """A loss of so many times the first one has diverged."""
@@ -119,38 +118,3 @@ def imbalanced(F: np.ndarray, G: np.ndarray, beta: float) -> tuple[np.ndarray, n
     """``F^T F = beta^2 I`` with the same product: :func:`gyrostat.imbalance.imbalanced` in NumPy."""
     A, s, Vt = np.linalg.svd(F, full_matrices=False)
     return beta * A, (G @ Vt.T) * (s / beta)
-
-
-def predicted_rate(data: Responses, found: Descent, step_size: float, rank: int) -> float:
-    """The rate of the loss per step from the curvature at the end: ``-2 log max |1 - eta lambda|``.
-
-    lambda are the eigenvalues of ``J^T W J`` (preconditioned as the solver does) in the directions that change the product:
-    ``n2 k + (n1 - k) rank`` of them (:func:`gyrostat.diagnostics.late_speed`).
-    """
-    F, G, (n1, k) = found.F, found.G, found.F.shape
-    J = data.operator.jacobian(F, G)
-    if data.centred:
-        J = np.stack([data.centre(column) for column in J.T], axis=1)
-    J = J * np.sqrt(data.weights)[:, None]
-    if found.solver in ("scaled", "prec"):
-        damping = DAMPING if found.solver == "scaled" else np.sqrt(found.losses[-1])
-        blocks = [np.linalg.inv(np.linalg.cholesky(P.T @ P + (damping + 1e-15) * np.eye(k))).T for P in (G, F)]
-        parts = (J[:, : n1 * k], J[:, n1 * k :])
-        J = np.hstack([(p.reshape(len(J), -1, k) @ b).reshape(len(J), -1) for p, b in zip(parts, blocks, strict=True)])
-    values = np.linalg.svd(J, compute_uv=False) ** 2
-    count = len(G) * k + (n1 - k) * rank
-    if count > len(values) or step_size * values[0] >= 2:
-        return float("nan")
-    return imbalanced_rate(step_size, min(values[count - 1], 2 / step_size - values[0]))
-
-
-def actual_rate(losses: np.ndarray, floor: float) -> float:
-    """The slope of the log of the loss above its floor over the last half of the steps on which it still falls.
-
-    >>> round(actual_rate(np.exp(-0.3 * np.arange(100)), 0.0), 6)
-    0.3
-    """
-    above = losses - floor
-    good = np.flatnonzero(above > max(1e-24, 10 * abs(floor) * 1e-9))
-    late = good[len(good) // 2 :]
-    return float("nan") if len(late) < 5 else float(-np.polyfit(late, np.log(above[late]), 1)[0])

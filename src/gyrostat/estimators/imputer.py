@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-import warnings
 from typing import Any
 
 import numpy as np
@@ -13,17 +11,16 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from gyrostat import errors
-from gyrostat.completion import Completion, Observed, Options, complete
-from gyrostat.completion.fit import LARGE
-from gyrostat.completion.observed import balanced
-from gyrostat.completion.reweighted import undetermined
-from gyrostat.completion.ridge import Ridge, solved
+from gyrostat.completion import Baseline, Completion, Options
+from gyrostat.completion.determined import undetermined
 from gyrostat.errors import GyrostatError
-from gyrostat.estimators.cells import Baseline, baseline, environments_of, observed, warn_of_empty, warn_of_free
+from gyrostat.estimators.cells import empty, environments_of, known_environments, observed
+from gyrostat.estimators.held_cells import cells, held_cells
+from gyrostat.estimators.low_rank import LowRankTable
+from gyrostat.estimators.low_rank_choice import Choice
+from gyrostat.estimators.table_warnings import warn_if_few, warn_of_empty, warn_of_free, warn_of_short
 
-MOST_CELLS = 200_000_000
-"""The largest table that is ever written out in full."""
-PATH = [("ridge", float), ("rank", int), ("validation_error", float)]
+PATH = [("ridge", float), ("depth", float), ("rank", int), ("validation_error", float)]
 
 
 class LowRankImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
@@ -38,25 +35,29 @@ class LowRankImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     Parameters
     ----------
     depth : L of the ridge ``sum_i s_i^(2/L)``: 2 is the nuclear norm; the larger, the fewer and less shrunken components.
+        ``"auto"``: 3, and 2 too where that finds little.
     ridge : a number, for data of unit variance, or None to choose it on held-out cells.
-    offsets : ``"auto"`` (with and without are tried; with, from a million cells on), True or False.
+    offsets : ``"auto"`` (with and without are tried unless held-out cells make it plain; from a million cells on they decide
+        beforehand), True or False.
     scale_columns : whether columns are brought to equal variance first.
     exact : whether to look for an exact fit: ``"auto"`` does if values do not repeat as rounded ones do, and if that is
         affordable; True or False.
     max_rank : the most components at any time; None: twice what the number of observed cells could determine.
-    validation : the share of observed cells held out. If they are 1000 or more, one half chooses the ridge and the other is
-        kept for intervals; else all do both.
+    validation : the observed cells held out to choose the ridge: a share of them, taken at random; or those you name (the
+        latest, say), by a mask of True and False of X's shape or a pair (rows, columns). If they are 1000 or more, one half
+        chooses the ridge and the other is kept for intervals; else all do both.
     verbose : whether to print a line for each stage. Ctrl-C ends a long fit and keeps the best model so far.
     random_state : for the cells held out.
 
     Attributes
     ----------
     rank_, singular_values_, left_, right_ : of ``F G^T`` (in units of ``scale_``, one for each column).
-    ridge_, path_ : the ridge taken (0: exact fit); all that were tried, with rank and validation error.
+    ridge_, depth_, path_ : the ridge taken (0: exact fit) and its depth; all that were tried, with rank and validation error.
     validation_error_ : the root mean square error, in the units of the data, at the cells that chose the ridge, of the model
         that did not see them; ``calibration_error_`` at the cells kept for intervals.
-    exact_, interrupted_ : whether the fit is exact and certified (a warning names rows and columns with too few cells to be
-        determined by it); whether Ctrl-C ended it.
+    exact_, interrupted_ : whether the fit is exact and certified; whether Ctrl-C ended it.
+    undetermined_rows_, undetermined_columns_ : those with too few cells: for an exact fit to determine them (a warning names
+        them, and their intervals are infinite), else those without any.
     mean_, row_offsets_, column_offsets_, scale_ : the offsets, those of columns by environment.
     environments_ : the labels given, if any.
 
@@ -72,9 +73,9 @@ class LowRankImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """
 
     def __init__(
-        self, *, depth: float = 3.0, ridge: float | None = None, offsets: str | bool = "auto", scale_columns: bool = False,
-        exact: str | bool = "auto", max_rank: int | None = None, validation: float = 0.1, verbose: bool = False,
-        random_state: Any = None,
+        self, *, depth: float | str = "auto", ridge: float | None = None, offsets: str | bool = "auto",
+        scale_columns: bool = False, exact: str | bool = "auto", max_rank: int | None = None, validation: Any = 0.1,
+        verbose: bool = False, random_state: Any = None,
     ):  # fmt: skip
         self.depth = depth
         self.ridge = ridge
@@ -97,38 +98,33 @@ class LowRankImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         if not len(seen):
             raise GyrostatError("X has no observed cell: there is nothing to learn from.")
         self.environments_, codes = environments_of(environments, X.shape[0])
-        warn_of_empty(seen, getattr(self, "feature_names_in_", None))
-        self._say_if_few(seen)
-        seed = check_random_state(self.random_state).randint(2**31 - 1)
-        best = None
-        for offsets in self._choices(len(seen), bool(self.environments_)):
-            base = baseline(seen, codes, offsets=offsets, scales=bool(self.scale_columns))
-            left = (seen.values - base.at(seen.rows, seen.columns, codes)) / base.scale[seen.columns]
-            # Offsets that are estimated leave nothing exact to find.
-            chosen = options._replace(exact=False) if offsets and self.exact == "auto" else options
-            found = complete(seen.with_values(left), chosen, np.random.RandomState(seed), self._say)
-            if best is None or _judged(found, base) < _judged(*best):
-                best = found, base
-            if found.exact or found.interrupted:
-                break
-        assert best is not None
-        self._keep(*best, seen, codes)
+        names = getattr(self, "feature_names_in_", None)
+        self.undetermined_rows_, self.undetermined_columns_ = empty(seen)
+        warn_of_empty(self.undetermined_rows_, self.undetermined_columns_, names)
+        warn_if_few(seen)
+        random = np.random.RandomState(check_random_state(self.random_state).randint(2**31 - 1))
+        held = held_cells(self.validation, seen, random)
+        offsets = (True if self.environments_ else None) if isinstance(self.offsets, str) else bool(self.offsets)
+        choice = Choice(codes, options, bool(self.scale_columns), random.randint(2**31 - 1), bool(self.verbose))
+        found, base = choice.best(seen, held, offsets)
+        self._keep(found, base, LowRankTable.of(found, base, seen, codes))
         if self.exact_:
-            warn_of_free(*undetermined(seen, self.rank_), getattr(self, "feature_names_in_", None))
+            self.undetermined_rows_, self.undetermined_columns_ = undetermined(seen, self.rank_)
+            warn_of_free(self.undetermined_rows_, self.undetermined_columns_, names)
         return self
 
     def transform(self, X: Any, *, environments: Any = None) -> np.ndarray:
         """The rows with their missing cells filled; rows may be new. Observed cells stay as they are."""
         check_is_fitted(self)
         X = self._checked(X, reset=False)
-        seen = observed(X)
-        full = self._table(X, environments)
-        full[seen.rows, seen.columns] = seen.values
-        return full
+        if self.exact_:
+            warn_of_short(observed(X), self.rank_)
+        return self._filled(X, environments)
 
     def fit_transform(self, X: Any, y: Any = None, *, environments: Any = None) -> np.ndarray:
         """``fit`` and then ``transform`` of the same rows."""
-        return self.fit(X, environments=environments).transform(X, environments=environments)
+        self.fit(X, environments=environments)
+        return self._filled(self._checked(X, reset=False), environments)
 
     def predict(self, rows: Any, columns: Any = None, *, environments: Any = None) -> np.ndarray:
         """The model's values at single cells (numbers of rows and columns of the table fitted), observed or not.
@@ -136,13 +132,12 @@ class LowRankImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         Without ``columns``, ``rows`` is a table as for ``transform``, and all its cells are predicted, the observed ones too.
         """
         check_is_fitted(self)
-        if columns is None:
-            if sparse.issparse(rows):
-                raise GyrostatError("predict writes out every cell of a table: of a sparse one ask for predict(rows, columns).")
-            return self._table(self._checked(rows, reset=False), environments)
-        i, j = self._cells(rows, columns)
-        low = np.einsum("ek,ek->e", self.left_[i], self.right_[j])
-        return self._baseline.at(i, j, self._fitted_codes) + low * self.scale_[j]
+        if columns is not None:
+            return self._table.at(*cells(rows, columns, (len(self.left_), len(self.right_))))
+        if sparse.issparse(rows):
+            raise GyrostatError("predict writes out every cell of a table: of a sparse one ask for predict(rows, columns).")
+        X = self._checked(rows, reset=False)
+        return self._table.written_out(observed(X), self._codes(environments, X.shape[0]))
 
     def predict_interval(self, rows: Any, columns: Any, coverage: float = 0.9) -> tuple[np.ndarray, np.ndarray]:
         """Lower and upper ends that hold the true cell with at least this probability (split conformal prediction).
@@ -150,13 +145,16 @@ class LowRankImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         The width is a quantile of the errors at calibration cells, in units of the column's scale. It assumes that missing
         cells are like observed ones (missing at random), holds on average over cells rather than for each, and is a little
         wide: the errors are those of a model that saw fewer cells than the one that predicts. With fewer than 1000 cells
-        held out the same cells chose the ridge, which makes it a little narrow.
+        held out the same cells chose the ridge, which makes it a little narrow. It is infinite in ``undetermined_rows_`` and
+        ``undetermined_columns_``.
         """
         share = float(errors.number("coverage", coverage, above=0, most=1))
         value, count = self.predict(rows, columns), len(self._calibration)
         at = int(np.ceil((count + 1) * share))
         half = np.sort(np.abs(self._calibration))[at - 1] if at <= count else np.inf
-        width = half * self.scale_[np.asarray(columns, dtype=int)]
+        i, j = (np.atleast_1d(np.asarray(x)) for x in (rows, columns))
+        free = np.isin(i, self.undetermined_rows_) | np.isin(j, self.undetermined_columns_)
+        width = np.where(free, np.inf, half * self.scale_[j])
         return value - width, value + width
 
     def score(self, X: Any, y: Any = None, *, environments: Any = None) -> float:
@@ -181,91 +179,35 @@ class LowRankImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return tags
 
     def _options(self) -> Options:
-        depth = float(errors.number("depth", self.depth, least=2))
+        depth = None if self.depth == "auto" else float(errors.number("depth", self.depth, least=2))
         ridge = None if self.ridge is None else float(errors.number("ridge", self.ridge, above=0))
         most = None if self.max_rank is None else errors.integer("max_rank", self.max_rank, least=1)
-        share = float(errors.number("validation", self.validation, above=0, most=0.5))
         for name in ("offsets", "exact"):
             if not isinstance(getattr(self, name), bool | np.bool_):
                 errors.choice(name, getattr(self, name), ("auto",))
-        return Options(depth, ridge, None, share, most, self.exact)
-
-    def _choices(self, count: int, several: bool) -> tuple[bool, ...]:
-        if self.offsets == "auto":
-            return (True,) if count > LARGE or several else (False, True)
-        return (bool(self.offsets),)
+        return Options(depth, ridge, most, self.exact)
 
     def _checked(self, X: Any, *, reset: bool) -> Any:
         return validate_data(
             self, X, reset=reset, dtype=np.float64, accept_sparse=("csr", "csc", "coo"), ensure_all_finite="allow-nan"
         )
 
-    def _say_if_few(self, seen: Observed) -> None:
-        if len(seen) < (least := seen.freedom(1)):
-            warnings.warn(
-                f"X has {len(seen)} observed cells, fewer than the {least} degrees of freedom of a {seen.shape[0]} x "
-                f"{seen.shape[1]} matrix of rank one: expect little beyond offsets.",
-                stacklevel=3,
-            )
+    def _filled(self, X: Any, environments: Any) -> np.ndarray:
+        seen = observed(X)
+        full = self._table.written_out(seen, self._codes(environments, X.shape[0]))
+        full[seen.rows, seen.columns] = seen.values
+        return full
 
-    def _say(self, what: str, stage: Any) -> None:
-        if self.verbose:
-            text = f"{what}: ridge {stage.ridge:.3g}, rank {stage.rank}, validation error {stage.validation_error:.4g}"
-            print(text, file=sys.stderr, flush=True)
+    def _codes(self, environments: Any, rows: int) -> np.ndarray:
+        return known_environments(environments, rows, self.environments_)
 
-    def _keep(self, found: Completion, base: Baseline, seen: Observed, codes: np.ndarray) -> None:
-        factors, s = balanced(found.factors)
-        self._baseline, self._fitted_codes, self._calibration = base, codes, found.calibration
-        self.right_, self.singular_values_, self.rank_ = factors.right, s, len(s)
+    def _keep(self, found: Completion, base: Baseline, table: LowRankTable) -> None:
+        self._table, self._calibration, unit = table, found.calibration, base.unit
+        (self.left_, self.right_), self.singular_values_ = table.factors, table.singular_values
+        self.rank_ = len(self.singular_values_)
         self.mean_, self.row_offsets_, self.column_offsets_, self.scale_ = base
-        self.ridge_, self.exact_, self.interrupted_ = found.ridge, found.exact, found.interrupted
-        unit = float(np.sqrt(np.mean(base.scale**2)))
-        self.path_ = np.array([(p.ridge, p.rank, p.validation_error * unit) for p in found.path], dtype=PATH)
+        self.ridge_, self.depth_, self.exact_, self.interrupted_ = found.ridge, found.depth, found.exact, found.interrupted
+        self.path_ = np.array([(*stage, wrong * unit) for *stage, wrong in found.path], dtype=PATH)
         self.validation_error_ = found.validation_error * unit
         calibration = found.calibration * unit
         self.calibration_error_ = float(np.sqrt(np.mean(calibration**2))) if len(calibration) else float("nan")
-        self.left_ = factors.left if found.exact else self._rows(seen, codes)
-
-    def _table(self, X: Any, environments: Any) -> np.ndarray:
-        if X.shape[0] * X.shape[1] > MOST_CELLS:
-            raise GyrostatError(
-                f"X has {X.shape[0]} x {X.shape[1]} cells, too many to write out: use predict(rows, columns)."
-            )
-        seen, codes = observed(X), self._codes(environments, X.shape[0])
-        offsets = self._baseline.mean + self._baseline.of_rows(seen, codes)[:, None] + self._baseline.columns[codes]
-        return offsets + self._rows(seen, codes) @ self.right_.T * self.scale_
-
-    def _rows(self, seen: Observed, codes: np.ndarray) -> np.ndarray:
-        """F of rows that may be new: ridge regressions on G."""
-        if self.rank_ == 0:
-            return np.zeros((seen.shape[0], 0))
-        offsets = self._baseline._replace(rows=self._baseline.of_rows(seen, codes)).at(seen.rows, seen.columns, codes)
-        scaled = seen.with_values((seen.values - offsets) / self.scale_[seen.columns])
-        w = Ridge(self.ridge_, self.depth).weights(self.singular_values_)
-        return solved(scaled, self.right_, np.maximum(w, 1e-9 * self.singular_values_.max()), transposed=False)
-
-    def _codes(self, environments: Any, rows: int) -> np.ndarray:
-        if not self.environments_:
-            return np.zeros(rows, dtype=int)
-        if environments is None:
-            raise GyrostatError("environments is missing: fit was given one label for each row, so transform needs them too.")
-        names, codes = environments_of(environments, rows)
-        if unknown := [name for name in names if name not in self.environments_]:
-            raise GyrostatError(f"environments holds {errors.shown(unknown[0])}, which fit has not seen.")
-        return np.array([self.environments_.index(name) for name in names])[codes]
-
-    def _cells(self, rows: Any, columns: Any) -> tuple[np.ndarray, np.ndarray]:
-        i, j = np.atleast_1d(np.asarray(rows)), np.atleast_1d(np.asarray(columns))
-        for name, at, size in (("rows", i, len(self.left_)), ("columns", j, len(self.right_))):
-            inside = at.ndim == 1 and (at.size == 0 or 0 <= at.min() <= at.max() < size)
-            if not np.issubdtype(at.dtype, np.integer) or not inside:
-                raise GyrostatError(f"{name} must list numbers from 0 to {size - 1}; got {errors.shown(at)}.")
-        if len(i) != len(j):
-            raise GyrostatError(f"rows and columns must be equally long; got {len(i)} and {len(j)}.")
-        return i, j
-
-
-def _judged(found: Completion, base: Baseline) -> float:
-    """The validation error in the units of the data; any number beats NaN."""
-    value = found.validation_error * float(np.sqrt(np.mean(base.scale**2)))
-    return np.inf if np.isnan(value) else value

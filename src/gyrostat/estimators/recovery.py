@@ -12,8 +12,10 @@ from sklearn.utils.validation import check_is_fitted
 from gyrostat import errors
 from gyrostat.errors import GyrostatError
 from gyrostat.estimators.cells import environments_of
-from gyrostat.estimators.factored import Descent, Responses, actual_rate, descend, predicted_rate
+from gyrostat.estimators.factored import Descent, Responses, descend
 from gyrostat.estimators.measured import operator
+from gyrostat.estimators.rates import actual_rate, predicted_rate
+from gyrostat.estimators.sensing_ranks import Scaled, ranked, strength
 
 SOLVERS = ("auto", "gd", "imbalance", "scaled", "prec")
 PATH = [("rank", int), ("validation_error", float)]
@@ -23,6 +25,8 @@ RANK = 1e-6
 """Singular values below this share of the largest count as zero."""
 SHORT = 30
 """A last descent with fewer steps had little left to do: rates are then those of the first, with all columns."""
+NOISY = 1e-4
+"""The share of the first loss left at the end above which no rate is predicted: what is left may be noise."""
 MOST_COLUMNS = 1500
 """The widest Jacobian from which a rate is predicted."""
 
@@ -54,8 +58,9 @@ class MatrixSensingRegressor(RegressorMixin, BaseEstimator):
     ----------
     matrix_, intercept_, rank_, singular_values_ : what was found.
     n_iter_, converged_, solver_, step_size_ : steps of the two descents on the way, how they ended, and what did it.
-    predicted_rate_, actual_rate_ : by which the loss falls in a late step (natural log): from the curvature at its
-        end (NaN where that is too large to compute) and as observed.
+    predicted_rate_, actual_rate_ : by which the loss falls in a late step (natural log): from the curvature at the point
+        reached, and as observed in the last tenth of the steps. The first is NaN where the Jacobian is too large to write
+        out, where steps are at the edge of stability, and where a loss is left that may be noise.
     validation_error_, path_ : the root mean square error at held-out measurements, for the rank taken and for all.
     environments_ : labels; with them every environment has an intercept of its own and all are counted alike
         (``intercept_`` is then their mean).
@@ -90,18 +95,22 @@ class MatrixSensingRegressor(RegressorMixin, BaseEstimator):
         seen = operator(X, self.measurements, self.shape, self.symmetric)
         y = errors.array("y", y, ndim=1)
         if len(y) != len(seen) or len(y) < 4:
-            raise GyrostatError(f"y must hold one response for each of at least 4 measurements; got {len(y)} for {len(seen)}.")
+            raise GyrostatError(
+                f"y must hold one response for each of at least 4 measurements; got {len(y)} (n_samples={len(seen)})."
+            )
         self.environments_, groups = environments_of(environments, len(y))
         random = check_random_state(self.random_state)
         unit = 1 / np.sqrt(seen.size())  # with measurements of unit size, sum_i w_i y_i X_i estimates A
-        data = Responses(_Scaled(seen, unit), y, groups, bool(self.fit_intercept))
-        strength = _strength(data, random) or 1.0
-        data = data._replace(y=y / strength)
+        data = Responses(Scaled(seen, unit), y, groups, bool(self.fit_intercept))
+        size = strength(data, random) or 1.0
+        data = data._replace(y=y / size)
         held = random.random_sample(len(y)) < HELD
         wide = self._from_small_start(data.take(~held), random)
-        best = self._ranked(data, held, wide, unit * strength)
-        last = self._descend(data, *best, solver="prec" if wide.solver == "auto" else wide.solver)
-        A = last.F @ last.G.T * unit * strength
+        best = ranked(data, held, wide, self.step_size_)
+        self.validation_error_ = best.error * unit * size
+        self.path_ = np.array([(r + 1, x * unit * size) for r, x in enumerate(best.errors)], dtype=PATH)
+        last = self._descend(data, best.F, best.G, solver="prec" if wide.solver == "auto" else wide.solver)
+        A = last.F @ last.G.T * unit * size
         self.matrix_ = (A + A.T) / 2 if self.symmetric else A
         # The symmetric part of a matrix of rank r may have rank 2 r: one column each makes a positive and a negative value.
         s = np.linalg.svd(self.matrix_, compute_uv=False)
@@ -129,10 +138,10 @@ class MatrixSensingRegressor(RegressorMixin, BaseEstimator):
 
     def _keep_rates(self, data: Responses, found: Descent) -> None:
         narrow = found.F.shape[1] * sum(data.operator.shape) <= MOST_COLUMNS
-        rank = min(self.rank_, found.F.shape[1])
-        self.predicted_rate_ = predicted_rate(data, found, self.step_size_, rank) if narrow else float("nan")
-        end = found.losses[-1]
-        self.actual_rate_ = actual_rate(found.losses, end if end > 1e-10 * found.losses[0] else 0.0)
+        noisy = found.losses[-1] > NOISY * float(data.weights @ data.centre(data.y) ** 2)
+        known = narrow and not noisy and len(found.losses) >= SHORT
+        self.predicted_rate_ = predicted_rate(data, found, self.step_size_) if known else float("nan")
+        self.actual_rate_ = actual_rate(found.losses)
 
     def _width(self, data: Responses) -> int:
         n1, n2 = data.operator.shape
@@ -163,53 +172,3 @@ class MatrixSensingRegressor(RegressorMixin, BaseEstimator):
         tol = float(errors.number("tol", self.tol, above=0))
         with np.errstate(over="ignore", invalid="ignore"):  # divergence is for the caller to see
             return descend(data, F, G, solver=solver, step_size=self.step_size_, limit=limit, tolerance=tol)
-
-    def _ranked(self, data: Responses, held: np.ndarray, wide: Descent, unit: float) -> tuple[np.ndarray, np.ndarray]:
-        """The start of the last descent: the smallest rank whose validation error is within 2 % of the best."""
-        train, test = data.take(~held), data.take(held)
-        U, s, Vt = np.linalg.svd(wide.F @ wide.G.T, full_matrices=False)
-        tried = []
-        for rank in range(1, min(wide.F.shape[1], len(s)) + 1):
-            root = np.sqrt(np.maximum(s[:rank], 1e-12 * s[0]))
-            F, G = U[:, :rank] * root, Vt[:rank].T * root
-            found = descend(train, F, G, solver="prec", step_size=min(self.step_size_, 0.5), limit=100, tolerance=1e-9)
-            wrong = test.residual(found.F, found.G) if held.any() else train.residual(found.F, found.G)
-            tried.append((float(np.sqrt(np.mean(wrong**2))), found.F, found.G))
-        scores = np.array([score for score, *_ in tried])
-        scores[~np.isfinite(scores)] = np.inf
-        chosen = int(np.argmax(scores <= 1.02 * scores.min() + 1e-6))
-        self.path_ = np.array([(r + 1, x * unit) for r, x in enumerate(scores)], dtype=PATH)
-        self.validation_error_ = float(scores[chosen] * unit)
-        return tried[chosen][1:]
-
-
-class _Scaled:
-    """An operator times a number."""
-
-    def __init__(self, inner: Any, unit: float):
-        self.inner, self.unit, self.shape = inner, unit, inner.shape
-
-    def see(self, F: np.ndarray, G: np.ndarray) -> np.ndarray:
-        return self.unit * self.inner.see(F, G)
-
-    def adjoint(self, e: np.ndarray, F: np.ndarray, G: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        return self.inner.adjoint(self.unit * e, F, G)
-
-    def jacobian(self, F: np.ndarray, G: np.ndarray) -> np.ndarray:
-        return self.unit * self.inner.jacobian(F, G)
-
-    def take(self, chosen: np.ndarray) -> _Scaled:
-        return _Scaled(self.inner.take(chosen), self.unit)
-
-
-def _strength(data: Responses, random: np.random.RandomState) -> float:
-    """The largest singular value of ``sum_i w_i y_i X_i``, by power iteration."""
-    u, v = (random.standard_normal((n, 1)) for n in data.operator.shape)
-    e, size = data.weights * data.centre(data.y), 0.0
-    for _ in range(30):
-        u, _ = data.operator.adjoint(e, u, v)
-        u = u / (np.linalg.norm(u) or 1.0)
-        _, v = data.operator.adjoint(e, u, v)
-        size = float(np.linalg.norm(v))
-        v = v / (size or 1.0)
-    return size

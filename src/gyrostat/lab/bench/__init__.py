@@ -26,6 +26,8 @@ SUITES: dict[str, str] = {
     name: f"gyrostat.lab.bench.{name}" for name in ("core", "gd", "deep", "sweep", "invariance", "completion")
 }
 """Name of a suite -> its module."""
+NAMED: dict[str, str] = {"completion-large": "gyrostat.lab.bench.completion_large"}
+"""Suites that take minutes and gigabytes, and run only when they are named."""
 
 
 def run_suites(names: list[str], out: Path, console: Console) -> int:
@@ -33,7 +35,7 @@ def run_suites(names: list[str], out: Path, console: Console) -> int:
 
     Returns 0 whatever the timings, 1 when a suite crashed; the records of the others are kept.
     """
-    chosen = list(dict.fromkeys(errors.choice("suite", name, SUITES) for name in names)) or list(SUITES)
+    chosen = list(dict.fromkeys(errors.choice("suite", name, SUITES | NAMED) for name in names)) or list(SUITES)
     out.mkdir(parents=True, exist_ok=True)
     reports: dict[str, Report] = {}
     for name in chosen:
@@ -46,7 +48,7 @@ def run_suites(names: list[str], out: Path, console: Console) -> int:
     draw(reports, out / "bench")
     console.print(table(records, [note for report in reports.values() for note in report.notes]))
     for name, report in reports.items():
-        finish = getattr(importlib.import_module(SUITES[name]), "finish", None)
+        finish = getattr(importlib.import_module((SUITES | NAMED)[name]), "finish", None)
         if finish and report.records:
             finish(report, out, console)
     console.print(f"Written to {out / 'bench.json'}.", highlight=False)
@@ -78,10 +80,10 @@ def draw(reports: dict[str, Report], base: Path) -> None:
 
     panels: list[Panel] = []
     for name, report in reports.items():
-        panels += importlib.import_module(SUITES[name]).panels(report.records)
+        panels += importlib.import_module((SUITES | NAMED)[name]).panels(report.records)
     if panels:
         note = "Best of several runs on one core, compiled beforehand."
         render(Figure("What a step costs", panels, note), base)
 
 
-__all__ = ["SUITES", "Record", "Report", "run_suites"]
+__all__ = ["NAMED", "SUITES", "Record", "Report", "run_suites"]

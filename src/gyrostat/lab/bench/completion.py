@@ -3,113 +3,128 @@
 from __future__ import annotations
 
 import importlib
-import time
-from collections.abc import Callable
+import importlib.util
+from collections.abc import Callable, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
+from rich.console import Console
 
-from gyrostat.lab.bench.completion_peers import PEERS, Peer, tuned
-from gyrostat.lab.bench.completion_tables import REAL, Hidden, Synthetic, real, synthetic
 from gyrostat.lab.bench.groups import Found, walk
-from gyrostat.lab.bench.panels import panels
 from gyrostat.lab.bench.records import Record, Report
+from gyrostat.lab.completion import page, phase
+from gyrostat.lab.completion.image import restored
+from gyrostat.lab.completion.peers import PEERS
+from gyrostat.lab.completion.study import OURS, Row, compared
+from gyrostat.lab.completion.tables import REAL, Synthetic, real, small, synthetic
 
-__all__ = ["panels", "run"]
+__all__ = ["finish", "panels", "run"]
 
 UNIT = "error at missing cells over their root mean square"
-EXACT = 1e-5
-"""Errors below count as this: a matrix that is found is found, whoever's last digits are better."""
+SECONDS = "CPU seconds, tuning included"
 EQUAL = 1.05
 """A peer with at most so many times our error is of equal accuracy, and its time counts."""
 
 ROWS = (
-    Synthetic(100, 3, 3), Synthetic(100, 5, 2), Synthetic(100, 5, 1.5), Synthetic(100, 5, 1.3), Synthetic(100, 5, 1.2),
-    Synthetic(100, 10, 1.1), Synthetic(100, 5, 3, noise=0.1), Synthetic(100, 10, 1.5, noise=0.05),
-    Synthetic(100, 5, 2, condition=1e3), Synthetic(500, 5, 3), Synthetic(500, 10, 1.3), Synthetic(500, 5, 2, noise=0.1),
+    Synthetic(100, 3, 3), Synthetic(100, 3, 1.3), Synthetic(100, 5, 2), Synthetic(100, 5, 1.5), Synthetic(100, 5, 1.3),
+    Synthetic(100, 5, 1.2), Synthetic(100, 10, 1.1), Synthetic(100, 5, 3, noise=0.1), Synthetic(100, 10, 1.5, noise=0.05),
+    Synthetic(100, 5, 2, condition=1e3), Synthetic(100, 5, 1.5, condition=1e3),
+    Synthetic(500, 5, 3), Synthetic(500, 10, 1.3), Synthetic(500, 5, 2, noise=0.1),
     Synthetic(2000, 5, 3), Synthetic(2000, 10, 1.5), Synthetic(2000, 5, 3, noise=0.1),
 )  # fmt: skip
+DRAWS = {100: 5, 500: 3, 2000: 1}
+"""How many matrices of each size."""
 
 
 class Sizes(NamedTuple):
     """How much to compare; the tests take less."""
 
     rows: tuple[Synthetic, ...] = ROWS
+    shares: tuple[float, ...] = (0.4, 0.3, 0.25)
     tables: tuple[str, ...] = tuple(REAL)
     peers: tuple[str, ...] = tuple(PEERS)
+    phase: tuple[tuple[int, float], ...] = tuple((r, x) for r in (3, 5, 10) for x in (1.1, 1.2, 1.3, 1.5, 2.0))
+    matrices: int = 8
+    draws: int | None = None
+    image: bool = True
 
 
 def run(say: Callable[[str], Any], sizes: Sizes = Sizes()) -> Report:  # noqa: B008  (immutable)
     """Every record of the suite."""
     importlib.import_module("gyrostat.estimators")  # importing is not timed
     groups: list[tuple[str, Callable[[Sizes], Found]]] = [
+        *((f"{share:.0%} of 30 x 30", partial(_small, share)) for share in sizes.shares),
         *((row.name, partial(_synthetic, row)) for row in sizes.rows),
         *((name, partial(_real, name)) for name in sizes.tables),
+        *((f"rank {r} at {x:g} times the freedom", partial(_phase, r, x)) for r, x in sizes.phase),
+        *([("image", _image)] if sizes.image else []),
     ]
     return walk(groups, sizes, say)
 
 
-def ours(problem: Hidden) -> np.ndarray:
-    """Our predictions of the test cells: default options."""
-    from scipy import sparse
+def panels(records: Sequence[Record]) -> list:
+    """None in the common figure, which is about time: the suite has pictures of its own."""
+    return []
 
-    from gyrostat.estimators import LowRankImputer
 
-    seen = problem.seen
-    X = sparse.coo_matrix((seen.values, (seen.rows, seen.columns)), shape=seen.shape)
-    return LowRankImputer(random_state=0).fit(X).predict(problem.test.rows, problem.test.columns)
+def _small(share: float, sizes: Sizes) -> Found:
+    return _compared([small(share, seed) for seed in range(sizes.draws or 6)], sizes)
 
 
 def _synthetic(row: Synthetic, sizes: Sizes) -> Found:
-    return _compared(synthetic(row), sizes)
+    return _compared([synthetic(row, seed) for seed in range(sizes.draws or DRAWS[row.n])], sizes)
 
 
 def _real(name: str, sizes: Sizes) -> Found:
     problem = real(name)
     if problem is None:
         return [], [f"completion/{name} is left out: its package is not installed; pip install 'gyrostat[datasets]'."]
-    return _compared(problem, sizes)
+    return _compared([problem], sizes)
 
 
-def _compared(problem: Hidden, sizes: Sizes) -> Found:
-    mine, my_seconds = _judged(lambda: ours(problem), problem)
-    shape = [int(n) for n in problem.seen.shape]
-    told = {"observed": len(problem.seen), "shape": shape, "rank": problem.rank, "our_seconds": my_seconds}
-    records, notes, equal = [], [], {}
-    for name in sizes.peers:
-        peer = PEERS[name]
-        if left := _left_out(peer, problem):
-            notes.append(f"completion: {name} is left out {left}.")
-            continue
-        theirs, seconds = _judged(partial(tuned, peer, problem), problem)
-        goal = None if peer.knows_rank else 1.0
-        settings = {**told, "peer_seconds": seconds, "peer_knows_rank": peer.knows_rank}
-        records.append(Record(f"completion/{problem.name}-vs-{_slug(name)}", mine, UNIT, theirs, name, goal, settings))
-        if theirs <= EQUAL * mine and not peer.knows_rank:
-            equal[name] = seconds
+def _compared(problems: list, sizes: Sizes) -> Found:
+    row, notes = compared(problems, sizes.peers)
+    return records_of(row), notes
+
+
+def records_of(row: Row) -> list[Record]:
+    """Our error beside each peer's (medians over draws), and our time beside that of the fastest of equal accuracy."""
+    mine = row.error(OURS)
+    told: dict[str, Any] = {"row": row.as_dict()}
+    name = f"completion/{row.name.replace('%', '-percent')}"
+    found = []
+    for peer in row.methods:
+        if peer != OURS:
+            goal = 1.0 if peer in row.rivals else None
+            found.append(Record(f"{name}-vs-{_slug(peer)}", mine, UNIT, row.error(peer), peer, goal, told))
+            told = {"draws": row.draws}
+    equal = [peer for peer in row.rivals if row.error(peer) <= EQUAL * mine]
     if equal:
-        fastest = min(equal, key=equal.__getitem__)
-        time_id = f"completion/{problem.name}-seconds"
-        records.append(Record(time_id, my_seconds, "CPU seconds, tuning included", equal[fastest], fastest, 0.5, told))
-    return records, [note for note in notes if note]
+        fastest = min(equal, key=row.seconds)
+        times = row.seconds(OURS), row.seconds(fastest)
+        found.append(Record(f"{name}-seconds", times[0], SECONDS, times[1], fastest, 0.5, {"draws": row.draws}))
+    return found
 
 
-def _left_out(peer: Peer, problem: Hidden) -> str:
-    if not peer.available():
-        return f"as {peer.package} is not installed; pip install 'gyrostat[bench]'"
-    if peer.knows_rank and problem.rank is None:
-        return "where there is no true rank to tell it"
-    cells = problem.seen.shape[0] * problem.seen.shape[1]
-    return f"above {peer.most_cells:g} cells, where it takes minutes" if cells > peer.most_cells else ""
+def _phase(rank: int, oversampling: float, sizes: Sizes) -> Found:
+    cell = phase.found(rank, oversampling, sizes.matrices, n=100)
+    missed, theirs = (1 - cell[side] / cell["count"] for side in ("ours", "told"))
+    name = f"completion/phase-r{rank}-x{oversampling:g}"
+    return [Record(name, missed, "share of matrices not found", theirs, "MatrixIRLS told the rank", None, {"phase": cell})], []
 
 
-def _judged(predict: Callable[[], np.ndarray], problem: Hidden) -> tuple[float, float]:
-    start = time.process_time()
-    predicted = predict()
-    seconds = time.process_time() - start
-    wrong = float(np.sqrt(np.mean((predicted - problem.test.values) ** 2))) / problem.scale
-    return max(wrong, EXACT) if np.isfinite(wrong) else 1e6, seconds
+def _image(sizes: Sizes) -> Found:
+    if not importlib.util.find_spec("skimage"):
+        return [], ["completion/image is left out: scikit-image is not installed; pip install 'gyrostat[datasets]'."]
+    found = restored()
+    return [Record("completion/image", found["patches"], "dB, peak signal to noise", settings={"image": found})], []
+
+
+def finish(report: Report, out: Path, console: Console) -> None:
+    """Write the table with all that explains it to ``completion-evidence.md``, beside its pictures."""
+    page.write(report, out)
+    console.print(f"Written to {out / page.NAME}.", highlight=False)
 
 
 def _slug(name: str) -> str:

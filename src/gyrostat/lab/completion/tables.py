@@ -67,6 +67,19 @@ def synthetic(row: Synthetic, seed: int = 0) -> Hidden:
     return Hidden(row.name, seen, *split(seen, 0.1, rng), test, r)
 
 
+def small(share: float, seed: int = 0) -> Hidden:
+    """A 30 x 30 matrix of rank 3, each entry observed with this probability, so that some rows have fewer than 3.
+
+    >>> small(0.4).seen.shape, small(0.4).name
+    ((30, 30), 'n30-r3-40%')
+    """
+    n, r, rng = 30, 3, np.random.default_rng(seed)
+    A = rng.standard_normal((n, r)) @ rng.standard_normal((r, n)) / np.sqrt(r)
+    mask = rng.random((n, n)) < share
+    seen, test = (Observed((n, n), *np.divmod(np.flatnonzero(m), n), A[m]) for m in (mask, ~mask))
+    return Hidden(f"n{n}-r{r}-{share:.0%}", seen, *split(seen, 0.1, np.random.RandomState(seed)), test, r)
+
+
 def _covering(rng: np.random.RandomState, n: int, least: int, count: int) -> np.ndarray:
     """Cells at random: ``least`` in every row and column (a circulant pattern in random order), the rest anywhere."""
     rows, columns = rng.permutation(n), rng.permutation(n)
