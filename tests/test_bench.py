@@ -15,7 +15,7 @@ from rich.console import Console
 import gyrostat as gs
 from gyrostat.errors import GyrostatError
 from gyrostat.lab import bench
-from gyrostat.lab.bench import core, deep, gd, naive, naive_deep, naive_gd, ours, parts, sweep
+from gyrostat.lab.bench import core, deep, gd, lab, naive, naive_deep, naive_gd, ours, parts, sweep
 from gyrostat.lab.bench.panels import panels
 from gyrostat.lab.bench.records import Record, Report, table
 from gyrostat.lab.bench.timing import best_of, single_threaded
@@ -312,3 +312,9 @@ def test_the_sweep_suite_gives_every_record(monkeypatch) -> None:
     assert found["sweep/cells-vs-loop"].settings["minutes_for_50_x_50"] > 0
     assert {("sweep", 0), ("through", 1), ("through", 2), ("run", 1)} <= set(made)
     assert json.loads(json.dumps([record.as_dict() for record in report.records]))
+
+
+def test_lab_suite_times_both_sides_in_both_precisions() -> None:
+    report = lab.run(lambda text: None, lab.Sizes(dimension=5, num_steps=20, seeds=2, num_samples=50, repeats=1))
+    assert [r.id for r in report.records] == [f"lab/{n}-{w}" for n in ("HeteroSGD", "PooledSGD") for w in ("single", "double")]
+    assert all(r.ours > 0 and r.ratio is not None for r in report.records)

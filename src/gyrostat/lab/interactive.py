@@ -163,7 +163,7 @@ def _heat(heat: Heat, at: Canvas) -> None:
 @_adds(Contour)
 def _contour(contour: Contour, at: Canvas) -> None:
     grid = shown(contour.x, at.panel.xscale), shown(contour.y, at.panel.yscale), np.asarray(contour.z, dtype=float)
-    pieces = [np.vstack([piece, [np.nan, np.nan]]) for piece in contour_generator(*grid).lines(contour.level)]
+    pieces = [np.vstack([np.asarray(piece), [[np.nan, np.nan]]]) for piece in contour_generator(*grid).lines(contour.level)]
     x, y = np.concatenate(pieces or [np.empty((0, 2))]).T
     measured = contour.role == "measured"
     line = pen(contour.role, {"color": "white", "linewidth": 2.2} if measured else at.looks.rule(contour.role))

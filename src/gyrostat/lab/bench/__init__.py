@@ -23,7 +23,7 @@ from gyrostat.lab.bench.records import Record, Report, table
 from gyrostat.lab.bench.timing import single_threaded
 
 SUITES: dict[str, str] = {
-    name: f"gyrostat.lab.bench.{name}" for name in ("core", "gd", "deep", "sweep", "invariance", "completion")
+    name: f"gyrostat.lab.bench.{name}" for name in ("core", "gd", "deep", "sweep", "lab", "invariance", "completion")
 }
 """Name of a suite -> its module."""
 NAMED: dict[str, str] = {"completion-large": "gyrostat.lab.bench.completion_large"}

@@ -1,0 +1,59 @@
+"""The lab suite: what a move of a slider costs the live laboratory, beside the library's own loop.
+
+What a browser adds is printed by ``tests/lab_latency.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+from gyrostat.lab.bench.groups import Found, walk
+from gyrostat.lab.bench.panels import panels
+from gyrostat.lab.bench.records import Record, Report
+from gyrostat.lab.bench.timing import best_of
+
+__all__ = ["panels", "run"]
+
+RECORD = ("signal", "spurious", "error")
+
+
+class Sizes(NamedTuple):
+    """How much to time; the tests take less."""
+
+    dimension: int = 60
+    num_steps: int = 200
+    seeds: int = 16
+    num_samples: int = 8000
+    repeats: int = 7
+
+
+def run(say: Callable[[str], Any], sizes: Sizes = Sizes()) -> Report:  # noqa: B008  (immutable)
+    """Every record of the suite."""
+    return walk([(name, partial(_move, name)) for name in ("HeteroSGD", "PooledSGD")], sizes, say)
+
+
+def _move(name: str, sizes: Sizes) -> Found:
+    """All seeds of one side, in single precision as they are drawn first, and in double, beside ``simulate``."""
+    import gyrostat as gs
+    from gyrostat.live.engine import parts
+    from gyrostat.live.lab import RECORDS
+    from gyrostat.loop import simulate
+
+    places = gs.RandomEnvironments(sizes.dimension, law=gs.TwoPoint(mean=1.0, spread=6.0))
+    cell = getattr(gs, name)(0.05), gs.Problem(places, gs.FreshGaussian(sizes.num_samples))
+    more = {"num_steps": sizes.num_steps, "record": RECORD, "record_at": RECORDS}
+    sides: dict[str, Callable[[], Any]] = {
+        way: partial(_all, parts, cell, RECORD, sizes.num_steps, sizes.seeds, way) for way in ("single", "double")
+    }
+    best = best_of(sides | {"loop": lambda: simulate([cell], seeds=list(range(sizes.seeds)), **more)}, sizes.repeats)
+    settings = sizes._asdict()
+    return [
+        Record(f"lab/{name}-{way}", 1e3 * best[way], "milliseconds, all seeds", 1e3 * best["loop"], "gyrostat.run", None, settings)
+        for way in sides
+    ], []  # fmt: skip
+
+
+def _all(parts: Callable[..., Any], *given: Any) -> list[Any]:
+    return list(parts(*given))
