@@ -69,8 +69,9 @@ def test_single_precision_looks_the_same(figure):
         for precision in engine.precisions(at, record):
             (*_, found[precision]) = engine.parts(at, record, setting["num_steps"], 4, precision)
         # A line is a 200th of the plot wide; rounding, and what hundreds of steps make of it, stays far below that.
+        assert found["single"]["step"].tolist() == found["double"]["step"][::2].tolist()  # fewer are looked at
         for name in record:
-            np.testing.assert_allclose(found["single"][name], found["double"][name], rtol=0, atol=5e-5)
+            np.testing.assert_allclose(found["single"][name], found["double"][name][:, ::2], rtol=0, atol=5e-5)
 
 
 def test_divergence_is_that_of_run():

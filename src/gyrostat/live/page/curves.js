@@ -29,7 +29,7 @@ function next() {
 async function send(moved) {
   wanted = null;
   flight?.abort.abort();
-  const mine = { number: ++number, moved, sent: performance.now(), drawn: 0, level: "", abort: new AbortController(), parts: {}, compiling: new Set() };
+  const mine = { number: ++number, moved, sent: performance.now(), drawn: 0, level: "", abort: new AbortController(), parts: {}, said: [], compiling: new Set() };
   flight = mine;
   const body = { lab: state.lab.name, number: mine.number, setting: { ...state.values } };
   try {
@@ -59,15 +59,16 @@ function hear(mine, message) {
     mine.begin = message;
     refused.hidden = true;
     markRefused("");
-    showReproduce(message);
+    say(mine, () => showReproduce(message));
   } else if (message.kind === "compiling") {
     mine.compiling.add(message.side);
     mine.first = true; // its time says nothing about the next
     tellCompiling(mine);
+    saySaid(mine);
   } else if (message.kind === "conditions") {
-    showConditions(message.conditions);
     mine.lines = message.lines;
-  } else if (message.kind === "predictions") showPredictions(message.sentences);
+    say(mine, () => showConditions(message.conditions));
+  } else if (message.kind === "predictions") say(mine, () => showPredictions(message.sentences));
   else if (message.kind === "curves") {
     mine.parts[message.side] = message;
     mine.compiling.delete(message.side);
@@ -75,6 +76,16 @@ function hear(mine, message) {
     // A drawing costs as much as some seeds: one of what comes first, and one when all sides have come further.
     if (level && level !== mine.level) draw(mine, level);
   }
+}
+
+// Words wait for the curves: to set them takes the processor from those who make the curves. A compilation they do not wait for.
+function say(mine, words) {
+  mine.said.push(words);
+  if (mine.drawn || mine.compiling.size) saySaid(mine);
+}
+
+function saySaid(mine) {
+  mine.said.splice(0).forEach((words) => words());
 }
 
 // How far all sides have come: some seeds, or all in single or in double precision.
@@ -106,6 +117,7 @@ async function draw(mine, level) {
   mine.level = level;
   Object.assign(shown, { begin: mine.begin, sides: { ...mine.parts }, lines: mine.lines ?? [], number: mine.number });
   await redraw();
+  setTimeout(() => saySaid(mine)); // after the curves are painted
   const passed = performance.now() - mine.moved;
   if (!mine.times) latencies.push((mine.times = { first: passed }));
   if (["single", "double"].includes(level)) mine.times.whole ??= passed;
@@ -117,7 +129,7 @@ async function draw(mine, level) {
 function tell(mine, level) {
   const parts = Object.values(mine.parts), seeds = Math.min(...parts.map((p) => p.seeds)), of = parts[0].of;
   const lost = parts.filter((p) => p.diverged).map((p) => `${p.diverged} of ${p.seeds} ${p.side} runs left the finite range`);
-  const precision = parts.some((p) => p.precision === "single") ? ["single precision, double follows"] : [];
+  const precision = parts.some((p) => p.precision === "single") ? ["single precision and every other step, all in double follow"] : [];
   status.textContent = [`${seeds} of ${of} seeds: medians and quartiles`, ...precision, ...lost, ...(mine.first ? [] : [`drawn ${shownTime(mine.times.whole ?? mine.times.first)} after the change`])].join(" · ");
   status.dataset.level = level;
   status.dataset.whole = String(level === "double");

@@ -88,7 +88,9 @@ class _Run:
 
     def _look(self, t: int) -> None:
         """Make the product, see whether it is finite, and record it when it is due."""
-        np.matmul(self.U, self.U.swapaxes(1, 2), out=self.A)
+        # With a transposed view the product takes half as long again as with a copy.
+        np.copyto(self.next, self.U.swapaxes(1, 2))
+        np.matmul(self.U, self.next, out=self.A)
         size = self.diagonal.sum(axis=1)
         self.diverged[(self.diverged < 0) & ~(size < LIMIT**2)] = t
         while self.seen < len(self.grid) and self.grid[self.seen] == t:
