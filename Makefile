@@ -3,16 +3,18 @@
 PYTHON ?= python3
 OUT ?= results
 BIN := .venv/bin
+# -qq: pip's own errors still show. --no-compile: most of what comes along is never imported.
+INSTALL := $(BIN)/python -m pip install -qq --no-compile --disable-pip-version-check -c constraints.txt
 
 .PHONY: reproduce test lab browser lint bench evidence clean
 
 reproduce: .venv/installed
 	$(BIN)/gyrostat reproduce --out $(OUT)
 
-# Types are checked beside the tests: both fail the command.
+# Types are checked beside the tests: both fail the command. Long files come first in the order of names, doctests last.
 test: .venv/installed-test browser
 	$(BIN)/ruff check
-	$(BIN)/mypy & types=$$!; $(BIN)/pytest -n auto --dist loadfile; tests=$$?; wait $$types && exit $$tests
+	$(BIN)/mypy & types=$$!; $(BIN)/pytest -n auto --dist loadfile --no-loadscope-reorder; tests=$$?; wait $$types && exit $$tests
 
 # The live laboratory, in the browser.
 lab: .venv/installed-lab
@@ -42,21 +44,20 @@ clean:
 	$(PYTHON) -m venv .venv
 	touch $@
 
-# -qq: pip's own errors still show.
 .venv/installed: .venv/python pyproject.toml constraints.txt
-	$(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt -e .
+	$(INSTALL) -e .
 	touch $@
 
 .venv/installed-lab: .venv/installed
-	$(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt -e '.[lab]'
+	$(INSTALL) -e '.[lab]'
 	touch $@
 
-.venv/installed-test: .venv/installed
-	$(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt -e '.[test,torch,dask,lab]'
-	touch $@
+.venv/installed-test: .venv/python pyproject.toml constraints.txt
+	$(INSTALL) -e '.[test,torch,dask,lab]'
+	touch .venv/installed $@
 
 # ISLP without what it depends on: one file of data is read from it.
 .venv/installed-evidence: .venv/installed
-	$(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt -e '.[bench,datasets]'
-	$(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt --no-deps ISLP
+	$(INSTALL) -e '.[bench,datasets]'
+	$(INSTALL) --no-deps ISLP
 	touch $@

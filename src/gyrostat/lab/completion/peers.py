@@ -167,7 +167,12 @@ def tensorly(seen: Observed, rank: int, offset: bool) -> Predict:
 
 def pymanopt(seen: Observed, rank: int, offset: bool) -> Predict:
     """Conjugate gradients on the manifold of matrices of this rank, about the mean or about zero."""
+    import jax
+
+    double = jax.config.jax_enable_x64
     import pymanopt as pm
+
+    jax.config.update("jax_enable_x64", double)  # importing it turns double precision on for the whole process
 
     mean = float(seen.values.mean()) if offset else 0.0
     y, manifold = seen.values - mean, pm.manifolds.FixedRankEmbedded(*seen.shape, rank)
