@@ -169,7 +169,7 @@ def pymanopt(seen: Observed, rank: int, offset: bool) -> Predict:
     """Conjugate gradients on the manifold of matrices of this rank, about the mean or about zero."""
     import jax
 
-    double = jax.config.jax_enable_x64
+    double = jax.config.read("jax_enable_x64")
     import pymanopt as pm
 
     jax.config.update("jax_enable_x64", double)  # importing it turns double precision on for the whole process
