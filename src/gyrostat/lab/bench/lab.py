@@ -35,21 +35,24 @@ def run(say: Callable[[str], Any], sizes: Sizes = Sizes()) -> Report:  # noqa: B
 
 
 def _move(name: str, sizes: Sizes) -> Found:
-    """All seeds of one side, in single precision as they are drawn first, and in double, beside ``simulate``."""
+    """All seeds of one side, in single precision as drawn first, and in double, beside ``simulate`` with as many records."""
     import gyrostat as gs
-    from gyrostat.live.engine import parts
+    from gyrostat.live.engine import FEWER, parts
     from gyrostat.live.lab import RECORDS
     from gyrostat.loop import simulate
 
     places = gs.RandomEnvironments(sizes.dimension, law=gs.TwoPoint(mean=1.0, spread=6.0))
     cell = getattr(gs, name)(0.05), gs.Problem(places, gs.FreshGaussian(sizes.num_samples))
-    sides: dict[str, Callable[[], Any]] = {
-        way: partial(_all, parts, cell, RECORD, sizes.num_steps, sizes.seeds, way) for way in ("single", "double")
-    }
-    loop = partial(simulate, [cell], num_steps=sizes.num_steps, seeds=sizes.seeds, record=RECORD, record_at=RECORDS)
-    best = {way: 1e3 * seconds for way, seconds in best_of(sides | {"loop": loop}, sizes.repeats).items()}
-    unit, settings = "milliseconds, all seeds", sizes._asdict()
-    return [Record(f"lab/{name}-{way}", best[way], unit, best["loop"], "gyrostat.run", None, settings) for way in sides], []
+    records, (steps, seeds) = {"single": FEWER, "double": RECORDS}, (sizes.num_steps, sizes.seeds)
+    sides: dict[str, Callable[[], Any]] = {way: partial(_all, parts, cell, RECORD, steps, seeds, way) for way in records}
+    for way, count in records.items():
+        sides[f"{way} loop"] = partial(simulate, [cell], num_steps=steps, seeds=seeds, record=RECORD, record_at=count)
+    best = {side: 1e3 * seconds for side, seconds in best_of(sides, sizes.repeats).items()}
+    unit, told = "milliseconds, all seeds", sizes._asdict()
+    return [
+        Record(f"lab/{name}-{way}", best[way], unit, best[f"{way} loop"], "gyrostat.run", None, told | {"records": count})
+        for way, count in records.items()
+    ], []
 
 
 def _all(parts: Callable[..., Any], *given: Any) -> list[Any]:
