@@ -9,7 +9,7 @@ import pytest
 
 from gyrostat.lab import bench
 from gyrostat.lab.bench import completion
-from gyrostat.lab.completion import page, peers, study, tables
+from gyrostat.lab.completion import page, peers, sensing, study, tables
 from gyrostat.lab.completion.tables import Synthetic, synthetic
 
 SMALL = Synthetic(30, 2, 2.5)
@@ -59,7 +59,7 @@ def cells_of(part):
     return part.rows, part.columns, part.values
 
 
-SIZES = completion.Sizes((SMALL,), (), (), ("soft-impute", "cmfrec", "zero", "ALS told the rank"), (), 1, 2, image=False)
+SIZES = completion.Sizes((SMALL,), (), (), ("soft-impute", "cmfrec", "zero", "ALS told the rank"), (), 1, 2, False, ())
 
 
 @pytest.fixture
@@ -111,5 +111,19 @@ def test_the_large_table_runs_only_when_it_is_named():
 
 def test_real_tables_without_their_package_are_left_out(monkeypatch):
     monkeypatch.setitem(tables.REAL, "digits", (tables.digits, "no_such_package"))
-    report = completion.run(lambda text: None, completion.Sizes((), (), ("digits",), (), (), image=False))
+    report = completion.run(lambda text: None, completion.Sizes((), (), ("digits",), (), (), image=False, sensing=()))
     assert not report.records and "left out" in report.notes[0]
+
+
+def test_solvers_of_measurements_are_told_by_steps_rates_and_what_failed():
+    setting = sensing.Setting(condition=30.0, n=6, measurements=80, max_iter=150)
+    sizes = completion.Sizes((), (), (), (), (), draws=2, image=False, sensing=(setting,))
+    report = completion.run(lambda text: None, sizes)
+    (record,) = report.records
+    solvers = record.settings["sensing"]["solvers"]
+    assert record.id == "completion/sensing-kappa-30" and record.peer == solvers["gd"]["steps"]
+    assert solvers["prec"]["rank_found"] == 2 and solvers["prec"]["error"] < 1e-4
+    assert solvers["gd"]["steps"] > 150 > solvers["prec"]["steps"]  # so short a descent does not get there
+    text = page.page(report.records)
+    assert f"| `gd` | {solvers['gd']['steps']:.0f} (limit)" in text
+    assert f"| `prec` | {solvers['prec']['steps']:.0f}, {solvers['prec']['error']:.1g} |" in text

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
+from sklearn.metrics import r2_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from gyrostat.errors import GyrostatError
@@ -82,6 +83,40 @@ def test_new_rows_are_filled_as_their_factors_ask():
     filled = model.transform(holes[40:])
     np.testing.assert_allclose(filled, truth[40:], atol=1e-4)
     assert model.score(holes[40:]) > 0.999
+
+
+def test_rows_may_be_scaled_too():
+    """Rows in units that differ a hundredfold, each with noise of its own size: scaled, none of them rules the others."""
+    better = []
+    for seed in range(12, 16):
+        units = 10 ** np.random.default_rng(seed).uniform(-1, 1, (80, 1))
+        truth, holes = table(seed, shape=(80, 60), rank=3, noise=0.3)
+        missing = np.nonzero(np.isnan(holes))
+        without, model = (LowRankImputer(random_state=0, scale_rows=s).fit(units * holes) for s in (False, True))
+        wrong = [np.abs(m.predict(*missing) / units[missing[0], 0] - truth[missing]).mean() for m in (model, without)]
+        better.append(wrong[0] / wrong[1])
+    assert max(better) < 1 and np.mean(better) < 0.9
+    assert np.corrcoef(np.log(model.row_scale_), np.log(units[:, 0]))[0, 1] > 0.9  # rows differ in themselves too
+    np.testing.assert_allclose(model.transform(units * holes)[missing], model.predict(*missing), rtol=1e-10)
+    low, high = model.predict_interval(*missing)
+    np.testing.assert_allclose(high - low, (high - low)[0] * (model.row_scale_[missing[0]] / model.row_scale_[missing[0][0]]))
+
+
+def test_a_score_is_that_of_transform_and_writes_nothing_out(monkeypatch):
+    _, holes = table(2, shape=(60, 30), noise=0.3)
+    model = LowRankImputer(random_state=0).fit(holes[:40])
+    there = ~np.isnan(holes[40:])
+    rows, columns = np.nonzero(there)
+    hidden = np.random.RandomState(0).random_sample(len(rows)) < 0.2
+    given = holes[40:].copy()
+    given[rows[hidden], columns[hidden]] = np.nan
+    truth, filled = (X[rows[hidden], columns[hidden]] for X in (holes[40:], model.transform(given)))
+    expected = r2_score(truth, filled)
+    stored = sparse.csr_matrix((holes[40:][there], (rows, columns)), shape=there.shape)
+    monkeypatch.setattr("gyrostat.estimators.low_rank.MOST_CELLS", 100)
+    with pytest.raises(GyrostatError, match="too many to write out"):
+        model.transform(stored)
+    np.testing.assert_allclose([model.score(X) for X in (holes[40:], stored)], expected, rtol=1e-12)
 
 
 def test_the_path_falls_and_the_best_ridge_is_taken():

@@ -1,4 +1,4 @@
-"""Single cells of a table: those that a user asks for, and those held out to choose a model by."""
+"""Single cells of a table: those that a user asks for, those held out to choose a model by, and what their errors tell."""
 
 from __future__ import annotations
 
@@ -69,3 +69,23 @@ def _masked(mask: Any, seen: Observed) -> np.ndarray:
             f"{seen.shape}; got {errors.shown(mask)}."
         )
     return np.asarray(given[seen.rows, seen.columns]).ravel()
+
+
+def conformal_width(calibration: np.ndarray, coverage: float) -> float:
+    """The half width of split conformal intervals from errors at cells that a model has not seen; infinite for too few.
+
+    >>> conformal_width(np.array([3.0, -1.0, 2.0]), 0.75), conformal_width(np.array([3.0]), 0.9)
+    (3.0, inf)
+    """
+    at = int(np.ceil((len(calibration) + 1) * coverage))
+    return float(np.sort(np.abs(calibration))[at - 1]) if at <= len(calibration) else float("inf")
+
+
+def explained(truth: np.ndarray, filled: np.ndarray) -> float:
+    """R^2, the share of the variance of cells that is explained; NaN where there is none.
+
+    >>> explained(np.array([1.0, 3.0]), np.array([1.0, 2.0])), explained(np.ones(2), np.ones(2))
+    (0.5, nan)
+    """
+    total = float(np.sum((truth - truth.mean()) ** 2)) if len(truth) else 0.0
+    return float(1 - np.sum((filled - truth) ** 2) / total) if total > 0 else float("nan")

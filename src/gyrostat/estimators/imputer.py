@@ -15,12 +15,14 @@ from gyrostat.completion import Baseline, Completion, Options
 from gyrostat.completion.determined import undetermined
 from gyrostat.errors import GyrostatError
 from gyrostat.estimators.cells import empty, environments_of, known_environments, observed
-from gyrostat.estimators.held_cells import cells, held_cells
+from gyrostat.estimators.held_cells import cells, conformal_width, explained, held_cells
 from gyrostat.estimators.low_rank import LowRankTable
 from gyrostat.estimators.low_rank_choice import Choice
 from gyrostat.estimators.table_warnings import warn_if_few, warn_of_empty, warn_of_free, warn_of_short
 
 PATH = [("ridge", float), ("depth", float), ("rank", int), ("validation_error", float)]
+HIDDEN = 0.2
+"""The share of the cells that ``score`` hides."""
 
 
 class LowRankImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
@@ -39,7 +41,7 @@ class LowRankImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     ridge : a number, for data of unit variance, or None to choose it on held-out cells.
     offsets : ``"auto"`` (with and without are tried unless held-out cells make it plain; from a million cells on they decide
         beforehand), True or False.
-    scale_columns : whether columns are brought to equal variance first.
+    scale_columns, scale_rows : whether columns, or rows, are brought to equal variance first.
     exact : whether to look for an exact fit: ``"auto"`` does if values do not repeat as rounded ones do, and if that is
         affordable; True or False.
     max_rank : the most components at any time; None: twice what the number of observed cells could determine.
@@ -51,14 +53,15 @@ class LowRankImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     Attributes
     ----------
-    rank_, singular_values_, left_, right_ : of ``F G^T`` (in units of ``scale_``, one for each column).
+    rank_, singular_values_, left_, right_ : of ``F G^T`` (in units of ``scale_`` and ``row_scale_``, one for each column and
+        each row).
     ridge_, depth_, path_ : the ridge taken (0: exact fit) and its depth; all that were tried, with rank and validation error.
     validation_error_ : the root mean square error, in the units of the data, at the cells that chose the ridge, of the model
         that did not see them; ``calibration_error_`` at the cells kept for intervals.
     exact_, interrupted_ : whether the fit is exact and certified; whether Ctrl-C ended it.
     undetermined_rows_, undetermined_columns_ : those with too few cells: for an exact fit to determine them (a warning names
         them, and their intervals are infinite), else those without any.
-    mean_, row_offsets_, column_offsets_, scale_ : the offsets, those of columns by environment.
+    mean_, row_offsets_, column_offsets_, scale_, row_scale_ : the offsets, those of columns by environment, and scales.
     environments_ : the labels given, if any.
 
     Rows and columns without any observed cell get their offsets only, with a warning that names them.
@@ -74,13 +77,14 @@ class LowRankImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     def __init__(
         self, *, depth: float | str = "auto", ridge: float | None = None, offsets: str | bool = "auto",
-        scale_columns: bool = False, exact: str | bool = "auto", max_rank: int | None = None, validation: Any = 0.1,
-        verbose: bool = False, random_state: Any = None,
+        scale_columns: bool = False, scale_rows: bool = False, exact: str | bool = "auto", max_rank: int | None = None,
+        validation: Any = 0.1, verbose: bool = False, random_state: Any = None,
     ):  # fmt: skip
         self.depth = depth
         self.ridge = ridge
         self.offsets = offsets
         self.scale_columns = scale_columns
+        self.scale_rows = scale_rows
         self.exact = exact
         self.max_rank = max_rank
         self.validation = validation
@@ -105,7 +109,8 @@ class LowRankImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         random = np.random.RandomState(check_random_state(self.random_state).randint(2**31 - 1))
         held = held_cells(self.validation, seen, random)
         offsets = (True if self.environments_ else None) if isinstance(self.offsets, str) else bool(self.offsets)
-        choice = Choice(codes, options, bool(self.scale_columns), random.randint(2**31 - 1), bool(self.verbose))
+        scales = bool(self.scale_columns), bool(self.scale_rows)
+        choice = Choice(codes, options, *scales, random.randint(2**31 - 1), bool(self.verbose))
         found, base = choice.best(seen, held, offsets)
         self._keep(found, base, LowRankTable.of(found, base, seen, codes))
         if self.exact_:
@@ -142,35 +147,28 @@ class LowRankImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def predict_interval(self, rows: Any, columns: Any, coverage: float = 0.9) -> tuple[np.ndarray, np.ndarray]:
         """Lower and upper ends that hold the true cell with at least this probability (split conformal prediction).
 
-        The width is a quantile of the errors at calibration cells, in units of the column's scale. It assumes that missing
+        The width is a quantile of the errors at calibration cells, in units of the cell's scale. It assumes that missing
         cells are like observed ones (missing at random), holds on average over cells rather than for each, and is a little
         wide: the errors are those of a model that saw fewer cells than the one that predicts. With fewer than 1000 cells
         held out the same cells chose the ridge, which makes it a little narrow. It is infinite in ``undetermined_rows_`` and
         ``undetermined_columns_``.
         """
         share = float(errors.number("coverage", coverage, above=0, most=1))
-        value, count = self.predict(rows, columns), len(self._calibration)
-        at = int(np.ceil((count + 1) * share))
-        half = np.sort(np.abs(self._calibration))[at - 1] if at <= count else np.inf
+        value = self.predict(rows, columns)
         i, j = (np.atleast_1d(np.asarray(x)) for x in (rows, columns))
         free = np.isin(i, self.undetermined_rows_) | np.isin(j, self.undetermined_columns_)
-        width = np.where(free, np.inf, half * self.scale_[j])
+        width = np.where(free, np.inf, conformal_width(self._calibration, share) * self._table.base.spread(i, j))
         return value - width, value + width
 
     def score(self, X: Any, y: Any = None, *, environments: Any = None) -> float:
-        """R^2 at a fifth of the observed cells of ``X`` (rows may be new), hidden at random before ``transform``."""
+        """R^2 at a fifth of the observed cells of ``X`` (rows may be new), hidden at random and then filled."""
         check_is_fitted(self)
         X = self._checked(X, reset=False)
         seen = observed(X)
-        random = check_random_state(self.random_state)
-        hidden = random.random_sample(len(seen)) < 0.2
-        given = np.full(X.shape, np.nan)
-        given[seen.rows[~hidden], seen.columns[~hidden]] = seen.values[~hidden]
-        filled = self.transform(given, environments=environments)
-        truth = seen.values[hidden]
-        left = np.sum((filled[seen.rows[hidden], seen.columns[hidden]] - truth) ** 2)
-        total = np.sum((truth - truth.mean()) ** 2) if len(truth) else 0.0
-        return float(1 - left / total) if total > 0 else float("nan")
+        hidden = check_random_state(self.random_state).random_sample(len(seen)) < HIDDEN
+        given, truth = seen.take(~hidden), seen.take(hidden)
+        filled = self._table.of_new(given, truth.rows, truth.columns, self._codes(environments, X.shape[0]))
+        return explained(truth.values, filled)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -205,7 +203,7 @@ class LowRankImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self._table, self._calibration, unit = table, found.calibration, base.unit
         (self.left_, self.right_), self.singular_values_ = table.factors, table.singular_values
         self.rank_ = len(self.singular_values_)
-        self.mean_, self.row_offsets_, self.column_offsets_, self.scale_ = base
+        self.mean_, self.row_offsets_, self.column_offsets_, self.scale_, self.row_scale_, _ = base
         self.ridge_, self.depth_, self.exact_, self.interrupted_ = found.ridge, found.depth, found.exact, found.interrupted
         self.path_ = np.array([(*stage, wrong * unit) for *stage, wrong in found.path], dtype=PATH)
         self.validation_error_ = found.validation_error * unit

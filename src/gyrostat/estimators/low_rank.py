@@ -34,20 +34,27 @@ class LowRankTable(NamedTuple):
     def at(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
         """Cells of the table fitted."""
         low = self.factors.at(rows, columns)
-        return self.base.at(rows, columns, self.codes) + low * self.base.scale[columns]
+        return self.base.at(rows, columns, self.codes) + low * self.base.spread(rows, columns)
 
     def rows(self, seen: Observed, codes: np.ndarray) -> np.ndarray:
         """F of rows that may be new: ridge regressions on G."""
         if not len(self.singular_values):
             return np.zeros((seen.shape[0], 0))
-        base = self.base._replace(rows=self.base.of_rows(seen, codes))
+        base = self.base.for_rows(seen, codes)
         w = np.maximum(self.ridge.weights(self.singular_values), 1e-9 * self.singular_values.max())
         return solved(base.standard(seen, codes), self.factors.right, w, transposed=False)
+
+    def of_new(self, given: Observed, rows: np.ndarray, columns: np.ndarray, codes: np.ndarray) -> np.ndarray:
+        """Single cells of rows that may be new, from what is given of those rows; nothing is written out."""
+        base = self.base.for_rows(given, codes)
+        low = Factors(self.rows(given, codes), self.factors.right).at(rows, columns)
+        return base.at(rows, columns, codes) + low * base.spread(rows, columns)
 
     def written_out(self, seen: Observed, codes: np.ndarray) -> np.ndarray:
         """Every cell of these rows."""
         n, m = seen.shape
         if n * m > MOST_CELLS:
             raise GyrostatError(f"X has {n} x {m} cells, too many to write out: use predict(rows, columns).")
-        offsets = self.base.mean + self.base.of_rows(seen, codes)[:, None] + self.base.columns[codes]
-        return offsets + self.rows(seen, codes) @ self.factors.right.T * self.base.scale
+        base = self.base.for_rows(seen, codes)
+        offsets = base.mean + base.rows[:, None] + base.columns[codes]
+        return offsets + self.rows(seen, codes) @ self.factors.right.T * base.scale * base.row_scale[:, None]

@@ -18,11 +18,12 @@ USELESS, NEEDED = 0.95, 0.7
 
 
 class Choice(NamedTuple):
-    """How to search: the number of every row's environment, the solver's options, whether columns are scaled, and the rest."""
+    """How to search: the number of every row's environment, the solver's options, whether columns and rows are scaled."""
 
     codes: np.ndarray
     options: Options
-    scales: bool
+    scale_columns: bool
+    scale_rows: bool
     seed: int
     verbose: bool
 
@@ -44,7 +45,9 @@ class Choice(NamedTuple):
 
     def base(self, seen: Observed, offsets: bool) -> Baseline:
         """Offsets and scales from these cells."""
-        return baseline(seen, self.codes, offsets=offsets, scales=self.scales)
+        return baseline(
+            seen, self.codes, offsets=offsets, scale_columns=self.scale_columns, scale_rows=self.scale_rows
+        )
 
     def _searched(self, standard: Observed, held: np.ndarray, with_offsets: bool) -> Completion:
         # Offsets that are estimated leave nothing exact to find.

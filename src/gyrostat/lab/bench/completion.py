@@ -16,6 +16,7 @@ from gyrostat.lab.bench.records import Record, Report
 from gyrostat.lab.completion import page, phase
 from gyrostat.lab.completion.image import restored
 from gyrostat.lab.completion.peers import PEERS
+from gyrostat.lab.completion.sensing import SETTINGS, Setting, sensed
 from gyrostat.lab.completion.study import OURS, Row, compared
 from gyrostat.lab.completion.tables import REAL, Synthetic, real, small, synthetic
 
@@ -27,13 +28,14 @@ EQUAL = 1.05
 """A peer with at most so many times our error is of equal accuracy, and its time counts."""
 
 ROWS = (
-    Synthetic(100, 3, 3), Synthetic(100, 3, 1.3), Synthetic(100, 5, 2), Synthetic(100, 5, 1.5), Synthetic(100, 5, 1.3),
-    Synthetic(100, 5, 1.2), Synthetic(100, 10, 1.1), Synthetic(100, 5, 3, noise=0.1), Synthetic(100, 10, 1.5, noise=0.05),
-    Synthetic(100, 5, 2, condition=1e3), Synthetic(100, 5, 1.5, condition=1e3),
-    Synthetic(500, 5, 3), Synthetic(500, 10, 1.3), Synthetic(500, 5, 2, noise=0.1),
-    Synthetic(2000, 5, 3), Synthetic(2000, 10, 1.5), Synthetic(2000, 5, 3, noise=0.1),
+    Synthetic(100, 3, 3), Synthetic(100, 3, 1.3), Synthetic(100, 3, 1.1), Synthetic(100, 5, 2), Synthetic(100, 5, 1.5),
+    Synthetic(100, 5, 1.3), Synthetic(100, 5, 1.2), Synthetic(100, 10, 1.1), Synthetic(100, 5, 3, noise=0.1),
+    Synthetic(100, 10, 1.5, noise=0.05), Synthetic(100, 5, 2, condition=1e3), Synthetic(100, 5, 1.5, condition=1e3),
+    Synthetic(500, 5, 3), Synthetic(500, 10, 1.3), Synthetic(500, 10, 1.1), Synthetic(500, 5, 2, noise=0.1),
+    Synthetic(500, 5, 2, condition=1e3),
+    Synthetic(2000, 5, 3), Synthetic(2000, 10, 1.5), Synthetic(2000, 10, 1.2), Synthetic(2000, 5, 3, noise=0.1),
 )  # fmt: skip
-DRAWS = {100: 5, 500: 3, 2000: 1}
+DRAWS = {100: 8, 500: 3, 2000: 1}
 """How many matrices of each size."""
 
 
@@ -48,6 +50,7 @@ class Sizes(NamedTuple):
     matrices: int = 8
     draws: int | None = None
     image: bool = True
+    sensing: tuple[Setting, ...] = SETTINGS
 
 
 def run(say: Callable[[str], Any], sizes: Sizes = Sizes()) -> Report:  # noqa: B008  (immutable)
@@ -59,6 +62,7 @@ def run(say: Callable[[str], Any], sizes: Sizes = Sizes()) -> Report:  # noqa: B
         *((name, partial(_real, name)) for name in sizes.tables),
         *((f"rank {r} at {x:g} times the freedom", partial(_phase, r, x)) for r, x in sizes.phase),
         *([("image", _image)] if sizes.image else []),
+        *((f"measurements, {setting.name}", partial(_sensing, setting)) for setting in sizes.sensing),
     ]
     return walk(groups, sizes, say)
 
@@ -119,6 +123,13 @@ def _image(sizes: Sizes) -> Found:
         return [], ["completion/image is left out: scikit-image is not installed; pip install 'gyrostat[datasets]'."]
     found = restored()
     return [Record("completion/image", found["patches"], "dB, peak signal to noise", settings={"image": found})], []
+
+
+def _sensing(setting: Setting, sizes: Sizes) -> Found:
+    found = sensed(setting, sizes.draws or 5)
+    ours, plain = (found["solvers"][solver]["steps"] for solver in ("auto", "gd"))
+    name = f"completion/sensing-{setting.name}"
+    return [Record(name, ours, "steps until converged", plain, "plain descent", None, {"sensing": found})], []
 
 
 def finish(report: Report, out: Path, console: Console) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from gyrostat.lab.bench.records import Record, Report
+from gyrostat.lab.completion import sensing
 from gyrostat.lab.completion.peers import PEERS
 from gyrostat.lab.completion.study import CELLS, EXACT, FOUND, OURS, Row
 from gyrostat.lab.invariance.page import markdown
@@ -33,18 +34,22 @@ What it means: [missing cells](completion.md).
 
 def page(records: Sequence[Record], notes: Sequence[str] = ()) -> str:
     """The whole page."""
-    rows = [Row(**record.settings["row"]) for record in records if "row" in record.settings]
-    cells = [record.settings["phase"] for record in records if "phase" in record.settings]
-    images = [record.settings["image"] for record in records if "image" in record.settings]
+    rows = [Row(**row) for row in _told(records, "row")]
     parts = [INTRODUCTION]
     if rows:
         parts += ["## Errors and time\n", main_table(rows), "\n", *_judged(rows), *_timed(records)]
     parts += [f"- {note}" for note in notes]
-    if cells:
+    if cells := _told(records, "phase"):
         parts += ["\n## How few cells are enough\n", *_phase(cells)]
-    if images:
+    if images := _told(records, "image"):
         parts += ["\n## An image\n", *_image(images[0])]
+    if sensed := _told(records, "sensing"):
+        parts += ["\n## Measurements instead of cells\n", *sensing.section(sensed)]
     return "\n".join(parts) + "\n"
+
+
+def _told(records: Sequence[Record], what: str) -> list[dict[str, Any]]:
+    return [record.settings[what] for record in records if what in record.settings]
 
 
 def main_table(rows: Sequence[Row]) -> str:
@@ -125,8 +130,7 @@ def write(report: Report, folder: Path) -> None:
 
     folder.mkdir(parents=True, exist_ok=True)
     (folder / NAME).write_text(page(report.records, report.notes))
-    if cells := [record.settings["phase"] for record in report.records if "phase" in record.settings]:
+    if cells := _told(report.records, "phase"):
         phase_picture(cells, folder / PHASE)
-    for record in report.records:
-        if "image" in record.settings:
-            image_picture(record.settings["image"], folder / IMAGE)
+    for image in _told(report.records, "image"):
+        image_picture(image, folder / IMAGE)

@@ -146,7 +146,7 @@ def cmfrec(seen: Observed, rank: int, ridge: float, offsets: bool) -> Predict:
     from cmfrec import CMF
 
     model = CMF(
-        k=rank, lambda_=ridge, niter=15, nthreads=1, verbose=False, use_cg=False, center=offsets, user_bias=offsets,
+        k=rank, lambda_=ridge, niter=30, nthreads=1, verbose=False, use_cg=False, center=offsets, user_bias=offsets,
         item_bias=offsets,
     )  # fmt: skip
     model.fit(pd.DataFrame({"UserId": seen.rows, "ItemId": seen.columns, "Rating": seen.values}))
@@ -222,7 +222,7 @@ PEERS = {
     "cmfrec": Peer(cmfrec, ((10, 3, 5, 20), (1.0, 0.001, 0.01, 0.1, 3.0, 10.0, 30.0), EITHER), "cmfrec"),
     "tensorly": Peer(tensorly, (RANKS, EITHER), "tensorly", 1e5),
     "pymanopt": Peer(pymanopt, (RANKS, EITHER), "pymanopt", 5e6),
-    "IterativeImputer": Peer(iterative, ((10,),), most_cells=2e4),
+    "IterativeImputer": Peer(iterative, ((10, 30),), most_cells=2e4),
     "KNNImputer": Peer(nearest, ((10, 3, 30),), most_cells=3e5),
     "ALS told the rank": Peer(least_squares, knows_rank=True),
 }
