@@ -31,6 +31,14 @@ def pytest_collection_finish():
 
 
 @pytest.fixture
+def hasty():
+    """For files whose programs run for moments: the compiler makes no effort, which takes two thirds of the time or less."""
+    jax.config.update("jax_disable_most_optimizations", True)
+    yield
+    jax.config.update("jax_disable_most_optimizations", False)
+
+
+@pytest.fixture
 def x64():
     """Double precision for code that is called outside ``run``."""
     with double():

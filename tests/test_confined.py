@@ -13,6 +13,8 @@ from gyrostat import confined, loop, reduction
 from gyrostat.diagnostics.trajectory import resolve
 from test_deep import EPS, OBSERVED, PLACES, TRUTH
 
+pytestmark = pytest.mark.usefixtures("hasty")
+
 SGD = gs.Problem(PLACES, gs.Entries(OBSERVED, batch_size=1))
 SCHEDULE = gs.WarmUp(30, 0.03, gs.Constant(0.2, 0.1))
 WIDTH = 26

@@ -16,6 +16,8 @@ from conftest import Watch, rectangular_places
 from gyrostat.measurements import Demand
 from gyrostat.measurements.base import Entry, Reading, Scene
 
+pytestmark = pytest.mark.usefixtures("hasty")
+
 SHAPE = (3, 4)
 MODELS = [gs.DeepLinear(2, 5), gs.DeepLinear(3, 2), gs.DeepLinear(5, 6), gs.DeepLinear(widths=(4, 7, 2, 5, 3))]
 EPS = 0.25

@@ -16,6 +16,8 @@ from gyrostat.measurements.base import Demand, Scene
 from gyrostat.measurements.dense import Gram, Rows
 from gyrostat.spaces import Matrices, SymmetricMatrices
 
+pytestmark = pytest.mark.usefixtures("hasty")
+
 LAW = gs.Finite([-1.0, 2.0], [0.4, 0.6])
 SQUARE, RECTANGLE = given_places(3, LAW), rectangular_places(4, 3, LAW)
 SPACES = {"symmetric": (SQUARE, SymmetricMatrices(3)), "rectangle": (RECTANGLE, Matrices(4, 3))}

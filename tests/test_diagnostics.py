@@ -11,6 +11,8 @@ import reference
 from conftest import given_places, orthonormal
 from gyrostat.diagnostics import View
 
+pytestmark = pytest.mark.usefixtures("hasty")
+
 RNG = np.random.default_rng(0)
 BASIS = orthonormal(0, 5, 3)
 U_STAR, V_STAR = BASIS[:, :1], BASIS[:, 1:]

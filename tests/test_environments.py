@@ -12,6 +12,8 @@ import gyrostat as gs
 from conftest import orthonormal
 from gyrostat.environments import Congruent
 
+pytestmark = pytest.mark.usefixtures("hasty")
+
 N = 4000
 FAMILY = 1e-3
 

@@ -15,6 +15,8 @@ from conftest import orthonormal, rectangular_places
 from gyrostat.imbalance import automatic_beta, imbalanced, least_above, stable_range
 from gyrostat.rarely import rarely
 
+pytestmark = pytest.mark.usefixtures("hasty")
+
 N1, N2, K = 5, 4, 3
 RECTANGLE = gs.RectangularEnvironments(orthonormal(0, N1, 2), orthonormal(1, N2, 2), values=[1.0, 0.6])
 FACTORISATION = gs.Problem(RECTANGLE, gs.Identity())

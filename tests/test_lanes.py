@@ -11,6 +11,8 @@ import gyrostat as gs
 from gyrostat import lanes, products
 from gyrostat.products import square, times, written
 
+pytestmark = pytest.mark.usefixtures("hasty")
+
 RUNS = 5
 
 

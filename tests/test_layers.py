@@ -12,6 +12,8 @@ from gyrostat.diagnostics import View, contains, layers, margins, ranks
 from gyrostat.theory import critical_points, fold
 from gyrostat.theory.landscape import OBSERVED
 
+pytestmark = pytest.mark.usefixtures("hasty")
+
 SHAPE, MODEL = (3, 4), gs.DeepLinear(3, 5)
 
 

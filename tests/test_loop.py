@@ -11,6 +11,8 @@ import reference
 from conftest import Notes, Watch, given_places, orthonormal
 from gyrostat.loop import LIMIT, simulate
 
+pytestmark = pytest.mark.usefixtures("hasty")
+
 
 def population(law=None, d: int = 4) -> gs.Problem:
     return gs.Problem(given_places(d, law), gs.Identity())

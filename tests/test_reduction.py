@@ -13,6 +13,8 @@ from conftest import Watch, orthonormal
 from gyrostat import reduction
 from gyrostat.diagnostics import View
 
+pytestmark = pytest.mark.usefixtures("hasty")
+
 N, ROWS, COLUMNS = 14, 15, 12
 
 

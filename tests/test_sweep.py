@@ -21,6 +21,8 @@ from gyrostat.lab.sweep.store import SweepStore, alone
 from gyrostat.papers.statistics import crossing, wilson
 from test_errors import refuses
 
+pytestmark = pytest.mark.usefixtures("hasty")
+
 TABLE = {
     "num_steps": 40,
     "seeds": 3,

@@ -13,8 +13,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from rich.console import Console
 
+from gyrostat.lab.sweep import load_spec, run_sweep
 from gyrostat.lab.sweep.store import SweepStore
+from gyrostat.lab.threads import variables
 
 HERE = Path(__file__).parent
 PATIENCE = 120
@@ -103,13 +106,13 @@ def processes(tmp_path):
 
 @pytest.fixture(scope="module")
 def uninterrupted(tmp_path_factory):
-    """The store of a sweep that nobody disturbs, with one worker."""
+    """The store of a sweep that nobody disturbs, with one worker and without the command."""
     folder = tmp_path_factory.mktemp("uninterrupted")
     (folder / "spec.toml").write_text(SPEC)
-    found = Processes(folder)
-    process = found.sweep("--jobs", "1")
-    assert process.wait(PATIENCE) == 0, found.said(process)
-    return files(found.store)
+    with variables(environment()):
+        summary = run_sweep(load_spec(str(folder / "spec.toml")), out=folder / "out", jobs=1, console=Console(quiet=True))
+    assert summary.status == 0
+    return files(folder / "out" / "store.zarr")
 
 
 def files(store: Path) -> dict[str, bytes]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import multiprocessing
 import pickle
 import subprocess
 import sys
@@ -146,11 +147,17 @@ def test_iterations_beside_each_other_are_epochs_of_their_own():
     assert list(sampler) == two and list(unused) == three
 
 
+def server():
+    """Workers come from a process that has PyTorch and no JAX, whose threads mind forks; each is there at once."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["torch"])
+    return context
+
+
 @pytest.mark.parametrize("workers", ["none", "each epoch", "persistent"])
 def test_a_data_loader_gets_the_sampler_s_batches(workers):
     data = TensorDataset(torch.arange(len(LABELS)))
-    # JAX's threads mind forks
-    options = {} if workers == "none" else {"num_workers": 1, "multiprocessing_context": "spawn"}
+    options = {} if workers == "none" else {"num_workers": 1, "multiprocessing_context": server()}
     sampler = EnvironmentBatchSampler(LABELS, 4, seed=3)
     loader = DataLoader(data, batch_sampler=sampler, persistent_workers=workers == "persistent", **options)
     alone = EnvironmentBatchSampler(LABELS, 4, seed=3)

@@ -27,11 +27,12 @@ class Sizes(NamedTuple):
     seeds: int = 16
     num_samples: int = 8000
     repeats: int = 7
+    algorithms: tuple[str, ...] = ("HeteroSGD", "PooledSGD")
 
 
 def run(say: Callable[[str], Any], sizes: Sizes = Sizes()) -> Report:  # noqa: B008  (immutable)
     """Every record of the suite."""
-    return walk([(name, partial(_move, name)) for name in ("HeteroSGD", "PooledSGD")], sizes, say)
+    return walk([(name, partial(_move, name)) for name in sizes.algorithms], sizes, say)
 
 
 def _move(name: str, sizes: Sizes) -> Found:
