@@ -6,6 +6,9 @@ import contextlib
 import io
 import json
 import os
+import signal
+import subprocess
+import sys
 from types import SimpleNamespace
 
 import numpy as np
@@ -15,7 +18,7 @@ from rich.console import Console
 import gyrostat as gs
 from gyrostat.errors import GyrostatError
 from gyrostat.lab import bench
-from gyrostat.lab.bench import core, deep, gd, lab, naive, naive_deep, naive_gd, ours, parts, sweep
+from gyrostat.lab.bench import core, deep, gd, groups, lab, naive, naive_deep, naive_gd, ours, parts, sweep
 from gyrostat.lab.bench.panels import panels
 from gyrostat.lab.bench.records import Record, Report, table
 from gyrostat.lab.bench.timing import best_of, single_threaded
@@ -100,6 +103,46 @@ def test_a_crash_gives_status_one_and_its_last_words(tmp_path, monkeypatch) -> N
     monkeypatch.setattr(bench, "in_child", lambda name, say: (report, words))
     assert bench.run_suites(["core"], tmp_path, Console(file=out, width=200)) == 1
     assert words in out.getvalue() and json.loads((tmp_path / "bench.json").read_text()) == []
+
+
+def test_an_interrupted_suite_keeps_what_it_has_and_ends_the_command(tmp_path, monkeypatch) -> None:
+    record = Record("core/x", 1.0, "s", 2.0, "NumPy", 1.5)
+    Report([record], ["left out"]).write(tmp_path / "first.json")
+    popen, children = subprocess.Popen, []
+
+    def slow(command, **options):  # a suite that has finished one group of two
+        code = f"import shutil, time; shutil.copy({str(tmp_path / 'first.json')!r}, {command[-1]!r})"
+        code += "; print('two of two', flush=True); time.sleep(600)"
+        children.append(popen([sys.executable, "-c", code], **options))
+        return children[0]
+
+    def interrupt(text):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(bench.subprocess, "Popen", slow)
+    report, trouble = bench.in_child("core", interrupt)
+    assert trouble == bench.INTERRUPTED and report.records == [record] and "interrupted" in report.notes[1]
+    assert children[0].returncode == -signal.SIGKILL
+    asked = []
+    monkeypatch.setattr(bench, "in_child", lambda name, say: asked.append(name) or (report, trouble))
+    assert bench.run_suites(["core", "gd"], tmp_path / "out", Console(file=io.StringIO())) == 130
+    assert asked == ["core"] and len(json.loads((tmp_path / "out" / "bench.json").read_text())) == 1
+
+
+def test_the_report_so_far_is_kept_after_every_group(tmp_path) -> None:
+    path, seen = tmp_path / "report.json", []
+    record = Record("core/x", 1.0, "s")
+
+    def group(sizes):
+        seen.append(len(Report.read(path).records) if path.exists() else 0)
+        return [record], []
+
+    token = groups.kept_in.set(path)
+    try:
+        groups.walk([("a", group), ("b", group)], None, lambda text: None)
+    finally:
+        groups.kept_in.reset(token)
+    assert seen == [0, 1] and len(Report.read(path).records) == 2
 
 
 def test_the_child_gets_one_thread_and_keeps_other_flags(monkeypatch) -> None:

@@ -28,12 +28,15 @@ SUITES: dict[str, str] = {
 """Name of a suite -> its module."""
 NAMED: dict[str, str] = {"completion-large": "gyrostat.lab.bench.completion_large"}
 """Suites that take minutes and gigabytes, and run only when they are named."""
+INTERRUPTED = "interrupted"
+"""The trouble of a suite that Ctrl-C ended."""
 
 
 def run_suites(names: list[str], out: Path, console: Console) -> int:
     """Run suites (all when none is named), print a table, write ``bench.json`` and ``bench.png`` to ``out``.
 
-    Returns 0 whatever the timings, 1 when a suite crashed; the records of the others are kept.
+    Returns 0 whatever the timings, 1 when a suite crashed, 130 after Ctrl-C; records that are there by then are kept. A
+    suite that was ended starts anew: what it compares must come from one run.
     """
     chosen = list(dict.fromkeys(errors.choice("suite", name, SUITES | NAMED) for name in names)) or list(SUITES)
     out.mkdir(parents=True, exist_ok=True)
@@ -43,6 +46,8 @@ def run_suites(names: list[str], out: Path, console: Console) -> int:
             reports[name], trouble = in_child(name, lambda text, name=name: status.update(f"{name}: {text}"))
         if trouble:
             console.print(f"The suite {name} stopped: {trouble}", style="red", markup=False)
+        if trouble == INTERRUPTED:
+            break
     records = [record for report in reports.values() for record in report.records]
     (out / "bench.json").write_text(json.dumps([record.as_dict() for record in records], indent=1) + "\n")
     draw(reports, out / "bench")
@@ -52,21 +57,29 @@ def run_suites(names: list[str], out: Path, console: Console) -> int:
         if finish and report.records:
             finish(report, out, console)
     console.print(f"Written to {out / 'bench.json'}.", highlight=False)
-    return int(any(report.crashed for report in reports.values()))
+    return 130 if trouble == INTERRUPTED else int(any(report.crashed for report in reports.values()))
 
 
 def in_child(name: str, say: Callable[[str], Any]) -> tuple[Report, str]:
     """Run one suite in a fresh process on one core; its report, and the last words of a crash."""
     with tempfile.TemporaryDirectory() as folder:
         result, errors_file = Path(folder) / "report.json", Path(folder) / "stderr"
+        stopped = False
         command = [sys.executable, "-m", "gyrostat.lab.bench.child", name, str(result)]
         with (
             errors_file.open("w") as stderr,
             subprocess.Popen(command, stdout=subprocess.PIPE, stderr=stderr, text=True, env=single_threaded()) as child,
         ):
-            for line in child.stdout or ():
-                say(line.strip())
+            try:
+                for line in child.stdout or ():
+                    say(line.strip())
+            except KeyboardInterrupt:
+                child.kill()  # not all that runs in it ends at an interrupt: a fit keeps its best model and goes on
+                stopped = True
         report = Report.read(result) if result.exists() else Report([], [])
+        if stopped:
+            note = f"{name} was interrupted: this is what it had found by then."
+            return Report(report.records, [*report.notes, note], crashed=True), INTERRUPTED
         if child.returncode == 0:
             return report, ""
         last = errors_file.read_text().strip().splitlines()[-1:] or [f"exit status {child.returncode}"]

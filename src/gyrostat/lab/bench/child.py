@@ -7,12 +7,14 @@ import sys
 from pathlib import Path
 
 from gyrostat.lab.bench import NAMED, SUITES
+from gyrostat.lab.bench.groups import kept_in
 from gyrostat.lab.bench.timing import pin
 
 
 def main(name: str, path: str) -> None:
     """Run the suite on one core and keep its report; each line printed is a word on the progress."""
     pin()
+    kept_in.set(Path(path))
     report = importlib.import_module((SUITES | NAMED)[name]).run(lambda text: print(text, flush=True))
     report.write(Path(path))
 

@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import importlib.util
+import time
 from collections.abc import Callable, Sequence
+from contextvars import ContextVar
+from pathlib import Path
 from typing import Any, TypeVar
 
 from gyrostat.lab.bench.records import Record, Report
+from gyrostat.lab.sweep.progress import clock
 
 Found = tuple[list[Record], list[str]]
 """Records of a group, and a sentence for each comparison that was left out."""
 
 Sizes = TypeVar("Sizes")
+
+kept_in: ContextVar[Path | None] = ContextVar("kept_in", default=None)
+"""The file in which the report so far is kept after every group, if any."""
+LONG = 60
+"""Seconds from which on the time so far is told."""
 
 
 def walk(groups: Sequence[tuple[str, Callable[[Sizes], Found]]], sizes: Sizes, say: Callable[[str], Any]) -> Report:
@@ -22,14 +31,15 @@ def walk(groups: Sequence[tuple[str, Callable[[Sizes], Found]]], sizes: Sizes, s
     still nothing (2 of 2)
     Report(records=[], notes=['left out'], crashed=False)
     """
-    records: list[Record] = []
-    notes: list[str] = []
+    report, start = Report([], []), time.monotonic()
     for number, (text, group) in enumerate(groups, start=1):
-        say(f"{text} ({number} of {len(groups)})")
+        passed = time.monotonic() - start
+        say(f"{text} ({number} of {len(groups)}{f', {clock(passed)} so far' if passed >= LONG else ''})")
         found, missing = group(sizes)
-        records += found
-        notes += missing
-    return Report(records, list(dict.fromkeys(notes)))
+        report = Report(report.records + found, list(dict.fromkeys(report.notes + missing)))
+        if (path := kept_in.get()) is not None:
+            report.write(path)
+    return report
 
 
 def peer_torch() -> Any:
