@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from rich.table import Table
+from rich.text import Text
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,7 @@ class Report:
 def table(records: Sequence[Record], notes: Sequence[str] = ()) -> Table:
     """The records for the terminal; what was left out stands below them."""
     title = "Benchmarks (ratio: peer over ours, above 1 is better for us)"
-    shown = Table(title=title, caption="\n".join(notes) or None)
+    shown = Table(title=title, caption=Text("\n".join(notes)) if notes else None)
     for name in ("id", "ours", "peer", "unit", "peer name", "ratio", "goal", ""):
         side: Literal["left", "right"] = "right" if name in ("ours", "peer", "ratio", "goal") else "left"
         shown.add_column(name, justify=side, overflow="fold")
