@@ -23,6 +23,9 @@ import gyrostat as gs
 from gyrostat.measurements import Measurements, dense, entries
 from gyrostat.precision import double
 
+HASTY = "jax_disable_most_optimizations"
+os.environ[HASTY.upper()] = "1"  # for processes that tests start: JAX has been imported here, and does not look again
+
 
 def pytest_collection_finish():
     """Tracing makes millions of short-lived objects: what stays is looked at no more, and the rest less often (4 % of all)."""
@@ -33,9 +36,9 @@ def pytest_collection_finish():
 @pytest.fixture
 def hasty():
     """For files whose programs run for moments: the compiler makes no effort, which takes two thirds of the time or less."""
-    jax.config.update("jax_disable_most_optimizations", True)
+    jax.config.update(HASTY, True)
     yield
-    jax.config.update("jax_disable_most_optimizations", False)
+    jax.config.update(HASTY, False)
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ import pytest
 from gyrostat.completion import Factors, Observed, Options, complete
 from gyrostat.completion.determined import core, extended, part, undetermined
 from gyrostat.completion.observed import balanced, split
+from gyrostat.completion.ranks import Ranks
 from gyrostat.completion.repair import repaired
 from gyrostat.completion.reweighted import hypothesis
 from gyrostat.completion.ridge import Ridge, grown, largest, solved, sweep
@@ -137,6 +138,17 @@ def test_recovery_near_the_limit_without_the_rank():
         assert result.exact == exact  # where cells determine it, a certificate does not lie
         found.append(exact and result.factors.rank == 5)
     assert np.mean(found) >= 0.9  # ten were found when this was written
+
+
+def test_noise_that_is_plain_ends_the_search_for_an_exact_fit(monkeypatch):
+    """Held-out entries are not taken in for a search that cannot succeed; without noise the same table is exact."""
+    whole = []
+    tried = Ranks._unjudged
+    monkeypatch.setattr(Ranks, "_unjudged", lambda self, ranks, **more: whole.append(1) or tried(self, ranks, **more))
+    for noise in (0.05, 0.0):
+        problem = synthetic(Synthetic(80, 8, 1.5, noise=noise))
+        result = complete(problem.seen, Options(), np.random.RandomState(0))
+        assert result.exact == (noise == 0) and result.factors.rank == 8 and not whole
 
 
 def test_a_nuclear_norm_is_tried_where_a_deeper_ridge_finds_little():

@@ -9,7 +9,7 @@ import numpy as np
 
 from gyrostat.completion.observed import Factors, Observed, balanced
 from gyrostat.completion.path import Stage, narrowed
-from gyrostat.completion.repair import repaired
+from gyrostat.completion.repair import concentrated, repaired
 from gyrostat.completion.reweighted import Found, certified, hypothesis
 from gyrostat.completion.ridge import Ridge, residual
 from gyrostat.completion.search import EXACT_WORK, LARGE, Search, rounded
@@ -19,6 +19,9 @@ MARGIN = 1.05
 """Entries over degrees of freedom that an exact fit must have to be a certificate."""
 NEAR = 1.6
 """Entries over degrees of freedom below which a search may fail for want of the entries held out."""
+ENOUGH, PER_ROW = 1.25, 20
+"""Entries over degrees of freedom of a model, and entries in a row, from which on its residual tells noise from wrong rows.
+With fewer (n = 100, rank 3, 1.5 times the freedom) a matrix that could be found was given up."""
 GOOD = 0.5
 """The validation error, as a share of the data, below which a model has found something."""
 EDGE = 1.2
@@ -65,6 +68,8 @@ class Ranks:
             found = self._judged(range(1, self._most(self.search.train) + 1))
         if found is not None or (self.good and self._roomy(max(self.search.best.rank, 1))):
             return found  # a model with entries to spare that predicts well: it is noise that keeps it from being exact
+        if self._plainly_noise():
+            return None
         # Near the limit the held-out entries are needed too; of lower ranks the search above would have found it.
         near = [rank for rank in range(1, self._most(self.seen) + 1) if not self._roomy(rank)]
         likely = {plateau, self.search.best.rank}
@@ -74,7 +79,9 @@ class Ranks:
 
     def _around(self, plateau: int) -> Found | None:
         """The plateau, judged and on all entries; if it has found something, its neighbours while they are better."""
-        found = self._judged([plateau]) or self._unjudged([plateau], repairs=len(self.seen) * plateau < REPAIRS)
+        found = self._judged([plateau])
+        if found is None and not self._plainly_noise():
+            found = self._unjudged([plateau], repairs=len(self.seen) * plateau < REPAIRS)
         for step in (1, -1) if found is None and self.good else ():
             rank = plateau
             while found is None and self.search.best.rank == rank and 1 <= rank + step <= self._most(self.search.train):
@@ -146,6 +153,12 @@ class Ranks:
         most = [np.sqrt(np.bincount(at).max()) for at in (train.rows, train.columns)]
         edge = float(np.sqrt(np.mean(left**2))) * sum(most)
         return bool(strongest(train, left, 1)[1][0] < EDGE * edge)
+
+    def _plainly_noise(self) -> bool:
+        """Whether it is noise that keeps a good model from being exact, rather than a few rows that are wrong."""
+        train, best = self.search.train, self.search.best.factors
+        enough = best.rank > 0 and ENOUGH * train.freedom(best.rank) < len(train) >= PER_ROW * max(train.shape)
+        return enough and self.good and not concentrated(train, best) and self._only_noise()
 
     def _roomy(self, rank: int) -> bool:
         return NEAR * self.seen.freedom(rank) < len(self.search.train)

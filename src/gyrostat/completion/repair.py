@@ -30,7 +30,7 @@ def repaired(seen: Observed, tried: Found, depth: float) -> Found:
 
     Nothing is done where the residual is spread over all rows and columns as that of noise is.
     """
-    if not _concentrated(seen, tried.factors):
+    if not concentrated(seen, tried.factors):
         return tried
     found = hypothesis(seen, tried.factors.rank, depth, limit=300, stalled=0.98)
     size = float(np.sqrt(np.mean(seen.values**2)))
@@ -87,7 +87,7 @@ def _fitting(seen: Observed, point: Point, share: float) -> Known:
     return [mean <= worst for mean in means]
 
 
-def _concentrated(seen: Observed, factors: Factors) -> bool:
+def concentrated(seen: Observed, factors: Factors) -> bool:
     shares = (np.sort(sums)[-max(len(sums) // 10, 1) :].sum() / sums.sum() for sums in _squares(seen, factors))
     return bool(max(shares) > CONCENTRATED)
 

@@ -67,7 +67,10 @@ def _fitted(solver: str, setting: Setting, A: np.ndarray, X: np.ndarray, y: np.n
 
 
 def _median(fits: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    middle = {name: float(np.median([fit[name] for fit in fits])) for name in ("steps", "error", "predicted", "actual")}
+    middle = {name: float(np.median([fit[name] for fit in fits])) for name in ("steps", "error")}
+    told = [fit for fit in fits if np.isfinite(fit["predicted"])]
+    for name in ("predicted", "actual"):
+        middle[name] = float(np.median([fit[name] for fit in told])) if told else float("nan")
     right = sum(fit["rank_found"] for fit in fits)
     return {**middle, "rank_found": int(right), "took": sorted({fit["took"] for fit in fits})}
 
@@ -88,7 +91,8 @@ def section(found: Sequence[dict[str, Any]]) -> list[str]:
         "and the error of the matrix; in brackets the draws with the true rank, where that is not all.\n",
         table(_steps),
         "\nThe rate at the point reached (by which the natural logarithm of the loss falls in a step), predicted from the "
-        "curvature there / as observed; -: none is predicted, as steps are at the edge of stability or noise is left.\n",
+        "curvature there / as observed, of draws with a prediction; -: there is none, as steps are at the edge of stability or "
+        "noise is left.\n",
         table(_rates),
     ]  # fmt: skip
 
