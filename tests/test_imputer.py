@@ -237,8 +237,11 @@ def test_ctrl_c_keeps_the_best_model(monkeypatch):
 @pytest.mark.parametrize(
     ("X", "message"),
     [
-        ([[1.0, np.inf], [2.0, 3.0]], "infinity"),
-        ([["a", "b"], ["c", "d"]], "could not convert"),
+        ([[1.0, np.inf], [2.0, 3.0]], "X holds inf in row 0, column 1: mark"),
+        (sparse.csr_matrix(np.array([[0.0, 2.0], [-np.inf, 1.0]])), "X holds -inf in row 1, column 0: mark"),
+        ([["a", "b"], ["c", "d"]], "X holds the text 'a' in row 0, column 0"),
+        (pd.DataFrame({"a": [1.0, 2.0], "site": ["north", "south"]}), "X holds the text 'north' in row 0, column site"),
+        (np.zeros((0, 3)), "0 sample"),
         (np.full((3, 3), np.nan), "no observed cell"),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,40 @@ def observed(X: Any) -> Observed:
         return Observed(X.shape, coo.row[there], coo.col[there], coo.data[there])
     rows, columns = np.nonzero(~np.isnan(X))
     return Observed(X.shape, rows, columns, X[rows, columns])
+
+
+def unusable(X: Any) -> str:
+    """The sentence for a table with a cell that is no number, or an infinite one; nothing for any other.
+
+    >>> unusable([[1.0, "n/a"]])
+    "X holds the text 'n/a' in row 0, column 1: leave columns of text out, and mark what is missing by NaN."
+    >>> unusable(np.array([[1.0], [-np.inf]]))
+    'X holds -inf in row 1, column 0: mark what is missing by NaN, and cells that are too large likewise.'
+    """
+    table: Any = X.tocoo() if sparse.issparse(X) else np.asarray(X, dtype=object)
+    if table.ndim != 2:
+        return ""
+    cells = zip(table.row, table.col, table.data, strict=True) if sparse.issparse(X) else _every(table)
+    names = list(getattr(X, "columns", range(table.shape[1])))
+    for i, j, value in cells:
+        where = f"in row {i}, column {names[j]}"
+        if isinstance(value, str) and not _number(value):
+            return f"X holds the text {value!r} {where}: leave columns of text out, and mark what is missing by NaN."
+        if isinstance(value, int | float | np.number) and np.isinf(value):
+            return f"X holds {value} {where}: mark what is missing by NaN, and cells that are too large likewise."
+    return ""
+
+
+def _every(table: np.ndarray) -> Iterator[tuple[int, int, Any]]:
+    return ((i, j, value) for (i, j), value in np.ndenumerate(table))
+
+
+def _number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def environments_of(labels: Any, rows: int) -> tuple[list, np.ndarray]:

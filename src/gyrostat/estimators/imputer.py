@@ -14,7 +14,7 @@ from gyrostat import errors
 from gyrostat.completion import Baseline, Completion, Options
 from gyrostat.completion.determined import undetermined
 from gyrostat.errors import GyrostatError
-from gyrostat.estimators.cells import empty, environments_of, known_environments, observed
+from gyrostat.estimators.cells import empty, environments_of, known_environments, observed, unusable
 from gyrostat.estimators.held_cells import cells, conformal_width, explained, held_cells
 from gyrostat.estimators.low_rank import LowRankTable
 from gyrostat.estimators.low_rank_choice import Choice
@@ -186,9 +186,11 @@ class LowRankImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return Options(depth, ridge, most, self.exact)
 
     def _checked(self, X: Any, *, reset: bool) -> Any:
-        return validate_data(
-            self, X, reset=reset, dtype=np.float64, accept_sparse=("csr", "csc", "coo"), ensure_all_finite="allow-nan"
-        )
+        formats = ("csr", "csc", "coo")
+        try:
+            return validate_data(self, X, reset=reset, dtype=np.float64, accept_sparse=formats, ensure_all_finite="allow-nan")
+        except ValueError as error:
+            raise (GyrostatError(sentence) if (sentence := unusable(X)) else error) from None
 
     def _filled(self, X: Any, environments: Any) -> np.ndarray:
         seen = observed(X)
