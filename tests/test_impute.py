@@ -30,6 +30,26 @@ def test_a_table_is_filled(monkeypatch, capsys, table, ending):
     np.testing.assert_allclose(filled.iloc[:, 1:].to_numpy(dtype=float), truth, atol=1e-5)
 
 
+def test_every_filled_cell_may_have_an_interval(monkeypatch, capsys, table):
+    truth, holes, folder = table
+    rng = np.random.default_rng(1)
+    names = [f"c{j}" for j in range(12)]
+    holes[names] += 0.1 * rng.standard_normal(truth.shape)
+    holes.to_csv(folder / "data.csv", index=False)
+    out, listed = folder / "filled.csv", folder / "cells.csv"
+    options = ("--out", out, "--ignore", "name", "--intervals", listed, "--coverage", "0.8")
+    status, said, _ = call(monkeypatch, capsys, "impute", folder / "data.csv", *options)
+    found, filled = pd.read_csv(listed), pd.read_csv(out)
+    assert status == 0 and f"Each with an interval of 80% in {listed}." in said
+    assert len(found) == holes[names].isna().sum().sum() and (found.low < found.value).all()
+    at = found.row - 1, found.column.map(names.index)
+    np.testing.assert_allclose(filled[names].to_numpy()[at], found.value)
+    inside = (found.low <= truth[at]) & (truth[at] <= found.high)
+    assert inside.mean() > 0.7  # at least .8 of the noisy values, on average over tables
+    status, _, wrong = call(monkeypatch, capsys, "impute", folder / "data.csv", *options[:-1], "1.5")
+    assert status == 2 and "--coverage must be" in wrong
+
+
 def test_places_are_a_column_and_empty_columns_are_named(monkeypatch, capsys, table):
     _, holes, folder = table
     holes["place"], holes["c3"] = ["a", "b"] * 15, np.nan

@@ -54,6 +54,10 @@ def impute(
     out: Annotated[Path, typer.Option(metavar="FILE", help="Where the filled table goes (.csv or .parquet).")],
     ignore: Annotated[list[str] | None, typer.Option(metavar="COLUMN", help="Leave this column as it is.")] = None,
     environments: Annotated[str | None, typer.Option(metavar="COLUMN", help="Rows come from these places.")] = None,
+    intervals: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Where the filled cells go, each with an interval.")
+    ] = None,
+    coverage: Annotated[float, typer.Option(metavar="P", help="How often intervals hold the true value.")] = 0.9,
     seed: Annotated[int, typer.Option(metavar="K", help="For the cells held out.")] = 0,
     verbose: Annotated[bool, typer.Option("--verbose", help="Show progress.")] = False,
 ) -> None:
@@ -64,5 +68,6 @@ def impute(
     from gyrostat.data import imputing
 
     imputing.impute(
-        data, out, console(), ignore=ignore or [], environments=environments, seed=seed, verbose=verbose
-    )
+        data, out, console(), ignore=ignore or [], environments=environments, seed=seed, verbose=verbose,
+        intervals=intervals, coverage=coverage,
+    )  # fmt: skip

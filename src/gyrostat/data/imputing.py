@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -13,12 +14,19 @@ from gyrostat import errors
 from gyrostat.data.tables import kind_of, read_table, write_table
 from gyrostat.errors import GyrostatError
 
+if TYPE_CHECKING:
+    from gyrostat.estimators import LowRankImputer
+
 
 def impute(
-    source: Path, out: Path, console: Console, *, ignore: list[str], environments: str | None, seed: int, verbose: bool
-) -> None:
+    source: Path, out: Path, console: Console, *, ignore: list[str], environments: str | None, seed: int, verbose: bool,
+    intervals: Path | None = None, coverage: float = 0.9,
+) -> None:  # fmt: skip
     """Read, fill, write, and say what was found."""
     kind_of("--out", out)  # before anything is computed
+    errors.number("--coverage", coverage, above=0, most=1)
+    if intervals is not None:
+        kind_of("--intervals", intervals)
     frame = read_table(source)
     table = numbers(frame, [*ignore, *([environments] if environments else [])])
     labels = None if environments is None else frame[environments]
@@ -32,14 +40,25 @@ def impute(
     whole = frame.copy()
     whole[table.columns] = np.asarray(filled)
     write_table(whole, out)
+    if intervals is not None:
+        write_table(cells(table, imputer, coverage), intervals, "--intervals")
     for warning in caught:
         if issubclass(warning.category, UserWarning):
             console.print(f"Note: {warning.message}", markup=False, highlight=False, soft_wrap=True)
     found = "an exact fit" if imputer.exact_ else f"validation error {imputer.validation_error_:.4g}"
     console.print(
-        f"{holes} of {table.size} cells filled with a matrix of rank {imputer.rank_} ({found}); written to {out}.",
+        f"{holes} of {table.size} cells filled with a matrix of rank {imputer.rank_} ({found}); written to {out}."
+        + (f" Each with an interval of {coverage:.0%} in {intervals}." if intervals else ""),
         markup=False, highlight=False, soft_wrap=True,
     )  # fmt: skip
+
+
+def cells(table: pd.DataFrame, imputer: LowRankImputer, coverage: float) -> pd.DataFrame:
+    """A line for every cell that was empty: its row (from 1, below the names), its column, what fills it, and an interval."""
+    rows, columns = np.nonzero(table.isna().to_numpy())
+    low, high = imputer.predict_interval(rows, columns, coverage)
+    value = imputer.predict(rows, columns)
+    return pd.DataFrame({"row": rows + 1, "column": table.columns[columns], "value": value, "low": low, "high": high})
 
 
 def numbers(frame: pd.DataFrame, left_out: list[str]) -> pd.DataFrame:

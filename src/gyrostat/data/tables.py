@@ -58,9 +58,9 @@ def read_table(path: Path) -> pd.DataFrame:
     return frame.rename(columns=str)
 
 
-def write_table(frame: pd.DataFrame, path: Path) -> None:
-    """The table as a file of the kind that its name says."""
-    kind = kind_of("--out", path)
+def write_table(frame: pd.DataFrame, path: Path, option: str = "--out") -> None:
+    """The table as a file of the kind that its name says; ``option`` is how the user gave it."""
+    kind = kind_of(option, path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         if kind in (".parquet", ".pq"):
@@ -68,7 +68,7 @@ def write_table(frame: pd.DataFrame, path: Path) -> None:
         else:
             frame.to_csv(path, index=False, sep="\t" if kind == ".tsv" else ",")
     except OSError as error:
-        raise GyrostatError(f"--out {str(path)!r} cannot be written ({error.strerror}): choose another place.") from None
+        raise GyrostatError(f"{option} {str(path)!r} cannot be written ({error.strerror}): choose another place.") from None
 
 
 def column(frame: pd.DataFrame, option: str, name: str) -> pd.Series:
