@@ -31,7 +31,7 @@ lint: .venv/installed-test
 bench: .venv/installed-test
 	$(BIN)/gyrostat bench
 
-# The pages of docs/ on the linear estimator and on missing cells against other methods: about ten and twenty-five minutes.
+# The pages of docs/ on the linear estimator and on missing cells against other methods: about ten and forty minutes.
 evidence: .venv/installed-evidence
 	$(BIN)/gyrostat bench invariance completion --out bench-results
 	cp bench-results/invariance.md bench-results/completion-evidence.md docs/
