@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import pytest
 from playwright.sync_api import sync_playwright
@@ -19,6 +20,8 @@ AXE = CACHE / "axe/node_modules/axe-core/axe.min.js"
 SCREENSHOTS = os.environ.get("GYROSTAT_SCREENSHOTS")
 """A folder in which tests leave pictures of what they saw."""
 
+_OPTIONS: WeakKeyDictionary[Any, dict[str, Any]] = WeakKeyDictionary()
+"""The options of contexts that visits share."""
 PATIENCE = 20_000
 """Milliseconds after which a page is called stuck: far beyond what a busy machine needs."""
 
@@ -30,7 +33,7 @@ needs_axe = pytest.mark.skipif(not AXE.is_file(), reason="no axe-core here (test
 def chromium() -> Iterator[Any]:
     """A running browser."""
     # Chromium refuses its sandbox to root, who runs tests in containers; no page here comes from elsewhere.
-    options = ["--no-sandbox"] if os.geteuid() == 0 else []
+    options = ["--process-per-site", *(["--no-sandbox"] if os.geteuid() == 0 else [])]
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=options)
         yield browser
@@ -43,7 +46,7 @@ def visit(browser: Any, address: str, *, allowed: str = "file:", **options: Any)
 
     ``options`` are those of a Playwright context: ``viewport``, ``color_scheme``, ``java_script_enabled``, ...
     """
-    context = browser.new_context(**options)
+    context = _context(browser, options) if allowed == "file:" else browser.new_context(**options)
     context.set_default_timeout(PATIENCE)
     page = context.new_page()
     wrong: list[str] = []
@@ -55,7 +58,27 @@ def visit(browser: Any, address: str, *, allowed: str = "file:", **options: Any)
         yield page
         assert wrong == []
     finally:
-        context.close()
+        if allowed != "file:":
+            context.close()
+        else:
+            _leave(context, page)
+
+
+def _context(browser: Any, options: dict[str, Any]) -> Any:
+    """One context for all visits with the same options: a report's megabytes of script are compiled once in its process."""
+    found = next((c for c in browser.contexts if _OPTIONS.get(c) == options), None)
+    if found is None:
+        found = browser.new_context(**options)
+        _OPTIONS[found] = options
+    return found
+
+
+def _leave(context: Any, page: Any) -> None:
+    """Nothing is remembered; the first page stays open, since a process ends with its last one."""
+    if _OPTIONS[context].get("java_script_enabled", True):
+        page.evaluate("localStorage.clear(); sessionStorage.clear()")
+    if page is not context.pages[0]:
+        page.close()
 
 
 def innocent(address: str, allowed: str) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gyrostat.completion import Factors, Observed, Options, complete
+from gyrostat.completion import Factors, Observed, Options, complete, observed
 from gyrostat.completion.determined import core, extended, part, undetermined
 from gyrostat.completion.observed import balanced, split
 from gyrostat.completion.ranks import Ranks
@@ -34,6 +34,17 @@ def test_entries_in_any_order_make_the_same_matrices():
     wanted = np.einsum("ij,ja,jb->iab", mask.astype(float), G, G)
     np.testing.assert_allclose(seen.grams(G), wanted, atol=1e-12)
     assert seen.freedom(seen.largest_rank) < len(seen) <= seen.freedom(seen.largest_rank + 1)
+
+
+def test_blocks_give_what_the_whole_gives(monkeypatch):
+    seen, *_ = some(4)
+    factors = [np.random.default_rng(1).standard_normal((n, 3)) for n in seen.shape]
+    sides = [(factors[1], False), (factors[0], True)]
+    whole = [solved(seen, x, np.ones(3), transposed=t) for x, t in sides]
+    monkeypatch.setattr(observed, "GRAMS", 20)  # two rows, or two pairs of columns, at a time
+    assert all(len(list(seen.blocks(3, transposed=t))) > 1 for t in (False, True))
+    for (x, t), wanted in zip(sides, whole, strict=True):
+        np.testing.assert_array_equal(solved(seen, x, np.ones(3), transposed=t), wanted)
 
 
 def test_splitting_leaves_something_everywhere():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from copy import copy
 from functools import cached_property
 from typing import NamedTuple
@@ -9,8 +10,9 @@ from typing import NamedTuple
 import numpy as np
 from scipy import sparse
 
-BLOCK = 4_000_000
-"""Numbers that a gather may hold at a time (32 MB)."""
+BLOCK, GRAMS = 4_000_000, 16_000_000
+"""Numbers that a gather may hold at a time (32 MB), and the Gram matrices of a block of rows (128 MB)."""
+ALL = slice(None)
 
 
 class Factors(NamedTuple):
@@ -82,14 +84,28 @@ class Observed:
         _, ones = self.pattern
         return sparse.csr_matrix((values[self.turned], ones.indices, ones.indptr), shape=self.shape[::-1])
 
-    def grams(self, factor: np.ndarray, *, transposed: bool = False) -> np.ndarray:
-        """``sum_j g_j g_j^T`` over the observed entries of every row (of every column, if ``transposed``)."""
-        k = factor.shape[1]
+    def grams(self, factor: np.ndarray, *, transposed: bool = False, rows: slice = ALL) -> np.ndarray:
+        """``sum_j g_j g_j^T`` over the observed entries of every row (of every column, if ``transposed``), or of some."""
+        k, pattern = factor.shape[1], self.pattern[int(transposed)]
+        pattern = pattern if rows == ALL else pattern[rows]  # slicing copies
         a, b = np.triu_indices(k)
-        sums = self.pattern[int(transposed)] @ (factor[:, a] * factor[:, b])
-        out = np.empty((len(sums), k, k))
-        out[:, a, b] = out[:, b, a] = sums
+        out = np.empty((pattern.shape[0], k, k))
+        length = max(GRAMS // max(len(factor), pattern.shape[0]), 1)  # pairs at a time: products of columns take memory too
+        for start in range(0, len(a), length):
+            i, j = a[start : start + length], b[start : start + length]
+            out[:, i, j] = out[:, j, i] = pattern @ (factor[:, i] * factor[:, j])
         return out
+
+    def blocks(self, rank: int, *, transposed: bool = False) -> Iterator[slice]:
+        """Rows (columns, if ``transposed``) whose Gram matrices of this rank are made at a time.
+
+        >>> [x.stop - x.start for x in Observed((100_000, 3), *np.zeros((2, 1), dtype=int), np.ones(1)).blocks(20)]
+        [40000, 40000, 20000]
+        """
+        count, length = self.shape[int(transposed)], max(GRAMS // max(rank, 1) ** 2, 1)
+        if count <= length:
+            return iter([ALL])
+        return (slice(start, min(start + length, count)) for start in range(0, count, length))
 
     def take(self, chosen: np.ndarray) -> Observed:
         """Only some of the entries."""

@@ -67,11 +67,13 @@ def solved(seen: Observed, factor: np.ndarray, weights: np.ndarray, *, transpose
     """One factor by ridge regressions on the other: the rows' (the columns', if ``transposed``)."""
     if factor.shape[1] == 0:
         return np.zeros((seen.shape[int(transposed)], 0))
-    grams = seen.grams(factor, transposed=transposed)
     k = np.arange(len(weights))
-    grams[:, k, k] += weights
-    right = (seen.transposed(seen.values) if transposed else seen.matrix(seen.values)) @ factor
-    return np.linalg.solve(grams, right[:, :, None])[..., 0]
+    found = (seen.transposed(seen.values) if transposed else seen.matrix(seen.values)) @ factor
+    for rows in seen.blocks(len(k), transposed=transposed):
+        grams = seen.grams(factor, transposed=transposed, rows=rows)
+        grams[:, k, k] += weights
+        found[rows] = np.linalg.solve(grams, found[rows, :, None])[..., 0]
+    return found
 
 
 def residual(seen: Observed, factors: Factors) -> np.ndarray:
