@@ -4,6 +4,8 @@ PYTHON ?= python3
 OUT ?= results
 BIN := .venv/bin
 # -qq: pip's own errors still show. --no-compile: most of what comes along is never imported.
+# Modules that are imported are byte-compiled then, once, also where the environment forbids it: else every process does it anew.
+export PYTHONDONTWRITEBYTECODE :=
 INSTALL := $(BIN)/python -m pip install -qq --no-compile --disable-pip-version-check -c constraints.txt
 
 .PHONY: reproduce test lab browser lint bench evidence clean
