@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -37,22 +36,23 @@ def unusable(X: Any) -> str:
     >>> unusable(np.array([[1.0], [-np.inf]]))
     'X holds -inf in row 1, column 0: mark what is missing by NaN, and cells that are too large likewise.'
     """
-    table: Any = X.tocoo() if sparse.issparse(X) else np.asarray(X, dtype=object)
-    if table.ndim != 2:
+    stored = X.tocoo() if sparse.issparse(X) else None
+    table = np.asarray(X) if stored is None else stored.data
+    if len(np.shape(X)) != 2 or table.size == 0:
         return ""
-    cells = zip(table.row, table.col, table.data, strict=True) if sparse.issparse(X) else _every(table)
-    names = list(getattr(X, "columns", range(table.shape[1])))
-    for i, j, value in cells:
-        where = f"in row {i}, column {names[j]}"
-        if isinstance(value, str) and not _number(value):
-            return f"X holds the text {value!r} {where}: leave columns of text out, and mark what is missing by NaN."
-        if isinstance(value, int | float | np.number) and np.isinf(value):
-            return f"X holds {value} {where}: mark what is missing by NaN, and cells that are too large likewise."
-    return ""
+    bad = np.isinf(table) if table.dtype.kind in "biufc" else np.vectorize(_no_use, otypes=[bool])(table)
+    if not bad.any():
+        return ""
+    first = np.unravel_index(int(np.argmax(bad)), bad.shape)
+    i, j = first if stored is None else (stored.row[first], stored.col[first])
+    value, where = table[first], f"in row {i}, column {list(getattr(X, 'columns', range(np.shape(X)[1])))[j]}"
+    if isinstance(value, str):
+        return f"X holds the text {str(value)!r} {where}: leave columns of text out, and mark what is missing by NaN."
+    return f"X holds {value} {where}: mark what is missing by NaN, and cells that are too large likewise."
 
 
-def _every(table: np.ndarray) -> Iterator[tuple[int, int, Any]]:
-    return ((i, j, value) for (i, j), value in np.ndenumerate(table))
+def _no_use(value: Any) -> bool:
+    return not _number(value) if isinstance(value, str) else isinstance(value, float) and bool(np.isinf(value))
 
 
 def _number(text: str) -> bool:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from gyrostat.lab.bench.records import Record, Report
-from gyrostat.lab.sweep.progress import clock
+from gyrostat.lab.words import clock
 
 Found = tuple[list[Record], list[str]]
 """Records of a group, and a sentence for each comparison that was left out."""

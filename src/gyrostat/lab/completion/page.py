@@ -10,7 +10,7 @@ from gyrostat.lab.bench.records import Record, Report
 from gyrostat.lab.completion import sensing
 from gyrostat.lab.completion.peers import PEERS
 from gyrostat.lab.completion.study import CELLS, EXACT, FOUND, OURS, Row
-from gyrostat.lab.invariance.page import markdown
+from gyrostat.lab.words import markdown
 
 NAME = "completion-evidence.md"
 PHASE, IMAGE = "images/completion-phase.png", "images/completion-image.png"

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gyrostat.lab.invariance.page import markdown
+from gyrostat.lab.words import markdown
 
 
 class Setting(NamedTuple):

@@ -11,6 +11,7 @@ from gyrostat.lab.invariance.methods import BY_MEAN, OURS, OWN, REFERENCE
 from gyrostat.lab.invariance.real import DATA
 from gyrostat.lab.invariance.study import Row
 from gyrostat.lab.invariance.table import ABSENT, HEADINGS, main_cells, ratio_table, short
+from gyrostat.lab.words import markdown
 
 PEERS = tuple(m.name for m in BY_MEAN if m.name not in (REFERENCE, *OWN))
 INTRODUCTION = """\
@@ -59,19 +60,6 @@ def main_table(rows: Sequence[Row]) -> str:
     seen = {row.setting for row in rows}
     absent = [[data.name, *[ABSENT] * (len(HEADINGS) - 1)] for data in DATA if data.name not in seen]
     return markdown(list(HEADINGS), [main_cells(row) for row in rows] + absent)
-
-
-def markdown(headings: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
-    """A table.
-
-    >>> print(markdown(["a", "b"], [["1", "2"]]))
-    | a | b |
-    |---|---|
-    | 1 | 2 |
-    """
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in (headings, *lines)).replace(
-        "\n", f"\n|{'---|' * len(headings)}\n", 1
-    )
 
 
 def _explained(rows: Sequence[Row]) -> list[str]:

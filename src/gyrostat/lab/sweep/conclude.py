@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gyrostat.errors import GyrostatError
-from gyrostat.lab.sweep.progress import clock
 from gyrostat.lab.sweep.store import SweepStore
 from gyrostat.lab.sweep.theory import predict, predictions
+from gyrostat.lab.words import clock
 
 if TYPE_CHECKING:
     import xarray as xr

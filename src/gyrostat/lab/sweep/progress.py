@@ -9,6 +9,8 @@ from typing import Any, Protocol, Self
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 
+from gyrostat.lab.words import clock
+
 LINE_EVERY = 10.0
 
 
@@ -45,16 +47,6 @@ class Counts:
             left = seconds * max(0.0, self.asked / (self.made + weight) - 1)
             words += f", {(self.done + cells) / seconds:.3g} cells/s, {clock(left)} left"
         return words + (f", {self.bad} failed" if self.bad else "")
-
-
-def clock(seconds: float) -> str:
-    """A time in minutes and seconds.
-
-    >>> clock(75.2), clock(7530)
-    ('1:15', '2:05:30')
-    """
-    minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes}:{rest:02}" if minutes < 60 else f"{minutes // 60}:{minutes % 60:02}:{rest:02}"
 
 
 class Lines:
