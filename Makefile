@@ -24,7 +24,7 @@ lab: .venv/installed-lab
 
 # Installs chromium where it may, and says which tests cannot run where it may not.
 browser:
-	tests/prepare-browser
+	tests/tools/prepare-browser
 
 lint: .venv/installed-test
 	$(BIN)/ruff check

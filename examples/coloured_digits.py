@@ -15,13 +15,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import torch
 import xarray as xr
 from sklearn.datasets import load_digits
-from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
+import torch
 from gyrostat.torch import EnvironmentBatchSampler, TrajectoryRecorder
+from torch import nn
 
 AGREEMENT, NOISE = 0.6, 0.25
 COMPONENTS, TRAINING_ROWS, BATCH_SIZE = 10, 1300, 200
@@ -141,9 +141,12 @@ def run(
 ) -> xr.Dataset:
     """Both networks with both kinds of batches, for every spread and step size; every seed is a split, a colouring, a start."""
     grid = {
-        "network": list(NETWORKS), "batches": ["pooled", "hetero"], "spread": list(spreads), "step_size": list(step_sizes),
+        "network": list(NETWORKS),
+        "batches": ["pooled", "hetero"],
+        "spread": list(spreads),
+        "step_size": list(step_sizes),
         "seed": list(range(seeds)),
-    }  # fmt: skip
+    }
     shape = tuple(map(len, grid.values()))
     found = {name: np.empty(shape) for name in (*VIEWS, "grey", "colour_effect")}
     share = np.empty((*shape, 21))

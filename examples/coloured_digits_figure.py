@@ -6,13 +6,13 @@ import argparse
 from pathlib import Path
 
 import numpy as np
-import torch
 import xarray as xr
 from coloured_digits import AGREEMENT, NOISE, run
 from scipy import stats
 
-from gyrostat.lab.figures import Band, Figure, Heat, Line, Marker, Panel
-from gyrostat.lab.render import render
+import torch
+from gyrostat.figures.declarations import Band, Figure, Heat, Line, Marker, Panel
+from gyrostat.figures.matplotlib_renderer import render
 from gyrostat.theory import critical_spread
 from gyrostat.theory.transition import LEARNT
 
@@ -90,10 +90,14 @@ def _plane(ds: xr.Dataset) -> Panel:
     line = np.array([boundary(eta, ds.attrs["steps"]) for eta in fine])
     shown = line <= ds.spread.values[-1] + 0.05
     return Panel(
-        "Quadratic, hetero: accuracy lost when the colour is reversed", "step size", "spread of the agreement",
-        [Heat(ds.step_size.values, ds.spread.values, lost.values, "grey minus reversed accuracy", 0, 0.2),
-         Line(fine[shown], line[shown], "predicted: the colour shrinks above", "theory")],
-    )  # fmt: skip
+        "Quadratic, hetero: accuracy lost when the colour is reversed",
+        "step size",
+        "spread of the agreement",
+        [
+            Heat(ds.step_size.values, ds.spread.values, lost.values, "grey minus reversed accuracy", 0, 0.2),
+            Line(fine[shown], line[shown], "predicted: the colour shrinks above", "theory"),
+        ],
+    )
 
 
 def draw(ds: xr.Dataset) -> Figure:
@@ -103,19 +107,36 @@ def draw(ds: xr.Dataset) -> Figure:
     accuracy, ylim = "test accuracy", (0.55, 1.0)
     sign = Marker(AGREEMENT - 0.5, "above: the colour's sign changes", "x")
     panels = [
-        Panel(f"Quadratic, spread {wide:g}", "step size", accuracy, _bands(quadratic.sel(spread=wide), "step_size"), ylim=ylim),
-        Panel(f"Rectified, spread {wide:g}", "step size", accuracy, _bands(rectified.sel(spread=wide), "step_size"), ylim=ylim),
-        _plane(quadratic),
         Panel(
-            f"Quadratic, step size {eta:g}", "spread of the agreement", accuracy,
-            [*_bands(quadratic.sel(step_size=eta), "spread"), sign], ylim=ylim,
+            f"Quadratic, spread {wide:g}",
+            "step size",
+            accuracy,
+            _bands(quadratic.sel(spread=wide), "step_size"),
+            ylim=ylim,
         ),
         Panel(
-            f"Quadratic, spread {wide:g}, step size {eta:g}", "step", "share of the first layer on the colours",
+            f"Rectified, spread {wide:g}",
+            "step size",
+            accuracy,
+            _bands(rectified.sel(spread=wide), "step_size"),
+            ylim=ylim,
+        ),
+        _plane(quadratic),
+        Panel(
+            f"Quadratic, step size {eta:g}",
+            "spread of the agreement",
+            accuracy,
+            [*_bands(quadratic.sel(step_size=eta), "spread"), sign],
+            ylim=ylim,
+        ),
+        Panel(
+            f"Quadratic, spread {wide:g}, step size {eta:g}",
+            "step",
+            "share of the first layer on the colours",
             _paths(quadratic.sel(spread=wide, step_size=eta)),
         ),
         Panel(f"What the colour adds, spread {wide:g}", "step size", "colour effect", _effects(ds.sel(spread=wide))),
-    ]  # fmt: skip
+    ]
     note = (
         f"Means and 95 % intervals over {ds.sizes['seed']} seeds. Colour agrees with the label with probability "
         f"{AGREEMENT:g} + spread and {AGREEMENT:g} - spread in two environments; {NOISE:.0%} of the training labels are wrong. "

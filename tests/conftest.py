@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import os
 
-from gyrostat.lab.threads import settings
+from gyrostat.parallel.threads import settings
 
 # As the lab runs what takes seconds: one thread for each of pytest's workers. BLAS reads this when NumPy comes in.
 os.environ.update(settings(quick=True))
@@ -20,8 +20,8 @@ import numpy as np
 import pytest
 
 import gyrostat as gs
+from gyrostat.jax_tools.float64 import double
 from gyrostat.measurements import Measurements, dense, entries
-from gyrostat.precision import double
 
 HASTY = "jax_disable_most_optimizations"
 os.environ[HASTY.upper()] = "1"  # for processes that tests start: JAX has been imported here, and does not look again
@@ -189,6 +189,6 @@ def pytest_generate_tests(metafunc):
     """Tests of a class that names its paper get the names of that paper's experiments."""
     paper = getattr(metafunc.cls, "paper", None)
     if paper is not None and "name" in metafunc.fixturenames:
-        from gyrostat.papers import experiments
+        from gyrostat.experiments.registry import experiments
 
         metafunc.parametrize("name", list(experiments(paper)))

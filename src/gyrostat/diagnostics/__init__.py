@@ -4,9 +4,9 @@ from gyrostat.diagnostics import factors, layers
 from gyrostat.diagnostics.curvature import Speed, late_speed
 from gyrostat.diagnostics.isometry import IsometryEstimate, isometry_constant
 from gyrostat.diagnostics.layers import approximate_rank, representation_cost
-from gyrostat.diagnostics.paths import Jump, Jumps, jump_times, jumps, ranks
+from gyrostat.diagnostics.rank_jumps import Jump, Jumps, jump_times, jumps, ranks
 from gyrostat.diagnostics.regions import Constants, Region, absorbing, contains, margins, membership
-from gyrostat.diagnostics.trajectory import DIAGNOSTICS, Diagnostic, View, diagnostic
+from gyrostat.diagnostics.signals import DIAGNOSTICS, Diagnostic, View, diagnostic
 
 __all__ = [
     "DIAGNOSTICS",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from gyrostat.diagnostics.trajectory import View, diagnostic
+from gyrostat.diagnostics.signals import View, diagnostic
 from gyrostat.errors import GyrostatError
 from gyrostat.models import DeepLinear
 

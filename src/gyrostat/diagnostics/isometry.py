@@ -10,9 +10,9 @@ import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from gyrostat import errors
-from gyrostat.measurements.fixed import Design, gram_product, page_rows
-from gyrostat.precision import double
-from gyrostat.spaces import Matrices, Space, SymmetricMatrices
+from gyrostat.jax_tools.float64 import double
+from gyrostat.measurements.fixed_gaussian import Design, gram_product, page_rows
+from gyrostat.models.spaces import Matrices, Space, SymmetricMatrices
 
 
 class IsometryEstimate(NamedTuple):

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from gyrostat import errors
-from gyrostat.diagnostics.trajectory import Diagnostic, View, diagnostic
+from gyrostat.diagnostics.signals import Diagnostic, View, diagnostic
 from gyrostat.errors import GyrostatError
 from gyrostat.models import Asymmetric, DeepLinear, Params
 

@@ -10,7 +10,7 @@ from jaxtyping import Array, Bool, Float
 
 from gyrostat import errors
 from gyrostat.diagnostics.layers import gaps, layer_rank, layers
-from gyrostat.diagnostics.trajectory import Diagnostic, View
+from gyrostat.diagnostics.signals import Diagnostic, View
 from gyrostat.errors import GyrostatError
 from gyrostat.models import Params
 

@@ -1,9 +1,9 @@
 """Environments: what is true everywhere, and what changes from place to place."""
 
-from gyrostat.environments.environments import Environments, Observed, VectorEnvironments
 from gyrostat.environments.laws import Absent, Congruent, Environment, Finite, Gaussian, Law, Sampler, TwoPoint, Uniform
-from gyrostat.environments.recipes import FeatureEnvironments, RandomEnvironments
+from gyrostat.environments.random_environments import FeatureEnvironments, RandomEnvironments
 from gyrostat.environments.rectangular import RandomRectangular, RectangularEnvironments
+from gyrostat.environments.targets import Environments, Observed, VectorEnvironments
 
 __all__ = [
     "Absent",

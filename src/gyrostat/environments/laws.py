@@ -19,9 +19,9 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from gyrostat import errors
 from gyrostat.errors import GyrostatError
-from gyrostat.precision import double
-from gyrostat.spaces import Leaf
-from gyrostat.threefry import uniform
+from gyrostat.jax_tools.float64 import double
+from gyrostat.jax_tools.random_bits import uniform
+from gyrostat.models.spaces import Leaf
 
 Moment = Callable[[np.ndarray], np.ndarray]
 

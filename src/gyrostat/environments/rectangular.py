@@ -11,12 +11,12 @@ import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from gyrostat import errors
-from gyrostat.environments.environments import Environments, is_law, unchecked
 from gyrostat.environments.laws import Absent, Law
-from gyrostat.environments.recipes import haar
+from gyrostat.environments.random_environments import haar
+from gyrostat.environments.targets import Environments, is_law, unchecked
 from gyrostat.errors import GyrostatError
-from gyrostat.products import times
-from gyrostat.spaces import Leaf
+from gyrostat.jax_tools.small_products import times
+from gyrostat.models.spaces import Leaf
 
 
 class RectangularEnvironments(Environments):
@@ -33,9 +33,15 @@ class RectangularEnvironments(Environments):
     right_spurious: Leaf
 
     def __init__(
-        self, left: Any, right: Any, spurious_left: Any = None, spurious_right: Any = None, law: Law | None = None, *,
+        self,
+        left: Any,
+        right: Any,
+        spurious_left: Any = None,
+        spurious_right: Any = None,
+        law: Law | None = None,
+        *,
         values: Any = None,
-    ):  # fmt: skip
+    ):
         super().__init__(left, spurious_left, law, values=values)
         self.right = errors.orthonormal("right", right)
         if self.right.shape[1] != self.invariant_basis.shape[1]:
@@ -83,10 +89,14 @@ class RectangularEnvironments(Environments):
 
     def rotated(self, left: Float[Array, "q n1"], right: Float[Array, "p n2"]) -> Environments:
         return unchecked(
-            RectangularEnvironments, invariant_basis=left @ self.invariant_basis, spurious_basis=left @ self.spurious_basis,
-            law=self.law, invariant_values=self.invariant_values, right=right @ self.right,
+            RectangularEnvironments,
+            invariant_basis=left @ self.invariant_basis,
+            spurious_basis=left @ self.spurious_basis,
+            law=self.law,
+            invariant_values=self.invariant_values,
+            right=right @ self.right,
             right_spurious=right @ self.right_spurious,
-        )  # fmt: skip
+        )
 
 
 class RandomRectangular(eqx.Module):
@@ -128,6 +138,11 @@ class RandomRectangular(eqx.Module):
         r1, r2 = self.rank, self.law.rank
         L, R = haar(one, self.rows, r1 + r2), haar(two, self.columns, r1 + r2)
         return unchecked(
-            RectangularEnvironments, invariant_basis=L[:, :r1], spurious_basis=L[:, r1:], law=self.law,
-            invariant_values=jnp.asarray(self.values), right=R[:, :r1], right_spurious=R[:, r1:],
-        )  # fmt: skip
+            RectangularEnvironments,
+            invariant_basis=L[:, :r1],
+            spurious_basis=L[:, r1:],
+            law=self.law,
+            invariant_values=jnp.asarray(self.values),
+            right=R[:, :r1],
+            right_spurious=R[:, r1:],
+        )

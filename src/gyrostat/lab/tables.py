@@ -1,49 +1,74 @@
-"""Claims as a table on the terminal."""
+"""Tables that people bring: their columns, and how effects differ between environments."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
-from rich.table import Table
-from rich.text import Text
+import numpy as np
+import pandas as pd
 
-from gyrostat.lab.store import Record
+from gyrostat.errors import GyrostatError
+from gyrostat.estimators.invariant.diagnosis import heterogeneity
+from gyrostat.estimators.invariant.verdicts import shown_p
+from gyrostat.tables.fit import rows_of_table
+from gyrostat.tables.reading import read_table
 
-COLOURS = {"holds": "green", "fails": "red", "undecided": "yellow"}
+MOST_ROWS, MOST_FEATURES = 200_000, 60
 
 
-def surprise(record: Record) -> bool:
-    """Whether the verdict is not the expected one."""
-    return record["verdict"] != record["expected"]
+def described(path: str) -> dict[str, Any]:
+    """The names of a table's columns, and a guess which is the environment (few different words) and which the target.
 
-
-def measured(record: Record) -> str:
-    """The measured numbers, short.
-
-    >>> measured({"measured": {"slope": -0.5, "rate": None}})
-    'slope -0.5, rate n/a'
+    >>> described("example:sites")["environment"]
+    'site'
     """
-    return ", ".join(f"{name} {_short(value)}" for name, value in record["measured"].items())
+    frame = read_table(Path(path))
+    words = [name for name in frame if not pd.api.types.is_numeric_dtype(frame[name])]
+    several = [name for name in words if 2 <= frame[name].nunique() <= 50]
+    numbers = [name for name in frame if name not in words]
+    environment = max(several, key=lambda name: frame[name].nunique(), default=frame.columns[-1])
+    target = numbers[-1] if numbers else frame.columns[-1]
+    names = list(frame.columns)
+    return {"kind": "columns", "columns": names, "rows": len(frame), "environment": environment, "target": target}
 
 
-def _short(value: object) -> str:
-    if value is None:
-        return "n/a"
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
-
-
-def claims_table(records: Sequence[Record]) -> Table:
-    """Id, verdict, expectation and measurement of each claim; surprises stand out."""
-    table = Table(title="Claims", title_justify="left", pad_edge=False)
-    for heading, ratio in (("claim", 3), ("verdict", None), ("expected", None), ("measured", 4), ("", None)):
-        table.add_column(heading, ratio=ratio, overflow="fold")
-    for record in records:
-        odd = surprise(record)
-        table.add_row(
-            Text(record["id"]),
-            Text(record["verdict"], style=f"bold {COLOURS[record['verdict']]}" if odd else ""),
-            Text(record["expected"]),
-            Text(measured(record)),
-            Text("SURPRISE", style="bold red") if odd else Text(""),
+def diagnosed(path: str, target: str, environment: str, missing: str) -> dict[str, Any]:
+    """:func:`gyrostat.heterogeneity` of a table as plain data."""
+    frame = read_table(Path(path))
+    if len(frame) > MOST_ROWS:
+        raise GyrostatError(f"the table has {len(frame)} rows; the page takes {MOST_ROWS}: use gyrostat fit.")
+    rows = rows_of_table(frame, target, environment, "", "", missing)
+    if rows.X.shape[1] > MOST_FEATURES:
+        raise GyrostatError(
+            f"the table has {rows.X.shape[1]} features; the page takes {MOST_FEATURES}: use gyrostat fit."
         )
-    return table
+    found = heterogeneity(rows.X, rows.y, rows.labels)
+    return {
+        "kind": "diagnosis",
+        "rows": len(rows.y),
+        "target": target,
+        "environment": environment,
+        "environments": found.features.environment.values.tolist(),
+        "advice": list(found.advice),
+        "features": [_feature(found.features.isel(feature=j)) for j in range(found.features.sizes["feature"])],
+        "tolerance": found.features.attrs["tolerance"],
+    }
+
+
+def _feature(row: Any) -> dict[str, Any]:
+    def numbers(name: str) -> list[float | None]:
+        return [float(x) if np.isfinite(x) else None for x in row[name].values]
+
+    share = row.variation.item()
+    return {
+        "name": str(row.feature.item()),
+        "verdict": str(row.verdict.item()),
+        "reason": str(row.reason.item()),
+        "mean": row["mean"].item(),
+        "effect": numbers("effect"),
+        "low": numbers("low"),
+        "high": numbers("high"),
+        "variation": f"{share:.0%}" if share < 10 else "> 1000%",
+        "differ_p": shown_p(row.differ_p.item()),
+    }

@@ -3,8 +3,8 @@
 from gyrostat.measurements.base import Demand, Measurements, Reading
 from gyrostat.measurements.dense import Dense, DenseData
 from gyrostat.measurements.entries import Entries
-from gyrostat.measurements.fixed import FixedGaussian
-from gyrostat.measurements.fresh import FreshGaussian
+from gyrostat.measurements.fixed_gaussian import FixedGaussian
+from gyrostat.measurements.fresh_gaussian import FreshGaussian
 from gyrostat.measurements.identity import Identity
 from gyrostat.measurements.rank_one import RankOne
 

@@ -13,7 +13,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from gyrostat.environments import Environment, Environments
 from gyrostat.errors import GyrostatError
-from gyrostat.spaces import Space
+from gyrostat.models.spaces import Space
 
 
 class Entry(NamedTuple):
@@ -83,7 +83,7 @@ class Measurements(eqx.Module):
 
     @property
     def by_entries(self) -> bool:
-        """Whether readings are made entry by entry: then the runs of a small model do well in :mod:`gyrostat.lanes`."""
+        """Whether readings are made entry by entry: then the runs of a small model do well in ``runs_last_loop``."""
         return False
 
     @property

@@ -14,9 +14,9 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from gyrostat import errors
 from gyrostat.environments import Environment, Environments
 from gyrostat.errors import GyrostatError
+from gyrostat.jax_tools.float64 import double
 from gyrostat.measurements.base import Demand, Measurements, Reading, Scene, need_finite
-from gyrostat.precision import double
-from gyrostat.spaces import Leaf, Space
+from gyrostat.models.spaces import Leaf, Space
 
 SINGLE = 32_768
 """The longest side of a design in single precision."""

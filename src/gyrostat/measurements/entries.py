@@ -14,10 +14,10 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 from gyrostat import errors
 from gyrostat.environments import Environment, Environments
 from gyrostat.errors import GyrostatError
+from gyrostat.jax_tools.lazy_condition import rarely
+from gyrostat.jax_tools.random_bits import split, uniform
 from gyrostat.measurements.base import Demand, Entry, Measurements, Reading, Scene, need_finite
-from gyrostat.rarely import rarely
-from gyrostat.spaces import Leaf, Matrices, Space
-from gyrostat.threefry import split, uniform
+from gyrostat.models.spaces import Leaf, Matrices, Space
 
 BESIDE = 128
 """So many runs of a small network stay in a processor's nearer caches; with more, a step takes longer again."""
@@ -51,9 +51,13 @@ class Entries(Measurements):
     is_noisy: bool = eqx.field(static=True)
 
     def __init__(
-        self, pairs: Sequence[Sequence[int]] | np.ndarray, *, batch_size: int | None = None, order: str = "iid",
+        self,
+        pairs: Sequence[Sequence[int]] | np.ndarray,
+        *,
+        batch_size: int | None = None,
+        order: str = "iid",
         noise: float = 0.0,
-    ):  # fmt: skip
+    ):
         self.pairs = _pairs(pairs)
         most = None if order == "iid" else self.count
         self.batch_size = (

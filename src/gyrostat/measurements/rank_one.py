@@ -13,9 +13,9 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from gyrostat import errors
 from gyrostat.environments import Environment
 from gyrostat.errors import GyrostatError
-from gyrostat.gaussians import normal
+from gyrostat.jax_tools.normals import normal
 from gyrostat.measurements.base import Measurements, Reading, Scene
-from gyrostat.spaces import Leaf, Space, SymmetricMatrices
+from gyrostat.models.spaces import Leaf, Space, SymmetricMatrices
 
 
 class RankOne(Measurements):

@@ -2,7 +2,7 @@
 
 from gyrostat.models.asymmetric import Asymmetric
 from gyrostat.models.base import Model, Params
-from gyrostat.models.deep import DeepLinear
+from gyrostat.models.deep_linear import DeepLinear
 from gyrostat.models.diagonal import Diagonal
 from gyrostat.models.symmetric import Symmetric, SymmetricDifference
 

@@ -7,10 +7,10 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from gyrostat.errors import GyrostatError
+from gyrostat.jax_tools.small_products import times
 from gyrostat.models.base import Model, Params
+from gyrostat.models.spaces import Matrices
 from gyrostat.models.symmetric import width_of
-from gyrostat.products import times
-from gyrostat.spaces import Matrices
 
 
 class Asymmetric(Model):

@@ -9,7 +9,7 @@ import equinox as eqx
 from jaxtyping import Array, Float, Int
 
 from gyrostat.errors import GyrostatError
-from gyrostat.spaces import Space
+from gyrostat.models.spaces import Space
 
 Params: TypeAlias = tuple[Array, ...]
 """A model's parameters: a tuple of arrays, one per factor."""

@@ -9,7 +9,7 @@ from jaxtyping import Array, Float
 from gyrostat import errors
 from gyrostat.errors import GyrostatError
 from gyrostat.models.base import Model, Params
-from gyrostat.spaces import Leaf, Vectors
+from gyrostat.models.spaces import Leaf, Vectors
 
 
 class Diagonal(Model):

@@ -8,9 +8,9 @@ from jaxtyping import Array, Float
 
 from gyrostat import errors
 from gyrostat.errors import GyrostatError
+from gyrostat.jax_tools.small_products import times
 from gyrostat.models.base import Model, Params
-from gyrostat.products import times
-from gyrostat.spaces import Leaf, SymmetricMatrices
+from gyrostat.models.spaces import Leaf, SymmetricMatrices
 
 
 def _square(model: str, shape: tuple[int, ...]) -> SymmetricMatrices:

@@ -1,6 +1,7 @@
 """Theory: what the papers promised, as functions that return values, bounds and verdicts, and our own predictors."""
 
 from gyrostat.theory.amplification import amplification_limit, amplified, amplified_error_law, critical_amplification
+from gyrostat.theory.assessment import Assessment, Prediction, Setting, assess
 from gyrostat.theory.bounds import (
     Heterogeneity,
     assumptions,
@@ -15,7 +16,8 @@ from gyrostat.theory.bounds import (
 )
 from gyrostat.theory.conditions import Condition
 from gyrostat.theory.decay import turning_rate
-from gyrostat.theory.descent import (
+from gyrostat.theory.error_law import error_law, leading_error
+from gyrostat.theory.gradient_descent import (
     Toy,
     exact_width_rate,
     imbalance_increment,
@@ -31,9 +33,7 @@ from gyrostat.theory.descent import (
     theorem51_rate,
     toy_sequences,
 )
-from gyrostat.theory.error import error_law, leading_error
 from gyrostat.theory.landscape import CriticalPoint, Fold, critical_points, fold
-from gyrostat.theory.report import Assessment, Prediction, Setting, assess
 from gyrostat.theory.sequences import calibration, calibration_line, controller, envelope, phase_one_length
 from gyrostat.theory.transition import (
     critical_spread,

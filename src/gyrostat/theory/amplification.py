@@ -13,7 +13,7 @@ import numpy as np
 
 from gyrostat import errors
 from gyrostat.environments import Finite, Law
-from gyrostat.theory.error import between_signals
+from gyrostat.theory.error_law import between_signals
 from gyrostat.theory.transition import LEARNT, eliminated_by_lyapunov
 
 

@@ -14,10 +14,10 @@ from jaxtyping import Array
 
 from gyrostat import errors
 from gyrostat.diagnostics.layers import representation_cost
+from gyrostat.jax_tools.float64 import double
 from gyrostat.measurements import Entries
 from gyrostat.models import DeepLinear
-from gyrostat.models.deep import forward
-from gyrostat.precision import double
+from gyrostat.models.deep_linear import forward
 
 FLAT = 1e-8
 """Eigenvalues of a Hessian below this in size count as zero."""

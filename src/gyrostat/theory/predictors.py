@@ -6,12 +6,12 @@ import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from gyrostat.algorithms import Algorithm
-from gyrostat.batches import OneEnvironment
+from gyrostat.algorithms.batches import OneEnvironment
+from gyrostat.algorithms.initialisation import ScaledIdentity
+from gyrostat.algorithms.named import Algorithm
+from gyrostat.algorithms.schedules import Constant
 from gyrostat.environments import Law
-from gyrostat.problem import Problem
-from gyrostat.schedules import Constant
-from gyrostat.starts import ScaledIdentity
+from gyrostat.measurements.problem import Problem
 from gyrostat.theory.amplification import amplified
 from gyrostat.theory.transition import LEARNT, informal_window, lyapunov_exponent, surrogate
 
@@ -79,10 +79,18 @@ def question(algorithm: Algorithm, problem: Problem, num_steps: int, threshold: 
     )
     if not known:
         return None
-    samples, kappa = getattr(problem.measurements, "num_samples", float("inf")), algorithm.batches.amplify  # type: ignore[attr-defined]
+    samples = getattr(problem.measurements, "num_samples", float("inf"))
+    batches, schedule, start = algorithm.batches, algorithm.schedule, algorithm.start
+    assert isinstance(batches, OneEnvironment) and isinstance(schedule, Constant) and isinstance(start, ScaledIdentity)
+    kappa = batches.amplify
     law = law if kappa is None else amplified(law, float(kappa))
     return Question(
-        law, float(algorithm.schedule.step_size), float(algorithm.start.scale), num_steps, float(samples), threshold  # type: ignore[attr-defined]
+        law,
+        float(schedule.step_size),
+        float(start.scale),
+        num_steps,
+        float(samples),
+        threshold,
     )
 
 

@@ -14,10 +14,10 @@ import numpy as np
 
 from gyrostat import errors
 from gyrostat.environments import Law, TwoPoint
-from gyrostat.gaussians import few_normals
-from gyrostat.precision import double
+from gyrostat.jax_tools.float64 import double
+from gyrostat.jax_tools.normals import few_normals
+from gyrostat.jax_tools.random_bits import fold_in, split
 from gyrostat.theory.conditions import Condition
-from gyrostat.threefry import fold_in, split
 
 LEARNT = 0.1
 """A spurious part below this share of the signal counts as eliminated."""
@@ -53,9 +53,13 @@ def eliminated_by_lyapunov(
     growth = lyapunov_exponent(law, step_size) * num_steps
     room = 0.5 * math.log(threshold) - math.log(init_scale)
     return Condition(
-        "spurious part eliminated (Lyapunov rule)", "ours", growth, "<", room,
+        "spurious part eliminated (Lyapunov rule)",
+        "ours",
+        growth,
+        "<",
+        room,
         "lambda T against log(sqrt(threshold)/alpha)",
-    )  # fmt: skip
+    )
 
 
 def critical_spread(

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 
+import torch
 from gyrostat import errors
 from gyrostat.errors import GyrostatError
 

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from torch import distributed
 from torch.utils.data import Sampler
 
 from gyrostat import errors
+from gyrostat.environments.labels import grouped
 from gyrostat.errors import GyrostatError
-from gyrostat.labels import grouped
+from torch import distributed
 
 ORDERS = ("iid", "cyclic", "shuffled", "proportional")
 RULES = ("error", "wrap", "short", "skip")
@@ -51,9 +51,17 @@ class EnvironmentBatchSampler(Sampler[list[int]]):
     """
 
     def __init__(
-        self, environments: Any, batch_size: int, *, order: str = "iid", seed: int = 0, small: str = "error",
-        num_batches: int | None = None, rank: int | None = None, num_replicas: int | None = None,
-    ):  # fmt: skip
+        self,
+        environments: Any,
+        batch_size: int,
+        *,
+        order: str = "iid",
+        seed: int = 0,
+        small: str = "error",
+        num_batches: int | None = None,
+        rank: int | None = None,
+        num_replicas: int | None = None,
+    ):
         self.batch_size = errors.integer("batch_size", batch_size, least=1)
         self.order = errors.choice("order", order, ORDERS)
         self.small = errors.choice("small", small, RULES)

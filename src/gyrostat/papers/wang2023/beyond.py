@@ -8,10 +8,10 @@ import numpy as np
 import xarray as xr
 
 import gyrostat as gs
-from gyrostat.lab.experiment import Claim, Experiment, Outcome, together, within
-from gyrostat.lab.figures import Bars, Figure, Line, Panel, Points
-from gyrostat.papers.statistics import wilson
-from gyrostat.papers.wang2023.common import OBSERVED, STARTS, annealed, completion, follow, network, ticker
+from gyrostat.experiments.declarations import Claim, Experiment, Outcome, together, within
+from gyrostat.experiments.statistics import wilson
+from gyrostat.figures.declarations import Bars, Figure, Line, Panel, Points
+from gyrostat.papers.wang2023.settings import OBSERVED, STARTS, annealed, completion, follow, network, ticker
 
 EPSILON, BATCH, SPREAD = 0.25, 3, 0.3
 DIRECTIONS = {
@@ -65,9 +65,7 @@ def hetero_data(
 
 
 def _jumps(problem: gs.Problem, batches: Any, num_steps: int, seeds: int, seed: int) -> float:
-    algorithm = gs.RidgeDescent(
-        annealed(), model=gs.DeepLinear(3, 100), start=gs.Orthogonal(), batches=batches
-    )  # fmt: skip
+    algorithm = gs.RidgeDescent(annealed(), model=gs.DeepLinear(3, 100), start=gs.Orthogonal(), batches=batches)
     return float(np.isfinite(follow(algorithm, problem, num_steps=num_steps, seeds=seeds, seed=seed).jumped).mean())
 
 
@@ -93,14 +91,18 @@ def draw_hetero(ds: xr.Dataset) -> Figure:
     return Figure(
         "One environment per batch makes jumps likelier or rarer: it depends on where the environments differ",
         [
-            Panel(f"Spread {SPREAD:g}", "direction of the spurious part", "share of runs that jump", bars, ylim=(0, 1.05)),
-            Panel("By alignment", "overlap with u2 v2^T at rest", "share of runs that jump", overlap, ylim=(-0.03, 1.03)),
+            Panel(
+                f"Spread {SPREAD:g}", "direction of the spurious part", "share of runs that jump", bars, ylim=(0, 1.05)
+            ),
+            Panel(
+                "By alignment", "overlap with u2 v2^T at rest", "share of runs that jump", overlap, ylim=(-0.03, 1.03)
+            ),
             Panel("By spread", "spread of the environments", "share of runs that jump", lines, ylim=(-0.03, 1.03)),
         ],
         note=f"L = 3, epsilon = .25, schedule of Figure 1, three entries per step, {ds.attrs['num_steps']} steps. The "
         "entries drawn and the noise in each are the same for both; only pooled entries come from environments of their own. "
         "Whiskers: 95 %.",
-    )  # fmt: skip
+    )
 
 
 def _gain(ds: xr.Dataset) -> xr.DataArray:
@@ -149,15 +151,32 @@ HETERO = Experiment(
     hetero_data,
     draw_hetero,
     [
-        Claim("likelier", "Batches from one environment make jumps likelier than pooled ones.",
-              "share of one-environment runs that jump at least that of pooled runs in all four directions", _likelier,
-              expected="fails", reason="When environments move all entries together, the noise goes into s1 and spares s2."),
-        Claim("direction-decides", "They do when environments differ along the second singular pair, not along the first.",
-              "gain in share >= .2 crosswise and <= -.2 together, at spread .3", _direction),
-        Claim("aligned", "The share that jumps grows with the overlap of the spurious part with u2 v2^T.",
-              "rank correlation over the four directions >= .7", _aligned),
-        Claim("noise-needed", "Without spread, and with all environments in every step, nothing jumps (controls).",
-              "shares <= .05 with spread 0 and for gradient descent", _noise_needed),
+        Claim(
+            "likelier",
+            "Batches from one environment make jumps likelier than pooled ones.",
+            "share of one-environment runs that jump at least that of pooled runs in all four directions",
+            _likelier,
+            expected="fails",
+            reason="When environments move all entries together, the noise goes into s1 and spares s2.",
+        ),
+        Claim(
+            "direction-decides",
+            "They do when environments differ along the second singular pair, not along the first.",
+            "gain in share >= .2 crosswise and <= -.2 together, at spread .3",
+            _direction,
+        ),
+        Claim(
+            "aligned",
+            "The share that jumps grows with the overlap of the spurious part with u2 v2^T.",
+            "rank correlation over the four directions >= .7",
+            _aligned,
+        ),
+        Claim(
+            "noise-needed",
+            "Without spread, and with all environments in every step, nothing jumps (controls).",
+            "shares <= .05 with spread 0 and for gradient descent",
+            _noise_needed,
+        ),
     ],
     weight=6,
-)  # fmt: skip
+)

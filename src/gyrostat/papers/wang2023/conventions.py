@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from gyrostat.lab.experiment import Claim, Experiment, Outcome
-from gyrostat.lab.figures import Bars, Figure, Line, Marker, Panel
-from gyrostat.papers.wang2023.common import HIGH, annealed, completion, follow, network, ticker
-from gyrostat.schedules import CONVENTIONS
+from gyrostat.algorithms.schedules import CONVENTIONS
+from gyrostat.experiments.declarations import Claim, Experiment, Outcome
+from gyrostat.figures.declarations import Bars, Figure, Line, Marker, Panel
+from gyrostat.papers.wang2023.settings import HIGH, annealed, completion, follow, network, ticker
 from gyrostat.theory import fold
 
 EPSILON, DEPTH = 0.25, 3
@@ -24,9 +24,7 @@ def conventions_data(*, seed: int, progress: Any = None, seeds: int) -> xr.Datas
     tick = ticker(progress, len(RULES))
     ranks, first, ratio = [], [], []
     for rule in RULES:
-        runs = follow(
-            network(annealed(), DEPTH, rule), completion(EPSILON), num_steps=LATE, seeds=seeds, seed=seed
-        )  # fmt: skip
+        runs = follow(network(annealed(), DEPTH, rule), completion(EPSILON), num_steps=LATE, seeds=seeds, seed=seed)
         ranks.append(runs.ranks[:, ::5])
         first.append(np.median(runs.values[..., 0], axis=0)[::5])
         ratio.append(np.median(runs.ratio, axis=0)[::5])
@@ -73,7 +71,7 @@ def draw_conventions(ds: xr.Dataset) -> Figure:
         ],
         note="L = 3, epsilon = .25, eta = .2, lambda = .1, warm-up 500. main_text: (1 - 2 eta lambda) theta - (eta/2) grad; "
         "appendix: (1 - eta lambda) theta - (eta/2) grad; weight_decay: (1 - eta lambda) theta - eta grad, grad of (A* - A)^2.",
-    )  # fmt: skip
+    )
 
 
 def _makes_figure1(rule: str) -> Any:
@@ -108,15 +106,37 @@ CONVENTIONS_STUDY = Experiment(
     conventions_data,
     draw_conventions,
     [
-        Claim("weight-decay", "SGD with weight decay makes Figure 1 (ours).", CRITERION, _makes_figure1("weight_decay")),
-        Claim("main-text", "The update of section 2.3 makes Figure 1.", CRITERION, _makes_figure1("main_text"),
-              expected="fails", reason="Its ridge .1 is four times the fold: there is no rank-2 minimum; runs collapse to 0."),
-        Claim("appendix", "The update of section D makes Figure 1.", CRITERION, _makes_figure1("appendix"), expected="fails",
-              reason="Its ridge, .05 in main-text units, is above the fold: runs fall to rank 1 at once, not after a wait."),
-        Claim("collapse", "Under the main text's update runs collapse to rank 0 (ours).",
-              "share at rank 0 at step 8000 >= .9", _collapses),
-        Claim("fold", "The fold tells them apart (ours).",
-              "in main-text units the ridge is below the fold for weight_decay and above it for the other two", _why),
+        Claim(
+            "weight-decay", "SGD with weight decay makes Figure 1 (ours).", CRITERION, _makes_figure1("weight_decay")
+        ),
+        Claim(
+            "main-text",
+            "The update of section 2.3 makes Figure 1.",
+            CRITERION,
+            _makes_figure1("main_text"),
+            expected="fails",
+            reason="Its ridge .1 is four times the fold: there is no rank-2 minimum; runs collapse to 0.",
+        ),
+        Claim(
+            "appendix",
+            "The update of section D makes Figure 1.",
+            CRITERION,
+            _makes_figure1("appendix"),
+            expected="fails",
+            reason="Its ridge, .05 in main-text units, is above the fold: runs fall to rank 1 at once, not after a wait.",
+        ),
+        Claim(
+            "collapse",
+            "Under the main text's update runs collapse to rank 0 (ours).",
+            "share at rank 0 at step 8000 >= .9",
+            _collapses,
+        ),
+        Claim(
+            "fold",
+            "The fold tells them apart (ours).",
+            "in main-text units the ridge is below the fold for weight_decay and above it for the other two",
+            _why,
+        ),
     ],
     weight=4,
-)  # fmt: skip
+)

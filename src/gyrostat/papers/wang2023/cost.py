@@ -8,10 +8,10 @@ import numpy as np
 import xarray as xr
 
 import gyrostat as gs
-from gyrostat.lab.experiment import Claim, Experiment, Outcome, within
-from gyrostat.lab.figures import Figure, Line, Marker, Panel, Points
-from gyrostat.papers.wang2023.common import completion, ticker
-from gyrostat.precision import double
+from gyrostat.experiments.declarations import Claim, Experiment, Outcome, within
+from gyrostat.figures.declarations import Figure, Line, Marker, Panel, Points
+from gyrostat.jax_tools.float64 import double
+from gyrostat.papers.wang2023.settings import completion, ticker
 
 DEPTHS = (2, 3, 4, 5)
 
@@ -75,18 +75,28 @@ def draw_cost(ds: xr.Dataset) -> Figure:
     ends = np.array([float(ds.formula.min()), float(ds.formula.max())])
     series.append(Line(ends, ends, "equal", "theory"))
     excess = [
-        Points(np.full(ds.found.sel(depth=d).size, d), np.maximum(abs(_excess(ds).sel(depth=d).values.ravel()), 1e-16),
-               f"L = {d}", colour=i) for i, d in enumerate(DEPTHS)
-    ]  # fmt: skip
+        Points(
+            np.full(ds.found.sel(depth=d).size, d),
+            np.maximum(abs(_excess(ds).sel(depth=d).values.ravel()), 1e-16),
+            f"L = {d}",
+            colour=i,
+        )
+        for i, d in enumerate(DEPTHS)
+    ]
     return Figure(
         "The least norm of layers that make a matrix is L times its Schatten quasi-norm with p = 2/L",
         [
             Panel("Found by descent against the formula", "L sum s^(2/L)", "least norm found", series),
-            Panel("Relative difference", "depth L", "|found / formula - 1|", [*excess, Marker(1e-6, "threshold", role="bound")],
-                  yscale="log"),
+            Panel(
+                "Relative difference",
+                "depth L",
+                "|found / formula - 1|",
+                [*excess, Marker(1e-6, "threshold", role="bound")],
+                yscale="log",
+            ),
         ],
         note="Gaussian matrices; descent over all layers but the last, which the others determine.",
-    )  # fmt: skip
+    )
 
 
 def _excess(ds: xr.Dataset) -> xr.DataArray:
@@ -110,10 +120,16 @@ COST = Experiment(
     },
     cost_data,
     draw_cost,
-    [Claim("formula", "The least norm of layers that make A is L sum s_i^(2/L).",
-           "relative difference within 1e-6 for L = 2, ..., 5", _formula)],
+    [
+        Claim(
+            "formula",
+            "The least norm of layers that make A is L sum s_i^(2/L).",
+            "relative difference within 1e-6 for L = 2, ..., 5",
+            _formula,
+        )
+    ],
     weight=1,
-)  # fmt: skip
+)
 
 # ------------------------------------------------------------------------------------------- balance
 
@@ -128,9 +144,15 @@ def balance_data(*, seed: int, progress: Any = None, starts: int, num_steps: int
     )
     record = ("imbalances_frobenius", "layer_norms", "product")
     ds = gs.run(
-        algorithm, completion(0.25, "all"), num_steps=num_steps, seeds=starts, seed=seed, record=record, record_at=101,
+        algorithm,
+        completion(0.25, "all"),
+        num_steps=num_steps,
+        seeds=starts,
+        seed=seed,
+        record=record,
+        record_at=101,
         progress=progress,
-    )  # fmt: skip
+    )
     s = np.linalg.svd(ds["product"].values, compute_uv=False)
     excess = ds.layer_norms.sum("layer") - 3 * np.sum(s ** (2 / 3), axis=-1)
     return xr.Dataset(
@@ -198,12 +220,26 @@ BALANCE = Experiment(
     balance_data,
     draw_balance,
     [
-        Claim("rate", "Under gradient flow imbalance decays at 4 lambda (ours).", "all rates over lambda in [3.9, 4.1]", _four),
-        Claim("printed-rate", "Under gradient flow imbalance decays at lambda (as printed).",
-              "all rates over lambda in [.9, 1.1]", _one, expected="fails",
-              reason="The gradient of lambda ||theta||^2 is 2 lambda theta, so products of two layers decay at 4 lambda."),
-        Claim("least-norm", "Balanced layers have the least norm: the excess over R(A; L) vanishes.",
-              "excess at the end over that at the start <= 1e-3", _excess_falls),
+        Claim(
+            "rate",
+            "Under gradient flow imbalance decays at 4 lambda (ours).",
+            "all rates over lambda in [3.9, 4.1]",
+            _four,
+        ),
+        Claim(
+            "printed-rate",
+            "Under gradient flow imbalance decays at lambda (as printed).",
+            "all rates over lambda in [.9, 1.1]",
+            _one,
+            expected="fails",
+            reason="The gradient of lambda ||theta||^2 is 2 lambda theta, so products of two layers decay at 4 lambda.",
+        ),
+        Claim(
+            "least-norm",
+            "Balanced layers have the least norm: the excess over R(A; L) vanishes.",
+            "excess at the end over that at the start <= 1e-3",
+            _excess_falls,
+        ),
     ],
     weight=2,
-)  # fmt: skip
+)

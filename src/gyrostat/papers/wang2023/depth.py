@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from gyrostat.lab.experiment import Claim, Experiment, Outcome, together, within
-from gyrostat.lab.figures import Figure, Line, Marker, Panel
-from gyrostat.papers.statistics import wilson
-from gyrostat.papers.wang2023.common import STARTS, annealed, completion, follow, network, quantile, ticker
+from gyrostat.experiments.declarations import Claim, Experiment, Outcome, together, within
+from gyrostat.experiments.statistics import wilson
+from gyrostat.figures.declarations import Figure, Line, Marker, Panel
+from gyrostat.papers.wang2023.settings import STARTS, annealed, completion, follow, network, quantile, ticker
 from gyrostat.theory import fold
 
 EPSILON, DEPTHS = 0.1, (3, 4)
@@ -26,9 +26,12 @@ def figure2_data(*, seed: int, progress: Any = None, seeds: int, num_steps: int)
     for depth in DEPTHS:
         for prefix, sampling, count in (("", "one", seeds), ("gd_", "all", STARTS)):
             runs = follow(
-                network(annealed(HIGH, LOW, SWITCH), depth), completion(EPSILON, sampling), num_steps=num_steps,
-                seeds=count, seed=seed,
-            )  # fmt: skip
+                network(annealed(HIGH, LOW, SWITCH), depth),
+                completion(EPSILON, sampling),
+                num_steps=num_steps,
+                seeds=count,
+                seed=seed,
+            )
             for name, x in (("jump", runs.jumped), ("ratio", runs.ratio[:STARTS, ::5])):
                 parts[prefix + name].append(x)
             tick()
@@ -65,10 +68,11 @@ def draw_figure2(ds: xr.Dataset) -> Figure:
     shares.append(Marker(float(SWITCH), "noise and ridge fall", axis="x"))
     panels.append(Panel("When it happens", "step", "share of runs at rank 1", shares, ylim=(-0.03, 1.03)))
     return Figure(
-        "Depth 4 lies just below its fold and jumps by noise; depth 3 lies far below and does not", panels,
+        "Depth 4 lies just below its fold and jumps by noise; depth 3 lies far below and does not",
+        panels,
         note="epsilon = .1, w = 100; eta = .03 to step 500, .25 to step 5000 (lambda = .1), then .05 with lambda = .001. The "
         " fold is the ridge above which there is no rank-2 minimum, in main-text units.",
-    )  # fmt: skip
+    )
 
 
 def _by_switch(ds: xr.Dataset, name: str, depth: int) -> tuple[float, int, int]:
@@ -120,16 +124,38 @@ FIG2 = Experiment(
     figure2_data,
     draw_figure2,
     [
-        Claim("depth", "At epsilon = .1 networks of depth 4 jump in the first 5000 steps and networks of depth 3 do not.",
-              "share >= .8 for L = 4 and <= .05 for L = 3 (95 % intervals reach them; shares >= .7 and <= .1)", _depth),
-        Claim("five-of-five", "All five networks of depth 4 jump.", "probability of five of five >= .9", _five_of_five,
-              expected="fails", reason="About nine runs in ten jump by step 5000, so five of five has a probability of .6."),
-        Claim("different-times", "The networks of depth 4 jump at different times.",
-              "90 % quantile of the jump times over the 10 % quantile >= 1.5", _times),
-        Claim("descent-stays", "It is the noise: GD on the same schedule jumps at neither depth (control).",
-              "no start jumps by step 5000", _descent),
-        Claim("near-the-fold", "The ridge lies just below the fold of depth 4 and far below that of depth 3 (ours).",
-              "ridge over fold in [.9, 1] for L = 4 and <= .7 for L = 3", _near_fold),
+        Claim(
+            "depth",
+            "At epsilon = .1 networks of depth 4 jump in the first 5000 steps and networks of depth 3 do not.",
+            "share >= .8 for L = 4 and <= .05 for L = 3 (95 % intervals reach them; shares >= .7 and <= .1)",
+            _depth,
+        ),
+        Claim(
+            "five-of-five",
+            "All five networks of depth 4 jump.",
+            "probability of five of five >= .9",
+            _five_of_five,
+            expected="fails",
+            reason="About nine runs in ten jump by step 5000, so five of five has a probability of .6.",
+        ),
+        Claim(
+            "different-times",
+            "The networks of depth 4 jump at different times.",
+            "90 % quantile of the jump times over the 10 % quantile >= 1.5",
+            _times,
+        ),
+        Claim(
+            "descent-stays",
+            "It is the noise: GD on the same schedule jumps at neither depth (control).",
+            "no start jumps by step 5000",
+            _descent,
+        ),
+        Claim(
+            "near-the-fold",
+            "The ridge lies just below the fold of depth 4 and far below that of depth 3 (ours).",
+            "ridge over fold in [.9, 1] for L = 4 and <= .7 for L = 3",
+            _near_fold,
+        ),
     ],
     weight=6,
-)  # fmt: skip
+)

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from gyrostat.lab.experiment import Claim, Experiment, Outcome, together, within
-from gyrostat.lab.figures import Figure, Line, Marker, Panel
-from gyrostat.papers.statistics import wilson
-from gyrostat.papers.wang2023.common import HIGH, LOW, STARTS, annealed, completion, follow, network, ticker
+from gyrostat.experiments.declarations import Claim, Experiment, Outcome, together, within
+from gyrostat.experiments.statistics import wilson
+from gyrostat.figures.declarations import Figure, Line, Marker, Panel
+from gyrostat.papers.wang2023.settings import HIGH, LOW, STARTS, annealed, completion, follow, network, ticker
 from gyrostat.theory import fold
 
 DEPTH, TAIL, SOLVED = 4, 4000, 0.5
@@ -30,9 +30,12 @@ def figure3_data(
         for j, at in enumerate(switches):
             for out, sampling in ((sgd, "one"), (gd, "all")):
                 runs = follow(
-                    network(annealed(HIGH, LOW, at), DEPTH), completion(epsilon, sampling), num_steps=at + TAIL,
-                    seeds=out.shape[2], seed=seed,
-                )  # fmt: skip
+                    network(annealed(HIGH, LOW, at), DEPTH),
+                    completion(epsilon, sampling),
+                    num_steps=at + TAIL,
+                    seeds=out.shape[2],
+                    seed=seed,
+                )
                 out[i, j] = runs.loss(epsilon)[:, -1]
             tick()
     patient = follow(network(annealed(at=0), DEPTH), completion(1.0), num_steps=long, seeds=seeds, seed=seed)
@@ -85,7 +88,7 @@ def draw_figure3(ds: xr.Dataset) -> Figure:
         ],
         note="L = 4, w = 100; t0 steps with eta = .2, lambda = .1 (warm-up 500), then 4000 with eta = .02, lambda = .001. "
         "Solved: relative test loss below .5. Fold: the epsilon above which the noisy phase's ridge leaves no rank-2 minimum.",
-    )  # fmt: skip
+    )
 
 
 def _monotone(ds: xr.Dataset) -> Outcome:
@@ -161,26 +164,55 @@ FIG3 = Experiment(
     {
         "smoke": {"seeds": 64, "epsilons": (0.1, 0.15, 1.0), "switches": (0, 1000, 8000), "long": 16_000},
         "standard": {"seeds": 120, "epsilons": EPSILONS, "switches": (0, 500, 1000, 2000, 4000, 8000), "long": 24_000},
-        "full": {"seeds": 400, "epsilons": (0.05, 0.06, 0.07, 0.08, 0.09, 0.1, 0.11, 0.12, 0.15, 0.2, 0.3, 0.5, 1.0),
-                 "switches": (0, 500, 1000, 2000, 4000, 8000, 16_000), "long": 40_000},
+        "full": {
+            "seeds": 400,
+            "epsilons": (0.05, 0.06, 0.07, 0.08, 0.09, 0.1, 0.11, 0.12, 0.15, 0.2, 0.3, 0.5, 1.0),
+            "switches": (0, 500, 1000, 2000, 4000, 8000, 16_000),
+            "long": 40_000,
+        },
     },
     figure3_data,
     draw_figure3,
     [
-        Claim("longer-is-better", "A larger t0 recovers smaller epsilon, and a larger epsilon is easier.",
-              "shares fall by at most three standard errors anywhere along t0, and along epsilon for t0 >= 1000; and rise by "
-              ">= .5 along t0 for some epsilon", _monotone),
-        Claim("no-noisy-phase", "Without a noisy phase the network fails (epsilon < 1).",
-              "share solved at t0 = 0 <= .05 for every epsilon below 1", _without_noise),
-        Claim("fails-at-one", "Without a noisy phase the network fails even for epsilon = 1.",
-              "at most half of the runs solve it when the low phase goes on", _fails_at_one, expected="fails",
-              reason="After 4000 low steps the network is not yet trained; the same run solves epsilon = 1 when it goes on."),
-        Claim("above-the-fold", "Above the fold it is the ridge: GD solves epsilon >= .15 as SGD does (ours).",
-              "shares of both >= .9 at the longest t0 for every epsilon >= .15", _is_the_ridge),
-        Claim("below-the-fold", "Just below the fold it is the noise: SGD solves epsilon = .1 where GD does not.",
-              "GD 0 at every epsilon <= .1; SGD at .1 >= .3, with a 95 % interval that reaches .4", _is_the_noise),
-        Claim("fold", "GD changes where the fold says (ours).",
-              "the epsilon at which the fold equals lambda / 4 lies between the last stuck and the first solved one", _fold),
+        Claim(
+            "longer-is-better",
+            "A larger t0 recovers smaller epsilon, and a larger epsilon is easier.",
+            "shares fall by at most three standard errors anywhere along t0, and along epsilon for t0 >= 1000; and rise by "
+            ">= .5 along t0 for some epsilon",
+            _monotone,
+        ),
+        Claim(
+            "no-noisy-phase",
+            "Without a noisy phase the network fails (epsilon < 1).",
+            "share solved at t0 = 0 <= .05 for every epsilon below 1",
+            _without_noise,
+        ),
+        Claim(
+            "fails-at-one",
+            "Without a noisy phase the network fails even for epsilon = 1.",
+            "at most half of the runs solve it when the low phase goes on",
+            _fails_at_one,
+            expected="fails",
+            reason="After 4000 low steps the network is not yet trained; the same run solves epsilon = 1 when it goes on.",
+        ),
+        Claim(
+            "above-the-fold",
+            "Above the fold it is the ridge: GD solves epsilon >= .15 as SGD does (ours).",
+            "shares of both >= .9 at the longest t0 for every epsilon >= .15",
+            _is_the_ridge,
+        ),
+        Claim(
+            "below-the-fold",
+            "Just below the fold it is the noise: SGD solves epsilon = .1 where GD does not.",
+            "GD 0 at every epsilon <= .1; SGD at .1 >= .3, with a 95 % interval that reaches .4",
+            _is_the_noise,
+        ),
+        Claim(
+            "fold",
+            "GD changes where the fold says (ours).",
+            "the epsilon at which the fold equals lambda / 4 lies between the last stuck and the first solved one",
+            _fold,
+        ),
     ],
     weight=12,
-)  # fmt: skip
+)

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from gyrostat.lab.experiment import Claim, Experiment, Outcome, within
-from gyrostat.lab.figures import Bars, Figure, Line, Marker, Panel, Points
-from gyrostat.papers.wang2023.common import STARTS, annealed, completion, follow, network, ticker
+from gyrostat.experiments.declarations import Claim, Experiment, Outcome, within
+from gyrostat.figures.declarations import Bars, Figure, Line, Marker, Panel, Points
+from gyrostat.papers.wang2023.settings import STARTS, annealed, completion, follow, network, ticker
 from gyrostat.theory import fold
 
 FIGURES = {"Figure 1": (0.25, 3), "Figure 2, L = 3": (0.1, 3), "Figure 2, L = 4": (0.1, 4), "Figure 4": (0.2, 3)}
@@ -19,9 +19,14 @@ AROUND = (0.93, 1.07)
 
 
 def folds_data(
-    *, seed: int, progress: Any = None, epsilons: tuple[float, ...], depths: tuple[int, ...],
-    probes: tuple[tuple[float, int], ...], num_steps: int,
-) -> xr.Dataset:  # fmt: skip
+    *,
+    seed: int,
+    progress: Any = None,
+    epsilons: tuple[float, ...],
+    depths: tuple[int, ...],
+    probes: tuple[tuple[float, int], ...],
+    num_steps: int,
+) -> xr.Dataset:
     """lambda_c(epsilon, L); and, as an independent check, GD at 7 % less and 7 % more."""
     tick = ticker(progress, len(depths) + len(probes))
     table = np.empty((len(depths), len(epsilons)))
@@ -69,9 +74,14 @@ def draw_folds(ds: xr.Dataset) -> Figure:
     ):
         lines.append(Points([epsilon], [RIDGE], name, colour=3 + i))
     probes = [
-        Bars(ds.probe.values, (ds["rank"].sel(factor=f) == 2).mean("start").values, f"GD at {f:g} times the fold", colour=6 - j)
+        Bars(
+            ds.probe.values,
+            (ds["rank"].sel(factor=f) == 2).mean("start").values,
+            f"GD at {f:g} times the fold",
+            colour=6 - j,
+        )
         for j, f in enumerate(ds.factor.values)
-    ]  # fmt: skip
+    ]
     return Figure(
         "Every figure lies below the fold, so there is a rank-2 minimum; those that jump lie close to it",
         [
@@ -80,7 +90,7 @@ def draw_folds(ds: xr.Dataset) -> Figure:
         ],
         note="lambda_c by continuation of the minimum of C(A) + lambda L sum s^(2/L) on [[1, *], [epsilon, 1]]. "
         "Right: no bar means that every start has left rank 2.",
-    )  # fmt: skip
+    )
 
 
 def _check(ds: xr.Dataset) -> Outcome:
@@ -116,24 +126,40 @@ FOLD = Experiment(
     {
         "smoke": {"epsilons": (0.1, 0.2, 0.25), "depths": (3, 4), "probes": ((0.25, 3),), "num_steps": 8000},
         "standard": {
-            "epsilons": (0.05, 0.07, 0.1, 0.12, 0.15, 0.2, 0.25, 0.3), "depths": (3, 4, 5),
-            "probes": ((0.25, 3), (0.1, 3), (0.1, 4)), "num_steps": 12_000,
+            "epsilons": (0.05, 0.07, 0.1, 0.12, 0.15, 0.2, 0.25, 0.3),
+            "depths": (3, 4, 5),
+            "probes": ((0.25, 3), (0.1, 3), (0.1, 4)),
+            "num_steps": 12_000,
         },
         "full": {
-            "epsilons": (0.03, 0.04, 0.05, 0.06, 0.07, 0.08, 0.1, 0.12, 0.15, 0.2, 0.25, 0.3), "depths": (3, 4, 5),
-            "probes": ((0.25, 3), (0.1, 3), (0.2, 3), (0.1, 4), (0.15, 4)), "num_steps": 24_000,
+            "epsilons": (0.03, 0.04, 0.05, 0.06, 0.07, 0.08, 0.1, 0.12, 0.15, 0.2, 0.25, 0.3),
+            "depths": (3, 4, 5),
+            "probes": ((0.25, 3), (0.1, 3), (0.2, 3), (0.1, 4), (0.15, 4)),
+            "num_steps": 24_000,
         },
     },
     folds_data,
     draw_folds,
     [
-        Claim("descent-agrees", "GD stays at rank 2 just below the fold and leaves just above it.",
-              "all starts at rank 2 at .93 lambda_c and none at 1.07 lambda_c", _check),
-        Claim("figures-below", "Every figure of the paper is set below the fold: there is a rank-2 minimum to jump from.",
-              "lambda over lambda_c in [.5, 1] for Figures 1, 2 (both depths) and 4", _below),
+        Claim(
+            "descent-agrees",
+            "GD stays at rank 2 just below the fold and leaves just above it.",
+            "all starts at rank 2 at .93 lambda_c and none at 1.07 lambda_c",
+            _check,
+        ),
+        Claim(
+            "figures-below",
+            "Every figure of the paper is set below the fold: there is a rank-2 minimum to jump from.",
+            "lambda over lambda_c in [.5, 1] for Figures 1, 2 (both depths) and 4",
+            _below,
+        ),
         Claim("depth", "Depth lowers the fold.", "lambda_c falls with L at every epsilon", _falls_with_depth),
-        Claim("epsilon", "A smaller missing entry lowers the fold.", "lambda_c falls with epsilon at every L",
-              _falls_with_epsilon),
+        Claim(
+            "epsilon",
+            "A smaller missing entry lowers the fold.",
+            "lambda_c falls with epsilon at every L",
+            _falls_with_epsilon,
+        ),
     ],
     weight=3,
-)  # fmt: skip
+)

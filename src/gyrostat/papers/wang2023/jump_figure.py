@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from gyrostat.lab.figures import Figure, Line, Marker, Panel, Points
-from gyrostat.papers.wang2023.common import RATIO, RIDGE_RATE
+from gyrostat.figures.declarations import Figure, Line, Marker, Panel, Points
+from gyrostat.papers.wang2023.settings import RATIO, RIDGE_RATE
 
 TAIL = 4000
 """Steps of an offshoot."""
@@ -48,12 +48,14 @@ def draw_figure1(ds: xr.Dataset) -> Figure:
             Panel("The same around the jump", "step less jump", "s2 / s1", _falls(ds), yscale="log", ylim=(1e-17, 3)),
             Panel("When it happens", *labels, shares, ylim=(-0.03, 1.03)),
             Panel("One run and its offshoots", labels[0], "relative test loss", _one_run(ds), ylim=(-0.05, 1.3)),
-            Panel("All offshoots", "(branching less jump) / 1000", "relative test loss, end", _all(ds), ylim=(-0.05, 1.3)),
+            Panel(
+                "All offshoots", "(branching less jump) / 1000", "relative test loss, end", _all(ds), ylim=(-0.05, 1.3)
+            ),
             Panel("Offshoots by their time", "branching step / 1000", "share", leaving, ylim=(-0.03, 1.03)),
         ],
         note="L = 3, w = 100, epsilon = .25; eta = .2, lambda = .1 (eta = .03 in the first 500 steps); offshoots eta = .02, "
         "lambda = .001 for 4000 steps. The relative test loss is (1 - epsilon A_12)^2; rank 1 is s2 / s1 < .01.",
-    )  # fmt: skip
+    )
 
 
 def _falls(ds: xr.Dataset) -> list[Any]:

@@ -8,9 +8,10 @@ import numpy as np
 import xarray as xr
 
 import gyrostat as gs
-from gyrostat.lab.experiment import Claim, Experiment, Outcome, together, within
-from gyrostat.papers.statistics import wilson
-from gyrostat.papers.wang2023.common import (
+from gyrostat.experiments.declarations import Claim, Experiment, Outcome, together, within
+from gyrostat.experiments.statistics import wilson
+from gyrostat.papers.wang2023.jump_figure import TAIL, draw_figure1
+from gyrostat.papers.wang2023.settings import (
     GONE,
     HIGH,
     LOW,
@@ -29,7 +30,6 @@ from gyrostat.papers.wang2023.common import (
     quantile,
     ticker,
 )
-from gyrostat.papers.wang2023.jump_figure import TAIL, draw_figure1
 from gyrostat.theory import turning_rate
 
 EPSILON = 0.25
@@ -54,9 +54,16 @@ def figure1_data(
     ends, path, when = [], [], []
     for t in at:
         branch = gs.offshoots(
-            network(noisy()), completion(EPSILON), at=[t], schedule=gs.Constant(*LOW), num_steps=TAIL, seeds=seeds,
-            seed=seed, record=("product",), record_at=RECORDS,
-        )  # fmt: skip
+            network(noisy()),
+            completion(EPSILON),
+            at=[t],
+            schedule=gs.Constant(*LOW),
+            num_steps=TAIL,
+            seeds=seeds,
+            seed=seed,
+            record=("product",),
+            record_at=RECORDS,
+        )
         matrices = branch["product"].isel(branch=0).values
         loss = (1 - EPSILON * matrices[..., 0, 1]) ** 2
         ends.append(loss[:, -1])
@@ -178,27 +185,66 @@ FIG1 = Experiment(
     figure1_data,
     draw_figure1,
     [
-        Claim("jumps", "SGD reaches rank 1.", "share of runs at rank 1 by step 20,000: 95 % interval reaches .9", _most_jump),
-        Claim("when", "Half of the runs have jumped by step 5000 (ours).",
-              "99.9 % interval of the median jump time meets [4000, 6500]", _median),
-        Claim("about-2000", "The jump happens around step 2000.", "half of the runs jump in [1000, 3000]", _about_2000,
-              expected="fails", reason="The printed run was an early one: about a quarter of all runs jump in that window."),
-        Claim("one-way", "The probability of jumping back is zero.",
-              "no run below a ratio of 1e-4 comes back to .01; 500 steps after its jump none is above 1e-7", _one_way),
-        Claim("decay", "After the jump s2 dies at the rate of the ridge and of the turning by noise (ours).",
-              "rate of s2 between ratios of 1e-6 and 1e-13 over -L log(1 - eta lambda) + turning_rate: median over the runs "
-              "within 3 % of 1", _rate),
-        Claim("ridge-alone", "After the jump the ridge alone acts on s2: it decays at the rate L eta lambda.",
-              "median rate of s2 between ratios of 1e-6 and 1e-13 within 3 % of -L log(1 - eta lambda)", _ridge_alone,
-              expected="fails", reason="Noise turns the first singular pair in every step, and what is orthogonal to it "
-              "loses by the cosine: s2 dies about 8 % faster (theory.turning_rate)."),
-        Claim("descent-stays", "GD is stuck at the rank-2 minimum (control on the same schedule).",
-              "no start jumps, and s2 / s1 stays in [.1, .4] after step 1000", _descent_stays),
-        Claim("shuffled-stays", "Without replacement jumps may not be possible (section 3.2).",
-              "at most 2 % of the shuffled runs jump", _shuffled),
-        Claim("offshoots", "Offshoots fit the missing entry exactly when they leave after the jump.",
-              "relative test loss < .2 agrees with leaving after the jump in >= 97 % of the offshoots; 10-90 % leave after",
-              _offshoots),
+        Claim(
+            "jumps",
+            "SGD reaches rank 1.",
+            "share of runs at rank 1 by step 20,000: 95 % interval reaches .9",
+            _most_jump,
+        ),
+        Claim(
+            "when",
+            "Half of the runs have jumped by step 5000 (ours).",
+            "99.9 % interval of the median jump time meets [4000, 6500]",
+            _median,
+        ),
+        Claim(
+            "about-2000",
+            "The jump happens around step 2000.",
+            "half of the runs jump in [1000, 3000]",
+            _about_2000,
+            expected="fails",
+            reason="The printed run was an early one: about a quarter of all runs jump in that window.",
+        ),
+        Claim(
+            "one-way",
+            "The probability of jumping back is zero.",
+            "no run below a ratio of 1e-4 comes back to .01; 500 steps after its jump none is above 1e-7",
+            _one_way,
+        ),
+        Claim(
+            "decay",
+            "After the jump s2 dies at the rate of the ridge and of the turning by noise (ours).",
+            "rate of s2 between ratios of 1e-6 and 1e-13 over -L log(1 - eta lambda) + turning_rate: median over the runs "
+            "within 3 % of 1",
+            _rate,
+        ),
+        Claim(
+            "ridge-alone",
+            "After the jump the ridge alone acts on s2: it decays at the rate L eta lambda.",
+            "median rate of s2 between ratios of 1e-6 and 1e-13 within 3 % of -L log(1 - eta lambda)",
+            _ridge_alone,
+            expected="fails",
+            reason="Noise turns the first singular pair in every step, and what is orthogonal to it "
+            "loses by the cosine: s2 dies about 8 % faster (theory.turning_rate).",
+        ),
+        Claim(
+            "descent-stays",
+            "GD is stuck at the rank-2 minimum (control on the same schedule).",
+            "no start jumps, and s2 / s1 stays in [.1, .4] after step 1000",
+            _descent_stays,
+        ),
+        Claim(
+            "shuffled-stays",
+            "Without replacement jumps may not be possible (section 3.2).",
+            "at most 2 % of the shuffled runs jump",
+            _shuffled,
+        ),
+        Claim(
+            "offshoots",
+            "Offshoots fit the missing entry exactly when they leave after the jump.",
+            "relative test loss < .2 agrees with leaving after the jump in >= 97 % of the offshoots; 10-90 % leave after",
+            _offshoots,
+        ),
     ],
     weight=10,
-)  # fmt: skip
+)

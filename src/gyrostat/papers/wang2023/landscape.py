@@ -9,10 +9,10 @@ import numpy as np
 import xarray as xr
 
 from gyrostat.diagnostics.layers import smooth_count
-from gyrostat.lab.experiment import Claim, Experiment, Outcome, together, within
-from gyrostat.lab.figures import Bars, Figure, Line, Panel, Points
-from gyrostat.papers.statistics import slope
-from gyrostat.papers.wang2023.common import OBSERVED, STARTS, annealed, completion, follow, network, ticker
+from gyrostat.experiments.declarations import Claim, Experiment, Outcome, together, within
+from gyrostat.experiments.statistics import slope
+from gyrostat.figures.declarations import Bars, Figure, Line, Panel, Points
+from gyrostat.papers.wang2023.settings import OBSERVED, STARTS, annealed, completion, follow, network, ticker
 from gyrostat.theory import critical_points
 
 EPSILON, DEPTH, RIDGE = 0.25, 3, 0.005
@@ -172,22 +172,50 @@ LANDSCAPE = Experiment(
     landscape_data,
     draw_landscape,
     [
-        Claim("strict-saddles", "For a small ridge all critical points but the local minima are strict saddles (Thm 3.1).",
-              "a negative eigenvalue at every other point found, none at a minimum", _saddles),
-        Claim("count", "There are thirteen critical points: four minima and nine strict saddles (ours).",
-              "exactly 4 and 9 found", _count),
-        Claim("three-minima", "There are three local minima: of rank 0, 1 and 2 (section 4).",
-              "exactly one minimum of each rank found", _three,
-              expected="fails", reason="There are two minima of rank 1: the second has a negative missing entry."),
-        Claim("balanced", "Critical points are balanced, and their loss is C_lambda(A) (Prop. A.1, section 2.2).",
-              "imbalance and gap <= 1e-9 at all of them", _balanced),
-        Claim("prop3.1", "Along a path of rank-1 minima C goes to 0 with the ridge, as lambda^2 (the exponent is ours).",
-              "exponent in [1.9, 2.1] over lambda from 1e-4 to 1e-6, C < 1e-8 at the end", _small_loss),
-        Claim("prop3.2", "For a small ridge descent ends at a minimum of at least the smallest fitting rank.",
-              "rank >= 1 from all starts for ridges up to .1 (weight decay), and rank 0 at 1", _keeps_rank),
-        Claim("prop3.3", "A minimum in B_r has a product of approximate rank at most r + epsilon_2.",
-              "excess of the approximate rank (alpha = .1) of A^(2/L) over the rank in [0, .4] at every minimum",
-              _rank_of_product),
+        Claim(
+            "strict-saddles",
+            "For a small ridge all critical points but the local minima are strict saddles (Thm 3.1).",
+            "a negative eigenvalue at every other point found, none at a minimum",
+            _saddles,
+        ),
+        Claim(
+            "count",
+            "There are thirteen critical points: four minima and nine strict saddles (ours).",
+            "exactly 4 and 9 found",
+            _count,
+        ),
+        Claim(
+            "three-minima",
+            "There are three local minima: of rank 0, 1 and 2 (section 4).",
+            "exactly one minimum of each rank found",
+            _three,
+            expected="fails",
+            reason="There are two minima of rank 1: the second has a negative missing entry.",
+        ),
+        Claim(
+            "balanced",
+            "Critical points are balanced, and their loss is C_lambda(A) (Prop. A.1, section 2.2).",
+            "imbalance and gap <= 1e-9 at all of them",
+            _balanced,
+        ),
+        Claim(
+            "prop3.1",
+            "Along a path of rank-1 minima C goes to 0 with the ridge, as lambda^2 (the exponent is ours).",
+            "exponent in [1.9, 2.1] over lambda from 1e-4 to 1e-6, C < 1e-8 at the end",
+            _small_loss,
+        ),
+        Claim(
+            "prop3.2",
+            "For a small ridge descent ends at a minimum of at least the smallest fitting rank.",
+            "rank >= 1 from all starts for ridges up to .1 (weight decay), and rank 0 at 1",
+            _keeps_rank,
+        ),
+        Claim(
+            "prop3.3",
+            "A minimum in B_r has a product of approximate rank at most r + epsilon_2.",
+            "excess of the approximate rank (alpha = .1) of A^(2/L) over the rank in [0, .4] at every minimum",
+            _rank_of_product,
+        ),
     ],
     weight=4,
-)  # fmt: skip
+)

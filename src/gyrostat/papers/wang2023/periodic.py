@@ -8,9 +8,9 @@ import numpy as np
 import xarray as xr
 
 import gyrostat as gs
-from gyrostat.lab.experiment import Claim, Experiment, Outcome, within
-from gyrostat.lab.figures import Bars, Figure, Line, Panel
-from gyrostat.papers.wang2023.common import STARTS, WARM_SIZE, WARM_STEPS, completion, follow, network, ticker
+from gyrostat.experiments.declarations import Claim, Experiment, Outcome, within
+from gyrostat.figures.declarations import Bars, Figure, Line, Panel
+from gyrostat.papers.wang2023.settings import STARTS, WARM_SIZE, WARM_STEPS, completion, follow, network, ticker
 
 EPSILON, DEPTH = 0.2, 3
 QUIET, LOUD = (0.1, 0.001), (0.4, 0.1)
@@ -32,9 +32,16 @@ def figure4_data(*, seed: int, progress: Any = None, seeds: int, num_steps: int)
     jump, fate, loss, ratio, quiet, gd_fate, gd_ratio = [], [], [], [], [], [], []
     for length in PERIODS:
         sgd, gd = (
-            follow(network(periodic(length)), completion(EPSILON, sampling), num_steps=num_steps, seeds=count, seed=seed,
-                   records=records) for sampling, count in (("one", seeds), ("all", STARTS))
-        )  # fmt: skip
+            follow(
+                network(periodic(length)),
+                completion(EPSILON, sampling),
+                num_steps=num_steps,
+                seeds=count,
+                seed=seed,
+                records=records,
+            )
+            for sampling, count in (("one", seeds), ("all", STARTS))
+        )
         jump.append(sgd.jumped)
         fate.append(_fates(sgd.ranks[:, -1]))
         gd_fate.append(_fates(gd.ranks[:, -1]))
@@ -103,10 +110,11 @@ def draw_figure4(ds: xr.Dataset) -> Figure:
     fates.append(Bars(FATES, [(ds.gd_fate == k).mean() for k in range(4)], "gradient descent", colour=2))
     panels.append(Panel("How runs end", "", "share of runs", fates, ylim=(0, 1.05)))
     return Figure(
-        "With a periodic schedule every jump falls into a loud phase; a few runs diverge or lose all rank", panels,
+        "With a periodic schedule every jump falls into a loud phase; a few runs diverge or lose all rank",
+        panels,
         note="L = 3, w = 100, epsilon = .2; quiet: eta = .1, lambda = .001; loud: eta = .4, lambda = .1; quiet first, "
         "eta = .03 in the first 500 steps. The printed figure shows none of the runs that diverge.",
-    )  # fmt: skip
+    )
 
 
 def _only_loud(ds: xr.Dataset) -> Outcome:
@@ -162,16 +170,33 @@ FIG4 = Experiment(
     figure4_data,
     draw_figure4,
     [
-        Claim("loud-only", "All jumps happen in the periods of large eta and lambda.", "no lasting jump in a quiet phase",
-              _only_loud),
+        Claim(
+            "loud-only",
+            "All jumps happen in the periods of large eta and lambda.",
+            "no lasting jump in a quiet phase",
+            _only_loud,
+        ),
         Claim("jumps", "Runs that do not diverge jump.", "share at rank 1 or 0 at the end >= .9 of those", _most),
-        Claim("settles", "After the jump SGD settles at a low test error in the quiet periods.",
-              "relative test loss < .2 at the end of the first quiet phase after the jump in >= .9 of the rank-1 runs", _fit),
-        Claim("safe", "Runs with the periodic schedule jump and settle (all five shown do).",
-              "no run diverges and none collapses to rank 0", _safe, expected="fails",
-              reason="At eta = .4 some runs diverge and a few lose all rank; five good ones are likely, not certain."),
-        Claim("descent-stays", "It is the noise: GD on the same schedule stays at rank 2 (control).",
-              "every start ends at rank 2", _descent),
+        Claim(
+            "settles",
+            "After the jump SGD settles at a low test error in the quiet periods.",
+            "relative test loss < .2 at the end of the first quiet phase after the jump in >= .9 of the rank-1 runs",
+            _fit,
+        ),
+        Claim(
+            "safe",
+            "Runs with the periodic schedule jump and settle (all five shown do).",
+            "no run diverges and none collapses to rank 0",
+            _safe,
+            expected="fails",
+            reason="At eta = .4 some runs diverge and a few lose all rank; five good ones are likely, not certain.",
+        ),
+        Claim(
+            "descent-stays",
+            "It is the noise: GD on the same schedule stays at rank 2 (control).",
+            "every start ends at rank 2",
+            _descent,
+        ),
     ],
     weight=6,
-)  # fmt: skip
+)

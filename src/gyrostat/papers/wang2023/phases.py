@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from gyrostat.lab.experiment import Claim, Experiment, Outcome, together, within
-from gyrostat.lab.figures import Figure, Heat, Marker, Panel, Points
-from gyrostat.papers.wang2023.common import STARTS, annealed, completion, follow, network, ticker
+from gyrostat.experiments.declarations import Claim, Experiment, Outcome, together, within
+from gyrostat.figures.declarations import Figure, Heat, Marker, Panel, Points
+from gyrostat.papers.wang2023.settings import STARTS, annealed, completion, follow, network, ticker
 from gyrostat.theory import fold
 
 EPSILON, DEPTH = 0.25, 3
@@ -29,9 +29,12 @@ def phases_data(
         for j, ridge in enumerate(ridges):
             for name, sampling, count in (("sgd", "one", seeds), ("gd", "all", STARTS)):
                 runs = follow(
-                    network(annealed((eta, ridge)), DEPTH), completion(EPSILON, sampling), num_steps=num_steps, seeds=count,
+                    network(annealed((eta, ridge)), DEPTH),
+                    completion(EPSILON, sampling),
+                    num_steps=num_steps,
+                    seeds=count,
                     seed=seed,
-                )  # fmt: skip
+                )
                 last = runs.ranks[:, -1]
                 found[name][i, j] = (last == 1).mean()
                 found["diverged" if name == "sgd" else "gd_diverged"][i, j] = (last == -1).mean()
@@ -128,14 +131,21 @@ PHASES = Experiment(
     "A reviewer of the paper suspected that the effect comes from the choice of lambda and eta. The plane shows how much of it "
     "is a choice: there is a band below the fold, and Figure 1 lies in it.",
     {
-        "smoke": {"seeds": 64, "num_steps": 6000, "ridges": (0.05, 0.085, 0.1, 0.2, 0.4), "sizes": (0.05, 0.2, 0.4, 0.5)},
+        "smoke": {
+            "seeds": 64,
+            "num_steps": 6000,
+            "ridges": (0.05, 0.085, 0.1, 0.2, 0.4),
+            "sizes": (0.05, 0.2, 0.4, 0.5),
+        },
         "standard": {
-            "seeds": 64, "num_steps": 10_000,
+            "seeds": 64,
+            "num_steps": 10_000,
             "ridges": (0.02, 0.035, 0.05, 0.065, 0.08, 0.09, 0.1, 0.11, 0.13, 0.2, 0.4),
             "sizes": (0.05, 0.1, 0.2, 0.3, 0.4, 0.5),
         },
         "full": {
-            "seeds": 256, "num_steps": 20_000,
+            "seeds": 256,
+            "num_steps": 20_000,
             "ridges": (0.01, 0.02, 0.035, 0.05, 0.06, 0.07, 0.08, 0.09, 0.1, 0.11, 0.12, 0.15, 0.2, 0.3, 0.4, 0.6),
             "sizes": (0.02, 0.035, 0.05, 0.07, 0.1, 0.14, 0.2, 0.24, 0.28, 0.34, 0.4, 0.5),
         },
@@ -143,21 +153,43 @@ PHASES = Experiment(
     phases_data,
     draw_phases,
     [
-        Claim("descent-is-the-fold", "GD falls to rank 1 exactly above the fold (ours).",
-              "share >= .5 agrees with lambda above the fold in every cell that is 10 % off it and had time to move "
-              "(eta lambda T > 40)", _descent_is_the_fold),
-        Claim("noise-window", "There are lambda and eta at which SGD jumps and GD does not.",
-              "at least two cells below the fold with SGD >= .5 and GD 0", _window),
-        Claim("any-ridge", "There is always a likelihood to jump: at eta = .5 one sees it far below the fold too.",
-              "some cell at a ridge of at most half the fold with SGD >= .1 and GD 0", _always),
-        Claim("band", "The band of jumps below the fold widens with the step size (ours).",
-              "smallest ridge with share >= .5 over the fold: never rises with eta <= .4, > 1 at eta = .05, in [.5, .95] at .4",
-              _band),
-        Claim("noise-needed", "It takes large steps: at the ridge of Figure 1 small step sizes do not jump.",
-              "share <= .1 for eta <= .05 and >= .3 for eta = .2 at lambda = .1", _noise_needed),
-        Claim("too-far", "SGD goes on to underestimate the rank in the end (section 3.2).",
-              "at lambda = .4, eta = .2 and .4, SGD at rank 0 in >= 90 % of the runs where every GD start stays at rank 1",
-              _too_far),
+        Claim(
+            "descent-is-the-fold",
+            "GD falls to rank 1 exactly above the fold (ours).",
+            "share >= .5 agrees with lambda above the fold in every cell that is 10 % off it and had time to move "
+            "(eta lambda T > 40)",
+            _descent_is_the_fold,
+        ),
+        Claim(
+            "noise-window",
+            "There are lambda and eta at which SGD jumps and GD does not.",
+            "at least two cells below the fold with SGD >= .5 and GD 0",
+            _window,
+        ),
+        Claim(
+            "any-ridge",
+            "There is always a likelihood to jump: at eta = .5 one sees it far below the fold too.",
+            "some cell at a ridge of at most half the fold with SGD >= .1 and GD 0",
+            _always,
+        ),
+        Claim(
+            "band",
+            "The band of jumps below the fold widens with the step size (ours).",
+            "smallest ridge with share >= .5 over the fold: never rises with eta <= .4, > 1 at eta = .05, in [.5, .95] at .4",
+            _band,
+        ),
+        Claim(
+            "noise-needed",
+            "It takes large steps: at the ridge of Figure 1 small step sizes do not jump.",
+            "share <= .1 for eta <= .05 and >= .3 for eta = .2 at lambda = .1",
+            _noise_needed,
+        ),
+        Claim(
+            "too-far",
+            "SGD goes on to underestimate the rank in the end (section 3.2).",
+            "at lambda = .4, eta = .2 and .4, SGD at rank 0 in >= 90 % of the runs where every GD start stays at rank 1",
+            _too_far,
+        ),
     ],
     weight=12,
-)  # fmt: skip
+)

@@ -12,9 +12,9 @@ import xarray as xr
 
 import gyrostat as gs
 from gyrostat.diagnostics import Constants
-from gyrostat.lab.experiment import Claim, Experiment, Outcome
-from gyrostat.lab.figures import Figure, Line, Marker, Panel, Points
-from gyrostat.papers.wang2023.common import HIGH, OBSERVED, ticker
+from gyrostat.experiments.declarations import Claim, Experiment, Outcome
+from gyrostat.figures.declarations import Figure, Line, Marker, Panel, Points
+from gyrostat.papers.wang2023.settings import HIGH, OBSERVED, ticker
 
 DIGITS = 90
 """Margins and steps are 1e-26 of each other and less: double precision cannot tell them apart."""
@@ -162,8 +162,9 @@ def draw_regions(ds: xr.Dataset) -> Figure:
     share = ds.left.sum("rank") / ds.tried.sum("rank")
     leaving: list[Any] = [
         Points(ds.factor.values, share.sel(depth=d, ridge=r).values, f"L = {d}, lambda = {r:g}", colour=3 * i + j)
-        for i, d in enumerate(DEPTHS) for j, r in enumerate(RIDGES)
-    ]  # fmt: skip
+        for i, d in enumerate(DEPTHS)
+        for j, r in enumerate(RIDGES)
+    ]
     waits: list[Any] = [
         Line(ds.ridge.values, ds.streak.sel(depth=d).values, f"L = {d}", "bound", colour=i)
         for i, d in enumerate(DEPTHS)
@@ -173,12 +174,25 @@ def draw_regions(ds: xr.Dataset) -> Figure:
         "The sets B_r are closed, as the theorem says, for step sizes that nobody uses",
         [
             Panel("Largest step size admitted", "ridge lambda", "eta", bounds, xscale="log", yscale="log"),
-            Panel("One step from the boundary", "eta over the bound", "share of steps that leave B_r", leaving, xscale="log",
-                  ylim=(-0.05, 1.05)),
-            Panel("Streak that Theorem B.2 needs", "ridge lambda", "steps in one column", waits, xscale="log", yscale="log"),
+            Panel(
+                "One step from the boundary",
+                "eta over the bound",
+                "share of steps that leave B_r",
+                leaving,
+                xscale="log",
+                ylim=(-0.05, 1.05),
+            ),
+            Panel(
+                "Streak that Theorem B.2 needs",
+                "ridge lambda",
+                "steps in one column",
+                waits,
+                xscale="log",
+                yscale="log",
+            ),
         ],
         note="2 x 2 layers, update of the appendix, epsilon_2 = .4, constants of Theorem B.1; arithmetic with 90 digits.",
-    )  # fmt: skip
+    )
 
 
 def _closed(ds: xr.Dataset) -> Outcome:
@@ -206,15 +220,28 @@ REGIONS = Experiment(
     regions_data,
     draw_regions,
     [
-        Claim("closed", "B_r is closed under SGD with the constants of Theorem B.1.",
-              "no step leaves, of at least 50 from the boundary (L = 3 and 4, three ridges, r = 0 and 1, every entry)",
-              _closed),
-        Claim("covers-figure-1", "The theorem covers the experiments: eta = .2 at lambda = .1 is admitted.",
-              "bound on eta at lambda = .1 >= .2 for L = 3 or 4", _covers, expected="fails",
-              reason="The bound is of the order 1e-25 at both depths, so Theorem 3.2 does not explain what is seen."),
-        Claim("probability", "The bound (r / d)^T on the probability says something about Figure 1.",
-              "T of Theorem B.2 at lambda = .1 is at most 20,000 steps", _probability, expected="fails",
-              reason="T is of the order 1e27 steps, and the probability 2^-T."),
+        Claim(
+            "closed",
+            "B_r is closed under SGD with the constants of Theorem B.1.",
+            "no step leaves, of at least 50 from the boundary (L = 3 and 4, three ridges, r = 0 and 1, every entry)",
+            _closed,
+        ),
+        Claim(
+            "covers-figure-1",
+            "The theorem covers the experiments: eta = .2 at lambda = .1 is admitted.",
+            "bound on eta at lambda = .1 >= .2 for L = 3 or 4",
+            _covers,
+            expected="fails",
+            reason="The bound is of the order 1e-25 at both depths, so Theorem 3.2 does not explain what is seen.",
+        ),
+        Claim(
+            "probability",
+            "The bound (r / d)^T on the probability says something about Figure 1.",
+            "T of Theorem B.2 at lambda = .1 is at most 20,000 steps",
+            _probability,
+            expected="fails",
+            reason="T is of the order 1e27 steps, and the probability 2^-T.",
+        ),
     ],
     weight=3,
-)  # fmt: skip
+)

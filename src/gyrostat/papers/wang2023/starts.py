@@ -8,10 +8,10 @@ import numpy as np
 import xarray as xr
 
 import gyrostat as gs
-from gyrostat.lab.experiment import Claim, Experiment, Outcome, within
-from gyrostat.lab.figures import Bars, Figure, Line, Panel
-from gyrostat.papers.statistics import wilson
-from gyrostat.papers.wang2023.common import HIGH, annealed, completion, follow, network, ticker
+from gyrostat.experiments.declarations import Claim, Experiment, Outcome, within
+from gyrostat.experiments.statistics import wilson
+from gyrostat.figures.declarations import Bars, Figure, Line, Panel
+from gyrostat.papers.wang2023.settings import HIGH, annealed, completion, follow, network, ticker
 
 EPSILON = 0.25
 STARTS = {"uniform": gs.FanInUniform, "Gaussian": gs.FanInGaussian, "orthogonal": gs.Orthogonal}
@@ -26,9 +26,12 @@ def starts_data(*, seed: int, progress: Any = None, seeds: int, num_steps: int) 
         for w, warm_up in enumerate((0, 500)):
             long = warm_up > 0 and name != "Gaussian"
             runs = follow(
-                network(annealed(HIGH, warm_up=warm_up), start=start()), completion(EPSILON),
-                num_steps=num_steps if long else SHORT, seeds=seeds, seed=seed + (7919 if name == "uniform" else 0),
-            )  # fmt: skip
+                network(annealed(HIGH, warm_up=warm_up), start=start()),
+                completion(EPSILON),
+                num_steps=num_steps if long else SHORT,
+                seeds=seeds,
+                seed=seed + (7919 if name == "uniform" else 0),
+            )
             diverged[w, i] = (runs.diverged >= 0) & (runs.diverged <= SHORT)
             if long:
                 jumped[name] = runs.jumped
@@ -100,12 +103,24 @@ INITIALISATIONS = Experiment(
     starts_data,
     draw_starts,
     [
-        Claim("warm-up", "SGD diverges when it starts with a large step size, and not after 500 small steps.",
-              "uniform start: >= 90 % diverge without the warm-up, <= 5 % with it", _warm_up),
-        Claim("gaussian", "N(0, 1/fan-in) is not the paper's start: it diverges in spite of the warm-up (ours).",
-              "at least half of the runs diverge within 1000 steps", _gaussian),
-        Claim("same-jumps", "Orthogonal layers jump at the same times as PyTorch's start (ours).",
-              "two-sample Kolmogorov-Smirnov test of the jump times: p >= .01", _same_law),
+        Claim(
+            "warm-up",
+            "SGD diverges when it starts with a large step size, and not after 500 small steps.",
+            "uniform start: >= 90 % diverge without the warm-up, <= 5 % with it",
+            _warm_up,
+        ),
+        Claim(
+            "gaussian",
+            "N(0, 1/fan-in) is not the paper's start: it diverges in spite of the warm-up (ours).",
+            "at least half of the runs diverge within 1000 steps",
+            _gaussian,
+        ),
+        Claim(
+            "same-jumps",
+            "Orthogonal layers jump at the same times as PyTorch's start (ours).",
+            "two-sample Kolmogorov-Smirnov test of the jump times: p >= .01",
+            _same_law,
+        ),
     ],
     weight=6,
-)  # fmt: skip
+)

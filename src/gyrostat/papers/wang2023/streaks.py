@@ -8,9 +8,10 @@ import numpy as np
 import xarray as xr
 
 import gyrostat as gs
-from gyrostat.lab.experiment import Claim, Experiment, Outcome, within
-from gyrostat.lab.figures import Bars, Figure, Line, Panel
-from gyrostat.papers.wang2023.common import (
+from gyrostat.experiments.declarations import Claim, Experiment, Outcome, within
+from gyrostat.figures.declarations import Bars, Figure, Line, Panel
+from gyrostat.jax_tools.float64 import double
+from gyrostat.papers.wang2023.settings import (
     HIGH,
     OBSERVED,
     RATIO,
@@ -21,7 +22,6 @@ from gyrostat.papers.wang2023.common import (
     singular_values,
     ticker,
 )
-from gyrostat.precision import double
 
 EPSILON, DEPTH = 0.25, 3
 TRUTH = np.array([1.0, EPSILON, 1.0])
@@ -165,11 +165,21 @@ STREAKS = Experiment(
     streaks_data,
     draw_streaks,
     [
-        Claim("forces", "Entries from one column for long enough force a jump.",
-              "first column: all runs fall after the longest streak, none without one", _forces),
-        Claim("mechanism", "Such streaks are how SGD jumps.", "rate of such streaks within a factor 10 of the observed hazard",
-              _mechanism, expected="fails", reason="They are more than ten times rarer than the jumps that are seen."),
+        Claim(
+            "forces",
+            "Entries from one column for long enough force a jump.",
+            "first column: all runs fall after the longest streak, none without one",
+            _forces,
+        ),
+        Claim(
+            "mechanism",
+            "Such streaks are how SGD jumps.",
+            "rate of such streaks within a factor 10 of the observed hazard",
+            _mechanism,
+            expected="fails",
+            reason="They are more than ten times rarer than the jumps that are seen.",
+        ),
         Claim("hazard", "Jumps come at about 1.8e-4 per step (ours).", "hazard in [1e-4, 3e-4]", _hazard),
     ],
     weight=4,
-)  # fmt: skip
+)

@@ -8,10 +8,10 @@ import numpy as np
 import xarray as xr
 
 import gyrostat as gs
-from gyrostat.lab.experiment import Claim, Experiment, Outcome, together, within
-from gyrostat.lab.figures import Figure, Line, Marker, Panel, band
-from gyrostat.papers.statistics import last, median
-from gyrostat.papers.xiong2024.common import designs_of, over_designs, sensing
+from gyrostat.experiments.declarations import Claim, Experiment, Outcome, together, within
+from gyrostat.experiments.statistics import last, median
+from gyrostat.figures.declarations import Figure, Line, Marker, Panel, band
+from gyrostat.papers.xiong2024.settings import designs_of, over_designs, sensing
 
 # ------------------------------------------------------------------------------------- heterogeneity
 
@@ -41,9 +41,15 @@ def hetero_data(*, seed: int, progress: Any = None, seeds: int, dimension: int, 
         return made[solver], gs.Problem(places, gs.FreshGaussian(80 * dimension))
 
     return gs.run_grid(
-        build, {"solver": list(made), "spread": list(SPREADS)}, num_steps=num_steps, seeds=seeds, seed=seed,
-        record=("signal", "spurious", "distance"), record_at=121, progress=progress,
-    )  # fmt: skip
+        build,
+        {"solver": list(made), "spread": list(SPREADS)},
+        num_steps=num_steps,
+        seeds=seeds,
+        seed=seed,
+        record=("signal", "spurious", "distance"),
+        record_at=121,
+        progress=progress,
+    )
 
 
 def late(ds: xr.Dataset, name: str) -> xr.DataArray:
@@ -108,15 +114,27 @@ HETERO = Experiment(
     hetero_data,
     draw_hetero,
     [
-        Claim("forgets", "HeteroSGD forgets the spurious signal with two factors too, balanced or not.",
-              "late shares at M = 8: spurious <= .2 and invariant in [.9, 1.1] for all four", _forgets),
-        Claim("same-transition", "Imbalance does not move the transition.",
-              "late spurious share at M = 3, near it, within .1 of that of one factor", _same_transition),
-        Claim("noisier", "Imbalance has a price: every column of F carries the noise of the batches.",
-              "late error with the step over that without >= 1.15 at M = 6 and 8", _noisier),
+        Claim(
+            "forgets",
+            "HeteroSGD forgets the spurious signal with two factors too, balanced or not.",
+            "late shares at M = 8: spurious <= .2 and invariant in [.9, 1.1] for all four",
+            _forgets,
+        ),
+        Claim(
+            "same-transition",
+            "Imbalance does not move the transition.",
+            "late spurious share at M = 3, near it, within .1 of that of one factor",
+            _same_transition,
+        ),
+        Claim(
+            "noisier",
+            "Imbalance has a price: every column of F carries the noise of the batches.",
+            "late error with the step over that without >= 1.15 at M = 6 and 8",
+            _noisier,
+        ),
     ],
     weight=6,
-)  # fmt: skip
+)
 
 # --------------------------------------------------------------------------------------------- noise
 
@@ -140,9 +158,16 @@ def noise_data(
         return made[solver], sensing(20, design, dimension=dimension, noise=noise)
 
     return over_designs(
-        build, {"solver": list(made), "noise": list(NOISES)}, designs_of(seed, designs), progress, num_steps=num_steps,
-        seeds=starts, seed=seed, record=("distance",), record_at=201,
-    )  # fmt: skip
+        build,
+        {"solver": list(made), "noise": list(NOISES)},
+        designs_of(seed, designs),
+        progress,
+        num_steps=num_steps,
+        seeds=starts,
+        seed=seed,
+        record=("distance",),
+        record_at=201,
+    )
 
 
 def draw_noise(ds: xr.Dataset) -> Figure:
@@ -157,9 +182,10 @@ def draw_noise(ds: xr.Dataset) -> Figure:
             Panel(f"noise {noise:g} in each response", "iteration", "||F G^T - A_star||_F", series, yscale="log")
         )
     return Figure(
-        "Without noise the step pays; with noise every solver ends at the floor of the width", panels,
+        "Without noise the step pays; with noise every solver ends at the floor of the width",
+        panels,
         note="Medians and quartiles over starts and designs; m = 20 n, r = 2, eta = .2, alpha = .05.",
-    )  # fmt: skip
+    )
 
 
 def _no_gain(ds: xr.Dataset) -> Outcome:
@@ -196,12 +222,24 @@ NOISE = Experiment(
     noise_data,
     draw_noise,
     [
-        Claim("no-gain", "With noise the imbalance step brings nothing: plain descent is at the same floor.",
-              "ratio of median final errors in [.85, 1.15] at noise .2", _no_gain),
-        Claim("width-costs", "The floor is that of the width: superfluous columns fit noise, whatever the solver.",
-              "final error of every solver with k = 4 over that of k = r >= 1.3 at noise .2", _width_costs),
-        Claim("early-stopping", "Slow descent has an advantage: stopped in time, k = 4 is nearly as good as k = r.",
-              "best error on the path of plain GD (k = 4) over the final error with k = r <= 1.3 at noise .2", _stopping),
+        Claim(
+            "no-gain",
+            "With noise the imbalance step brings nothing: plain descent is at the same floor.",
+            "ratio of median final errors in [.85, 1.15] at noise .2",
+            _no_gain,
+        ),
+        Claim(
+            "width-costs",
+            "The floor is that of the width: superfluous columns fit noise, whatever the solver.",
+            "final error of every solver with k = 4 over that of k = r >= 1.3 at noise .2",
+            _width_costs,
+        ),
+        Claim(
+            "early-stopping",
+            "Slow descent has an advantage: stopped in time, k = 4 is nearly as good as k = r.",
+            "best error on the path of plain GD (k = 4) over the final error with k = r <= 1.3 at noise .2",
+            _stopping,
+        ),
     ],
     weight=6,
-)  # fmt: skip
+)

@@ -8,10 +8,10 @@ import numpy as np
 import xarray as xr
 
 import gyrostat as gs
-from gyrostat.lab.experiment import Claim, Experiment, Outcome
-from gyrostat.lab.figures import Figure, Panel, Points, band
-from gyrostat.papers.statistics import median
-from gyrostat.papers.xiong2024.common import LITERAL, designs_of, losses, over_designs, sensing
+from gyrostat.experiments.declarations import Claim, Experiment, Outcome
+from gyrostat.experiments.statistics import median
+from gyrostat.figures.declarations import Figure, Panel, Points, band
+from gyrostat.papers.xiong2024.settings import LITERAL, designs_of, losses, over_designs, sensing
 
 KAPPAS = (1.25, 1.5, 3.0, 10.0)
 
@@ -25,9 +25,16 @@ def figure_i2_data(
         return gs.GradientDescent(LITERAL, width=4, start=0.05), sensing(14, design, (1.0, 1 / kappa), dimension)
 
     ds = over_designs(
-        build, {"kappa": list(KAPPAS)}, designs_of(seed, designs), progress, num_steps=round(tau / LITERAL), seeds=starts,
-        seed=seed, record=("distance", "singular_values"), record_at=401,
-    )  # fmt: skip
+        build,
+        {"kappa": list(KAPPAS)},
+        designs_of(seed, designs),
+        progress,
+        num_steps=round(tau / LITERAL),
+        seeds=starts,
+        seed=seed,
+        record=("distance", "singular_values"),
+        record_at=401,
+    )
     return ds.isel(singular_value=slice(0, 3))
 
 
@@ -38,19 +45,25 @@ def draw_figure_i2(ds: xr.Dataset) -> Figure:
         "The worse the condition, the longer the loss stays flat before the second component is learnt",
         [
             Panel(
-                "Loss", "eta x iteration", "loss",
+                "Loss",
+                "eta x iteration",
+                "loss",
                 [band(loss.sel(kappa=k), f"kappa = {k:g}", x=tau, colour=i) for i, k in enumerate(KAPPAS)],
-                yscale="log", ylim=(1e-7, 2),
+                yscale="log",
+                ylim=(1e-7, 2),
             ),
             Panel(
-                "Length of the plateau", "condition number", "eta x iterations",
+                "Length of the plateau",
+                "condition number",
+                "eta x iterations",
                 [Points(KAPPAS, median(flat), "from sigma_1 to sigma_2 learnt", flat.min("seed"), flat.max("seed"))],
-                "log", "log",
+                "log",
+                "log",
             ),
         ],
         note="Medians, quartiles (left) and ranges (right); n = 50, k = 4, r = 2, m = 700, alpha = .05, eta = .2. "
         "The text says kappa = 1.5, the legend 1.25: both are shown.",
-    )  # fmt: skip
+    )
 
 
 def plateau(ds: xr.Dataset) -> xr.DataArray:
@@ -81,8 +94,12 @@ FIG_I2 = Experiment(
     figure_i2_data,
     draw_figure_i2,
     [
-        Claim("plateau", "The curve remains flat for a longer time when the target is ill-conditioned.",
-              "median plateau increases over kappa = 1.25, 1.5, 3, 10", _longer),
+        Claim(
+            "plateau",
+            "The curve remains flat for a longer time when the target is ill-conditioned.",
+            "median plateau increases over kappa = 1.25, 1.5, 3, 10",
+            _longer,
+        ),
     ],
     weight=6,
-)  # fmt: skip
+)

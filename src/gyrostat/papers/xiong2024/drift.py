@@ -8,9 +8,9 @@ import numpy as np
 import xarray as xr
 
 import gyrostat as gs
-from gyrostat.lab.experiment import Claim, Experiment, Outcome, within
-from gyrostat.lab.figures import Bars, Figure, Marker, Panel
-from gyrostat.papers.xiong2024.common import LITERAL, designs_of, factorisation, sensing
+from gyrostat.experiments.declarations import Claim, Experiment, Outcome, within
+from gyrostat.figures.declarations import Bars, Figure, Marker, Panel
+from gyrostat.papers.xiong2024.settings import LITERAL, designs_of, factorisation, sensing
 from gyrostat.theory import (
     imbalance_increment,
     increment_bound,
@@ -34,9 +34,15 @@ def imbalance_data(*, seed: int, progress: Any = None, seeds: int, dimension: in
         problem = sensing(14, design, dimension=dimension) if senses else factorisation(dimension=dimension)
         steps = min(round(tau / eta), 4000)
         ds = gs.run(
-            gs.GradientDescent(eta, width=4, start=alpha), problem, num_steps=steps, seeds=seeds, seed=seed,
-            record=("left_factor", "right_factor", "imbalance_matrix"), record_at=steps + 1, reduction="never",
-        )  # fmt: skip
+            gs.GradientDescent(eta, width=4, start=alpha),
+            problem,
+            num_steps=steps,
+            seeds=seeds,
+            seed=seed,
+            record=("left_factor", "right_factor", "imbalance_matrix"),
+            record_at=steps + 1,
+            reduction="never",
+        )
         matrices = _matrices(problem) if senses else None
         found = [_increments(ds.isel(seed=s), eta, alpha, problem, matrices) for s in range(seeds)]
         for name, values in zip(out, zip(*found, strict=True), strict=True):
@@ -77,16 +83,31 @@ def draw_imbalance(ds: xr.Dataset) -> Figure:
     return Figure(
         "The imbalance hardly drifts when the step is small, and turns indefinite when it is not",
         [
-            Panel("Extreme eigenvalues over the run", "case", "eigenvalue of F^T F - G^T G, over alpha^2",
-                  [Bars(names, ds.least.min("seed"), "smallest"), Bars(names, ds.most.max("seed"), "largest"),
-                   Marker(1 / 8, "1/8 of (D.6)", role="bound"), Marker(2.0, "2 of (D.6)", role="bound")]),
-            Panel("Increment of one step over its bound", "case", "increment / (eta ||M|| max(||F||, ||G||))^2",
-                  [Bars(names, ds.ratio.max("seed"), "measured"), Marker(1.0, "1, sharp"),
-                   Marker(2.0, "2, printed in (D.5)", role="bound")]),
+            Panel(
+                "Extreme eigenvalues over the run",
+                "case",
+                "eigenvalue of F^T F - G^T G, over alpha^2",
+                [
+                    Bars(names, ds.least.min("seed"), "smallest"),
+                    Bars(names, ds.most.max("seed"), "largest"),
+                    Marker(1 / 8, "1/8 of (D.6)", role="bound"),
+                    Marker(2.0, "2 of (D.6)", role="bound"),
+                ],
+            ),
+            Panel(
+                "Increment of one step over its bound",
+                "case",
+                "increment / (eta ||M|| max(||F||, ||G||))^2",
+                [
+                    Bars(names, ds.ratio.max("seed"), "measured"),
+                    Marker(1.0, "1, sharp"),
+                    Marker(2.0, "2, printed in (D.5)", role="bound"),
+                ],
+            ),
         ],
         note="Worst over steps and seeds; F: factorisation, S: sensing with m = 14 n, then eta and alpha; k = 4, r = 2. "
         "(D.6) asks for all eigenvalues between alpha^2/8 and 2 alpha^2.",
-    )  # fmt: skip
+    )
 
 
 def _identity(ds: xr.Dataset) -> Outcome:
@@ -117,17 +138,32 @@ IMBALANCE = Experiment(
     imbalance_data,
     draw_imbalance,
     [
-        Claim("increment", "The increment is exactly eta^2 (G^T M^T M G - F^T M M^T F) (ours).",
-              "relative gap <= 1e-5 in factorisation, for increments above 1e-9 ||F||^2 (rounding: n 1e-16)", _identity),
-        Claim("sharp", "(D.5) holds, with the constant 1 instead of 2.",
-              "increment over eta^2 ||M||^2 max(||F||, ||G||)^2 at most 1 in all cases", _sharp),
-        Claim("small-step", "(D.6) at a small step: alpha^2/8 <= F^T F - G^T G <= 2 alpha^2 throughout.",
-              "extreme eigenvalues over alpha^2 in [1/8, 2] in 80 % of the runs, factorisation, eta = .003, alpha = .5",
-              lambda ds: _keeps(ds, "F .003 .5")),
-        Claim("printed-step", "(D.6) at the printed learning rate and a small start.",
-              "the same for sensing, eta = .2, alpha = .02",
-              lambda ds: _keeps(ds, "S .2 .02"), "fails",
-              "The drift is of order eta^2, the imbalance of order alpha^2: at eta = .2 it turns indefinite."),
+        Claim(
+            "increment",
+            "The increment is exactly eta^2 (G^T M^T M G - F^T M M^T F) (ours).",
+            "relative gap <= 1e-5 in factorisation, for increments above 1e-9 ||F||^2 (rounding: n 1e-16)",
+            _identity,
+        ),
+        Claim(
+            "sharp",
+            "(D.5) holds, with the constant 1 instead of 2.",
+            "increment over eta^2 ||M||^2 max(||F||, ||G||)^2 at most 1 in all cases",
+            _sharp,
+        ),
+        Claim(
+            "small-step",
+            "(D.6) at a small step: alpha^2/8 <= F^T F - G^T G <= 2 alpha^2 throughout.",
+            "extreme eigenvalues over alpha^2 in [1/8, 2] in 80 % of the runs, factorisation, eta = .003, alpha = .5",
+            lambda ds: _keeps(ds, "F .003 .5"),
+        ),
+        Claim(
+            "printed-step",
+            "(D.6) at the printed learning rate and a small start.",
+            "the same for sensing, eta = .2, alpha = .02",
+            lambda ds: _keeps(ds, "S .2 .02"),
+            "fails",
+            "The drift is of order eta^2, the imbalance of order alpha^2: at eta = .2 it turns indefinite.",
+        ),
     ],
     weight=6,
-)  # fmt: skip
+)

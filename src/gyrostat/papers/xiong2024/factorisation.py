@@ -8,10 +8,10 @@ import numpy as np
 import xarray as xr
 
 import gyrostat as gs
-from gyrostat.lab.experiment import Claim, Experiment, Outcome, within
-from gyrostat.lab.figures import Figure, Line, Panel, band
-from gyrostat.papers.statistics import last, median, slope
-from gyrostat.papers.xiong2024.common import factorisation, late_rates, losses, tail_of
+from gyrostat.experiments.declarations import Claim, Experiment, Outcome, within
+from gyrostat.experiments.statistics import last, median, slope
+from gyrostat.figures.declarations import Figure, Line, Panel, band
+from gyrostat.papers.xiong2024.settings import factorisation, late_rates, losses, tail_of
 from gyrostat.theory import exact_width_rate, imbalanced_rate, symmetric_tail
 
 ETA, RANK = 0.01, 2
@@ -54,19 +54,23 @@ def draw_figure11(ds: xr.Dataset) -> Figure:
     panels = [
         Panel("(a) X X^T, r = 2: log-log", "iteration", "loss", [*wide, *tails], "log", "log", ylim=(1e-12, 1e3)),
         Panel(
-            "(b) The same: log-linear, the first iterations", "iteration", "loss",
+            "(b) The same: log-linear, the first iterations",
+            "iteration",
+            "loss",
             [
                 *[band(one.sel(width=k, step=steps[early]), f"k = {k}", colour=i) for i, k in enumerate(WIDTHS)],
                 Line(*line, "rate -2 log(1 - 2 eta), k = 2", "theory"),
             ],
-            yscale="log", ylim=(1e-22, 1e3),
+            yscale="log",
+            ylim=(1e-22, 1e3),
         ),
         _versus(ds),
-    ]  # fmt: skip
+    ]
     return Figure(
-        "A factor that is too wide slows gradient descent to 1/T^2; two factors make it linear again", panels,
+        "A factor that is too wide slows gradient descent to 1/T^2; two factors make it linear again",
+        panels,
         note="Medians and quartiles over seeds; n = 50, eta = .01. The slope of the tail does not depend on alpha.",
-    )  # fmt: skip
+    )
 
 
 def _versus(ds: xr.Dataset) -> Panel:
@@ -138,16 +142,36 @@ FIG11 = Experiment(
     figure11_data,
     draw_figure11,
     [
-        Claim("slope", "Over-parameterised symmetric factorisation converges as 1/T^2.",
-              "slope of log ||E||^2 against log t over the last decade in [-2.03, -1.97] for k = 3 and 5", _slopes),
-        Claim("sharp-constant", "Sharply (ours): t^2 ||E||^2 16 eta^2 / (k - r) tends to 1, whatever alpha.",
-              "within 2 % at the last step for k = 3, 5 and alpha = .5, .1", _constant),
-        Claim("exact-width", "With k = r the convergence is linear, at the rate -2 log(1 - 2 eta sigma_r).",
-              "median fitted rate within .5 %", _exact_rate),
-        Claim("asymmetric-rate", "Two factors converge linearly, at the rate -2 log(1 - eta lambda_min(F^T F)).",
-              "median fitted rate within 1 % for alpha = .5 and .2", _asymmetric_rate),
-        Claim("exponentially-faster", "Asymmetric parameterisation is exponentially faster than symmetric.",
-              "ten orders of magnitude at the step where F G^T (k = 5, alpha = .5) passes 1e-20", _faster),
+        Claim(
+            "slope",
+            "Over-parameterised symmetric factorisation converges as 1/T^2.",
+            "slope of log ||E||^2 against log t over the last decade in [-2.03, -1.97] for k = 3 and 5",
+            _slopes,
+        ),
+        Claim(
+            "sharp-constant",
+            "Sharply (ours): t^2 ||E||^2 16 eta^2 / (k - r) tends to 1, whatever alpha.",
+            "within 2 % at the last step for k = 3, 5 and alpha = .5, .1",
+            _constant,
+        ),
+        Claim(
+            "exact-width",
+            "With k = r the convergence is linear, at the rate -2 log(1 - 2 eta sigma_r).",
+            "median fitted rate within .5 %",
+            _exact_rate,
+        ),
+        Claim(
+            "asymmetric-rate",
+            "Two factors converge linearly, at the rate -2 log(1 - eta lambda_min(F^T F)).",
+            "median fitted rate within 1 % for alpha = .5 and .2",
+            _asymmetric_rate,
+        ),
+        Claim(
+            "exponentially-faster",
+            "Asymmetric parameterisation is exponentially faster than symmetric.",
+            "ten orders of magnitude at the step where F G^T (k = 5, alpha = .5) passes 1e-20",
+            _faster,
+        ),
     ],
     weight=4,
-)  # fmt: skip
+)

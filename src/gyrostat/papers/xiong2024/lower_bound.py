@@ -8,10 +8,10 @@ import numpy as np
 import xarray as xr
 
 import gyrostat as gs
-from gyrostat.lab.experiment import Claim, Experiment, Outcome, within
-from gyrostat.lab.figures import Figure, Line, Marker, Panel, Points, band
-from gyrostat.papers.statistics import median
-from gyrostat.papers.xiong2024.common import DIMENSION, factorisation
+from gyrostat.experiments.declarations import Claim, Experiment, Outcome, within
+from gyrostat.experiments.statistics import median
+from gyrostat.figures.declarations import Figure, Line, Marker, Panel, Points, band
+from gyrostat.papers.xiong2024.settings import DIMENSION, factorisation
 from gyrostat.theory import (
     lower_bound,
     symmetric_tail,
@@ -37,9 +37,15 @@ def theorem31_data(*, seed: int, progress: Any = None, seeds: int, horizon: int)
     # Two consecutive steps at every point, for the decrease of the potential.
     steps = np.unique(np.concatenate([steps, steps[:-1] + 1]))
     ds = gs.run_grid(
-        build, {"width": list(WIDTHS), "scale": list(SCALES)}, num_steps=horizon, seeds=seeds, seed=seed,
-        record=("distance", "potential", "row_norms"), record_at=steps, progress=progress,
-    )  # fmt: skip
+        build,
+        {"width": list(WIDTHS), "scale": list(SCALES)},
+        num_steps=horizon,
+        seeds=seeds,
+        seed=seed,
+        record=("distance", "potential", "row_norms"),
+        record_at=steps,
+        progress=progress,
+    )
     least = ds.row_norms.isel(row=slice(2, None)).min("row") / ds.scale**2
     at = xr.concat([least.sel(scale=a, step=waiting(a)) for a in SCALES], "scale", coords="minimal", compat="override")
     conditions = [c for k in (3, 5) for c in theorem31_conditions(ETA, 0.5, np.ones(2), k, DIMENSION)]
@@ -68,28 +74,43 @@ def draw_theorem31(ds: xr.Dataset) -> Figure:
     error = ds.error.sel(scale=0.1).isel(step=slice(1, None))
     panels = [
         Panel(
-            "(3.2): squared error, alpha = .1", "iteration", "||E||_F^2",
+            "(3.2): squared error, alpha = .1",
+            "iteration",
+            "||E||_F^2",
             [
                 *[band(error.sel(width=k), f"k = {k}", colour=i) for i, k in enumerate(WIDTHS)],
                 *[Line(t, symmetric_tail(ETA, k, 2, t), f"(k - r)/(4 eta t)^2, k = {k}", "theory", i) for i, k in WIDE],
                 Line(t, lower_bound(ETA, 0.1, DIMENSION, t, CONSTANT), "lower bound from (3.3), c = 8", "bound"),
             ],
-            "log", "log", ylim=(1e-8, 1e3),
+            "log",
+            "log",
+            ylim=(1e-8, 1e3),
         ),
         Panel(
-            "(3.3a): smallest row outside the signal", "alpha", "min ||x_i||^2 / alpha^2 at 3 log(2/alpha)/eta",
+            "(3.3a): smallest row outside the signal",
+            "alpha",
+            "min ||x_i||^2 / alpha^2 at 3 log(2/alpha)/eta",
             [
                 *[
-                    Points(SCALES, median(ds.least_row.sel(width=k)), f"k = {k}", ds.least_row.sel(width=k).min("seed"),
-                           ds.least_row.sel(width=k).max("seed"), i)
+                    Points(
+                        SCALES,
+                        median(ds.least_row.sel(width=k)),
+                        f"k = {k}",
+                        ds.least_row.sel(width=k).min("seed"),
+                        ds.least_row.sel(width=k).max("seed"),
+                        i,
+                    )
                     for i, k in enumerate(WIDTHS)
                 ],
                 Marker(1 / 8, "1/8 of (3.3a)", role="bound"),
             ],
-            "log", "log",
+            "log",
+            "log",
         ),
         Panel(
-            "(3.3b): decrease of the potential, alpha = .1", "iteration", "(1 - A'/A) / (eta A)",
+            "(3.3b): decrease of the potential, alpha = .1",
+            "iteration",
+            "(1 - A'/A) / (eta A)",
             [
                 *[band(fall.sel(width=k, scale=0.1), f"k = {k}", colour=i) for i, k in enumerate(WIDTHS)],
                 *[Marker(4 / (k - 2), f"4/(k - r), k = {k}") for k in WIDTHS],
@@ -97,11 +118,12 @@ def draw_theorem31(ds: xr.Dataset) -> Figure:
             ],
             yscale="log",
         ),
-    ]  # fmt: skip
+    ]
     return Figure(
-        "The rows outside the signal cannot vanish faster than 1/t: the reason for the 1/T^2 law", panels,
+        "The rows outside the signal cannot vanish faster than 1/t: the reason for the 1/T^2 law",
+        panels,
         note="Medians and quartiles (ranges in the middle) over seeds; n = 50, r = 2, eta = .01.",
-    )  # fmt: skip
+    )
 
 
 def _rows(ds: xr.Dataset, widths: tuple[int, ...], scales: tuple[float, ...]) -> Outcome:
@@ -148,19 +170,40 @@ THEOREM31 = Experiment(
     theorem31_data,
     draw_theorem31,
     [
-        Claim("rows-narrow", "(3.3a) for k = 3 and 5: after the waiting time ||x_i||^2 >= alpha^2 / 8 for all i > r.",
-              "smallest ||x_i||^2 / alpha^2 >= 1/8 at t = 3 log(2/alpha)/eta in 80 % of the runs",
-              lambda ds: _rows(ds, (3, 5), SCALES), "fails",
-              "k = 3 and 5 are far outside the theorem's k; a row's start may be nearly orthogonal to the others' span."),
-        Claim("rows-wide", "(3.3a) for a wide factor and a small start.",
-              "the same for k = 20 and alpha <= .1", lambda ds: _rows(ds, (20,), (0.1, 0.02))),
-        Claim("potential", "(3.3b): A_{t+1} >= A_t (1 - O(eta A_t)) after the waiting time.",
-              "(1 - A'/A) / (eta A) <= 8 at all recorded later steps in 95 % of the runs, all k and alpha", _decrease),
-        Claim("lower-bound", "(3.2): the squared error stays above its bound after the waiting time.",
-              "error over bound (with the constant 8 of our (3.3b)) >= 1 at all later steps, k = 20, alpha <= .1", _bound),
-        Claim("covers-figure", "The conditions (3.1), with constants of one, cover Figure 1.1.",
-              "all of them hold at eta = .01, alpha = .5, k = 3 and 5", _covers, "fails",
-              "(3.1) wants eta <= 1/n^2 = 4e-4, alpha <= .05 and k in the thousands; the law is seen far outside."),
+        Claim(
+            "rows-narrow",
+            "(3.3a) for k = 3 and 5: after the waiting time ||x_i||^2 >= alpha^2 / 8 for all i > r.",
+            "smallest ||x_i||^2 / alpha^2 >= 1/8 at t = 3 log(2/alpha)/eta in 80 % of the runs",
+            lambda ds: _rows(ds, (3, 5), SCALES),
+            "fails",
+            "k = 3 and 5 are far outside the theorem's k; a row's start may be nearly orthogonal to the others' span.",
+        ),
+        Claim(
+            "rows-wide",
+            "(3.3a) for a wide factor and a small start.",
+            "the same for k = 20 and alpha <= .1",
+            lambda ds: _rows(ds, (20,), (0.1, 0.02)),
+        ),
+        Claim(
+            "potential",
+            "(3.3b): A_{t+1} >= A_t (1 - O(eta A_t)) after the waiting time.",
+            "(1 - A'/A) / (eta A) <= 8 at all recorded later steps in 95 % of the runs, all k and alpha",
+            _decrease,
+        ),
+        Claim(
+            "lower-bound",
+            "(3.2): the squared error stays above its bound after the waiting time.",
+            "error over bound (with the constant 8 of our (3.3b)) >= 1 at all later steps, k = 20, alpha <= .1",
+            _bound,
+        ),
+        Claim(
+            "covers-figure",
+            "The conditions (3.1), with constants of one, cover Figure 1.1.",
+            "all of them hold at eta = .01, alpha = .5, k = 3 and 5",
+            _covers,
+            "fails",
+            "(3.1) wants eta <= 1/n^2 = 4e-4, alpha <= .05 and k in the thousands; the law is seen far outside.",
+        ),
     ],
     weight=3,
-)  # fmt: skip
+)

@@ -8,10 +8,10 @@ import numpy as np
 import xarray as xr
 
 import gyrostat as gs
-from gyrostat.lab.experiment import Claim, Experiment, Outcome, within
-from gyrostat.lab.figures import Figure, Marker, Panel, band
-from gyrostat.papers.statistics import median
-from gyrostat.papers.xiong2024.common import LITERAL, designs_of, losses, over_designs, sensing
+from gyrostat.experiments.declarations import Claim, Experiment, Outcome, within
+from gyrostat.experiments.statistics import median
+from gyrostat.figures.declarations import Figure, Marker, Panel, band
+from gyrostat.papers.xiong2024.settings import LITERAL, designs_of, losses, over_designs, sensing
 
 SCALES = (0.5, 0.2, 0.05)
 MODELS = {"symmetric": True, "asymmetric": False}
@@ -32,9 +32,16 @@ def figure_i1_data(
         return max(600, round(until / (LITERAL * scale**2)))
 
     return over_designs(
-        build, {"kind": list(MODELS), "scale": list(SCALES)}, designs_of(seed, designs), progress, num_steps=steps,
-        seeds=starts, seed=seed, record=("distance",), record_at=301,
-    )  # fmt: skip
+        build,
+        {"kind": list(MODELS), "scale": list(SCALES)},
+        designs_of(seed, designs),
+        progress,
+        num_steps=steps,
+        seeds=starts,
+        seed=seed,
+        record=("distance",),
+        record_at=301,
+    )
 
 
 def draw_figure_i1(ds: xr.Dataset) -> Figure:
@@ -54,9 +61,10 @@ def draw_figure_i1(ds: xr.Dataset) -> Figure:
         series.append(Marker(8 / scale**2, "eta t alpha^2 = 8", axis="x"))
         panels.append(Panel(f"alpha = {scale:g}", "eta x iteration", "loss", series, "log", "log", xlim=(1, None)))  # type: ignore[arg-type]
     return Figure(
-        "Two factors overtake one for good, but only at eta t alpha^2 of about 8", panels,
+        "Two factors overtake one for good, but only at eta t alpha^2 of about 8",
+        panels,
         note="Medians and quartiles over starts and designs; n = 50, k = 4, r = 2, m = 1200, eta = .2.",
-    )  # fmt: skip
+    )
 
 
 def overtaking(ds: xr.Dataset) -> xr.DataArray:
@@ -99,12 +107,20 @@ FIG_I1 = Experiment(
     figure_i1_data,
     draw_figure_i1,
     [
-        Claim("overtakes", "Asymmetric sensing overtakes symmetric sensing for good when eta t alpha^2 is about 8 (ours).",
-              "median of eta t alpha^2 at the last overtaking in [3, 15] (designs scatter by a factor of 2)", _overtakes),
-        Claim("faster-at-every-alpha", "Asymmetric sensing converges faster than symmetric under every initial scale.",
-              "at the end of the paper's axis (eta t = 90) the asymmetric loss is lower in 90 % of the runs for every alpha",
-              _at_every_scale, "fails",
-              "It overtakes only at eta t alpha^2 of about 8, which the axis reaches for alpha = .5 but not for .2 and .05."),
+        Claim(
+            "overtakes",
+            "Asymmetric sensing overtakes symmetric sensing for good when eta t alpha^2 is about 8 (ours).",
+            "median of eta t alpha^2 at the last overtaking in [3, 15] (designs scatter by a factor of 2)",
+            _overtakes,
+        ),
+        Claim(
+            "faster-at-every-alpha",
+            "Asymmetric sensing converges faster than symmetric under every initial scale.",
+            "at the end of the paper's axis (eta t = 90) the asymmetric loss is lower in 90 % of the runs for every alpha",
+            _at_every_scale,
+            "fails",
+            "It overtakes only at eta t alpha^2 of about 8, which the axis reaches for alpha = .5 but not for .2 and .05.",
+        ),
     ],
     weight=25,
-)  # fmt: skip
+)

@@ -8,9 +8,9 @@ import numpy as np
 import xarray as xr
 
 import gyrostat as gs
-from gyrostat.lab.experiment import Claim, Experiment, Outcome, within
-from gyrostat.lab.figures import Bars, Figure, Panel
-from gyrostat.papers.xiong2024.common import designs_of, over_designs, sensing
+from gyrostat.experiments.declarations import Claim, Experiment, Outcome, within
+from gyrostat.figures.declarations import Bars, Figure, Panel
+from gyrostat.papers.xiong2024.settings import designs_of, over_designs, sensing
 
 KAPPAS = (1.0, 3.0, 10.0)
 RATES = (0.2, 0.5)
@@ -43,9 +43,17 @@ def peers_data(*, seed: int, progress: Any = None, dimension: int, starts: int, 
         return limit if kappa > 5 and solver not in ("ScaledGD", "PrecGD") else limit // 2
 
     ds = over_designs(
-        build, {"solver": list(NAMES), "kappa": list(KAPPAS), "step_size": list(RATES)}, designs_of(seed, designs), progress,
-        num_steps=steps, seeds=starts, seed=seed, record=("distance",), record_at=101, tolerance=TOLERANCE,
-    )  # fmt: skip
+        build,
+        {"solver": list(NAMES), "kappa": list(KAPPAS), "step_size": list(RATES)},
+        designs_of(seed, designs),
+        progress,
+        num_steps=steps,
+        seeds=starts,
+        seed=seed,
+        record=("distance",),
+        record_at=101,
+        tolerance=TOLERANCE,
+    )
     never = ds.step.isel(record=-1)
     # A run that did not get there counts as infinitely long; the limit is kept to be named.
     reached = ds.reached.where(ds.reached >= 0, np.inf)
@@ -72,10 +80,11 @@ def draw_peers(ds: xr.Dataset) -> Figure:
         panels.append(Panel(f"eta = {eta:g}", "", "iterations to a loss of 1e-12", bars, yscale="log"))
     most = int(ds.limit.max())
     return Figure(
-        "The imbalance step wins when the target is well conditioned, preconditioning when it is not", panels,
+        "The imbalance step wins when the target is well conditioned, preconditioning when it is not",
+        panels,
         note=f"Medians over starts and designs; n = {ds.attrs['dimension']}, m = 14 n, r = 2, k = 4, alpha = .05. A bar at "
         f"1.3 times its limit (up to {most} iterations) did not get there. Times per iteration are in `gyrostat bench gd`.",
-    )  # fmt: skip
+    )
 
 
 def _gd_slow(ds: xr.Dataset) -> Outcome:
@@ -124,16 +133,36 @@ PEERS = Experiment(
     peers_data,
     draw_peers,
     [
-        Claim("gd-slow", "Plain descent from a small start is slow when k > r.",
-              "no run of GD reaches 1e-12 within its limit at kappa = 1", _gd_slow),
-        Claim("step-wins", "At kappa = 1 the imbalance step needs fewer iterations than ScaledGD and PrecGD (ours).",
-              "fewest of the two over the step's >= 1.2 at both learning rates (about 2 at n = 50)", _step_wins),
-        Claim("step-loses", "At kappa = 10 it needs more (ours).",
-              "the step's iterations (better trigger, or the limit) over the fewest of the two >= 2, eta = .2", _step_loses),
-        Claim("no-step-needed", "A start with F0 orthonormal and G0 = 0 does about as well as the step (ours).",
-              "its iterations over the step's in [.5, 2] at kappa = 1", _no_step_needed),
-        Claim("preconditioned", "Preconditioning makes the condition number irrelevant.",
-              "iterations at kappa = 10 over those at kappa = 1 <= 2 for ScaledGD and PrecGD", _flat_in_kappa),
+        Claim(
+            "gd-slow",
+            "Plain descent from a small start is slow when k > r.",
+            "no run of GD reaches 1e-12 within its limit at kappa = 1",
+            _gd_slow,
+        ),
+        Claim(
+            "step-wins",
+            "At kappa = 1 the imbalance step needs fewer iterations than ScaledGD and PrecGD (ours).",
+            "fewest of the two over the step's >= 1.2 at both learning rates (about 2 at n = 50)",
+            _step_wins,
+        ),
+        Claim(
+            "step-loses",
+            "At kappa = 10 it needs more (ours).",
+            "the step's iterations (better trigger, or the limit) over the fewest of the two >= 2, eta = .2",
+            _step_loses,
+        ),
+        Claim(
+            "no-step-needed",
+            "A start with F0 orthonormal and G0 = 0 does about as well as the step (ours).",
+            "its iterations over the step's in [.5, 2] at kappa = 1",
+            _no_step_needed,
+        ),
+        Claim(
+            "preconditioned",
+            "Preconditioning makes the condition number irrelevant.",
+            "iterations at kappa = 10 over those at kappa = 1 <= 2 for ScaledGD and PrecGD",
+            _flat_in_kappa,
+        ),
     ],
     weight=20,
-)  # fmt: skip
+)

@@ -8,10 +8,10 @@ import numpy as np
 import xarray as xr
 
 import gyrostat as gs
-from gyrostat.lab.experiment import Claim, Experiment, Outcome, within
-from gyrostat.lab.figures import Figure, Marker, Panel, band
-from gyrostat.papers.statistics import last, median
-from gyrostat.papers.xiong2024.common import FIGURE, designs_of, losses, over_designs, sensing
+from gyrostat.experiments.declarations import Claim, Experiment, Outcome, within
+from gyrostat.experiments.statistics import last, median
+from gyrostat.figures.declarations import Figure, Marker, Panel, band
+from gyrostat.papers.xiong2024.settings import FIGURE, designs_of, losses, over_designs, sensing
 
 SCALES = (0.5, 0.2, 0.05)
 
@@ -93,10 +93,18 @@ FIG_I4 = Experiment(
     figure_i4_data,
     draw_figure_i4,
     [
-        Claim("step-below-gd", "The new method also performs well in this setting.",
-              "loss of GD over loss with the step at the end: >= 30 at alpha = .5, >= 100 at alpha = .05", _below),
-        Claim("same-phenomena", "Symmetric slow, asymmetric fast, as with the smaller rank.",
-              "at the ends of their axes, the symmetric loss is at least five times the asymmetric one (alpha = .5)", _similar),
+        Claim(
+            "step-below-gd",
+            "The new method also performs well in this setting.",
+            "loss of GD over loss with the step at the end: >= 30 at alpha = .5, >= 100 at alpha = .05",
+            _below,
+        ),
+        Claim(
+            "same-phenomena",
+            "Symmetric slow, asymmetric fast, as with the smaller rank.",
+            "at the ends of their axes, the symmetric loss is at least five times the asymmetric one (alpha = .5)",
+            _similar,
+        ),
     ],
     weight=15,
-)  # fmt: skip
+)

@@ -8,10 +8,10 @@ import numpy as np
 import xarray as xr
 
 import gyrostat as gs
-from gyrostat.lab.experiment import Claim, Experiment, Outcome, together, within
-from gyrostat.lab.figures import Figure, Line, Marker, Panel, Points
-from gyrostat.papers.statistics import median
-from gyrostat.papers.xiong2024.common import (
+from gyrostat.experiments.declarations import Claim, Experiment, Outcome, together, within
+from gyrostat.experiments.statistics import median
+from gyrostat.figures.declarations import Figure, Line, Marker, Panel, Points
+from gyrostat.papers.xiong2024.settings import (
     LITERAL,
     designs_of,
     factorisation,
@@ -36,9 +36,16 @@ def theorem42_data(*, seed: int, progress: Any = None, starts: int, designs: int
             return gs.GradientDescent(ETA, width=width, start=scale), sensing(20, design, dimension=dimension)
 
         ds = over_designs(
-            build, {"scale": list(SCALES)}, numbers, progress, num_steps=round(tau / ETA), seeds=starts, seed=seed,
-            record=("distance",), record_at=121,
-        )  # fmt: skip
+            build,
+            {"scale": list(SCALES)},
+            numbers,
+            progress,
+            num_steps=round(tau / ETA),
+            seeds=starts,
+            seed=seed,
+            record=("distance",),
+            record_at=121,
+        )
         out[f"rate_{width}"] = late_rates(losses(ds), ds.step, 0.3)
     near = gs.isometry_constant(dimension, 20 * dimension, rank=9, symmetric=False, seed=seed).value
     asked = theorem42_conditions(LITERAL, 0.05, np.ones(2), 4, 50, near)
@@ -62,18 +69,21 @@ def draw_theorem42(ds: xr.Dataset) -> Figure:
         "The theorems' rates hold with a wide margin; the powers of alpha are right",
         [
             Panel(
-                "Late rate of the loss per iteration", "alpha", "rate",
+                "Late rate of the loss per iteration",
+                "alpha",
+                "rate",
                 [
                     points("rate_4", "k = 4", 0),
                     points("rate_2", "k = r = 2", 1),
                     Line(a, [theorem42_rate(ETA, x) for x in a], "promised by Theorem 4.2, k > r", "bound", 0),
                     Line(a, [theorem43_rate(ETA, 1.0, 1.0)] * len(a), "promised by Theorem 4.3, k = r", "bound", 1),
                 ],
-                "log", "log",
+                "log",
+                "log",
             ),
         ],
         note=f"Medians and ranges over starts and designs; n = {ds.attrs['dimension']}, m = 20 n, r = 2, eta = .1.",
-    )  # fmt: skip
+    )
 
 
 def _promise42(ds: xr.Dataset) -> Outcome:
@@ -104,16 +114,29 @@ THEOREM42 = Experiment(
     theorem42_data,
     draw_theorem42,
     [
-        Claim("wide", "Theorem 4.2: with k > r the error falls at least as (1 - eta alpha^2/8)^(t/4).",
-              "slowest measured rate over the promised one >= 1 for every alpha", _promise42),
-        Claim("exact", "Theorem 4.3 (its proof, E.10): with k = r at least as (1 - eta sigma_r^2/(64 sigma_1))^(t/2).",
-              "slowest measured rate over the promised one >= 1 for every alpha", _promise43),
-        Claim("covers-figure", "The conditions (4.7) and (4.8), with constants of one, cover Figure 1.2.",
-              "all of them hold at eta = .2, alpha = .05, k = 4 with the measured isometry constant", _conditions42, "fails",
-              "(4.7) wants eta <= alpha^4 = 6e-6 and (4.8) an isometry constant below .003; the rates are seen far outside."),
+        Claim(
+            "wide",
+            "Theorem 4.2: with k > r the error falls at least as (1 - eta alpha^2/8)^(t/4).",
+            "slowest measured rate over the promised one >= 1 for every alpha",
+            _promise42,
+        ),
+        Claim(
+            "exact",
+            "Theorem 4.3 (its proof, E.10): with k = r at least as (1 - eta sigma_r^2/(64 sigma_1))^(t/2).",
+            "slowest measured rate over the promised one >= 1 for every alpha",
+            _promise43,
+        ),
+        Claim(
+            "covers-figure",
+            "The conditions (4.7) and (4.8), with constants of one, cover Figure 1.2.",
+            "all of them hold at eta = .2, alpha = .05, k = 4 with the measured isometry constant",
+            _conditions42,
+            "fails",
+            "(4.7) wants eta <= alpha^4 = 6e-6 and (4.8) an isometry constant below .003; the rates are seen far outside.",
+        ),
     ],
     weight=5,
-)  # fmt: skip
+)
 
 # ----------------------------------------------------------------------------------------- Theorem 5.1
 
@@ -161,26 +184,32 @@ def draw_theorem51(ds: xr.Dataset) -> Figure:
         "After the imbalance step factorisation converges at exactly 2 |log(1 - eta beta^2)|; sensing needs data for it",
         [
             Panel(
-                "Factorisation", "beta", "late rate",
+                "Factorisation",
+                "beta",
+                "late rate",
                 [
                     Points(b, median(ds.rate), "measured", ds.rate.min("seed"), ds.rate.max("seed")),
                     Line(b, [imbalanced_rate(ETA, x**2) for x in b], "2 |log(1 - eta beta^2)|", "theory"),
                     Line(b, [theorem51_rate(ETA, x) for x in b], "promised by Theorem 5.1", "bound"),
                 ],
-                "log", "log",
+                "log",
+                "log",
             ),
             Panel(
-                "Sensing, beta = 1", "measurements m / (n k)", "late rate / its limit",
+                "Sensing, beta = 1",
+                "measurements m / (n k)",
+                "late rate / its limit",
                 [
                     Points(ds.samples.values, median(share, "run"), "measured", share.min("run"), share.max("run")),
                     Marker(1.0, "m to infinity"),
                     Marker(theorem51_rate(ETA, 1.0) / limit, "promised by Theorem 5.1", role="bound"),
                 ],
-                xscale="log", ylim=(0, 1.2),
+                xscale="log",
+                ylim=(0, 1.2),
             ),
         ],
         note="Medians and ranges over starts and designs; k = 3, r = 2, eta = .1.",
-    )  # fmt: skip
+    )
 
 
 def _exact51(ds: xr.Dataset) -> Outcome:
@@ -212,13 +241,26 @@ THEOREM51 = Experiment(
     theorem51_data,
     draw_theorem51,
     [
-        Claim("factorisation", "In factorisation the rate after the step is exactly 2 |log(1 - eta beta^2)| (ours).",
-              "median rate within 1 % for beta = .5, .7, 1 (at most sqrt(sigma_r), as the theorem asks)", _exact51),
-        Claim("sensing", "Theorem 5.1 in sensing: the error falls at least as (1 - eta beta^2/2)^(2t).",
-              "slowest rate over the promised one >= 1 at m = 40 n k", _sensed51),
-        Claim("few-measurements", "The same at few measurements, as in the paper's figure (m = 3 to 5 n k).",
-              "median rate over the promised one >= 1 at m = 3 n k", _sensed_few, "fails",
-              "The theorem asks for an isometry constant that so few measurements do not have; the rate is linear but lower."),
+        Claim(
+            "factorisation",
+            "In factorisation the rate after the step is exactly 2 |log(1 - eta beta^2)| (ours).",
+            "median rate within 1 % for beta = .5, .7, 1 (at most sqrt(sigma_r), as the theorem asks)",
+            _exact51,
+        ),
+        Claim(
+            "sensing",
+            "Theorem 5.1 in sensing: the error falls at least as (1 - eta beta^2/2)^(2t).",
+            "slowest rate over the promised one >= 1 at m = 40 n k",
+            _sensed51,
+        ),
+        Claim(
+            "few-measurements",
+            "The same at few measurements, as in the paper's figure (m = 3 to 5 n k).",
+            "median rate over the promised one >= 1 at m = 3 n k",
+            _sensed_few,
+            "fails",
+            "The theorem asks for an isometry constant that so few measurements do not have; the rate is linear but lower.",
+        ),
     ],
     weight=4,
-)  # fmt: skip
+)

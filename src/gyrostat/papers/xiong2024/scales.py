@@ -8,10 +8,10 @@ import numpy as np
 import xarray as xr
 
 import gyrostat as gs
-from gyrostat.lab.experiment import Claim, Experiment, Outcome
-from gyrostat.lab.figures import Figure, Marker, Panel, band
-from gyrostat.papers.statistics import last, median
-from gyrostat.papers.xiong2024.common import LITERAL, designs_of, losses, over_designs, sensing
+from gyrostat.experiments.declarations import Claim, Experiment, Outcome
+from gyrostat.experiments.statistics import last, median
+from gyrostat.figures.declarations import Figure, Marker, Panel, band
+from gyrostat.papers.xiong2024.settings import LITERAL, designs_of, losses, over_designs, sensing
 
 SCALES = (0.5, 0.2, 0.05)
 LARGE = (0.5, 1.0, 3.0, 5.0)
@@ -33,10 +33,14 @@ def figure_i3_data(
     small = over_designs(build(eta), {"scale": list(LARGE)}, numbers, progress, num_steps=round(60 / eta), **options)
     literal = over_designs(build(LITERAL), {"scale": list(LARGE)}, numbers, progress, num_steps=300, **options)
     return xr.Dataset(
-        {"loss": losses(small), "factor": small.factor_values, "literal": losses(literal).rename(step="step_literal"),
-         "diverged": literal.diverged},
+        {
+            "loss": losses(small),
+            "factor": small.factor_values,
+            "literal": losses(literal).rename(step="step_literal"),
+            "diverged": literal.diverged,
+        },
         attrs={"settings": small.attrs["settings"], "eta": eta},
-    )  # fmt: skip
+    )
 
 
 def draw_figure_i3(ds: xr.Dataset) -> Figure:
@@ -45,12 +49,19 @@ def draw_figure_i3(ds: xr.Dataset) -> Figure:
         "A large start is slow because its factor turns slowly, and at the printed rate the largest one diverges",
         [
             Panel(
-                f"eta = {eta:g}", "eta x iteration", "loss",
-                [band(ds.loss.sel(scale=a), f"alpha = {a:g}", x=eta * ds.step.values, colour=i) for i, a in enumerate(LARGE)],
+                f"eta = {eta:g}",
+                "eta x iteration",
+                "loss",
+                [
+                    band(ds.loss.sel(scale=a), f"alpha = {a:g}", x=eta * ds.step.values, colour=i)
+                    for i, a in enumerate(LARGE)
+                ],
                 yscale="log",
             ),
             Panel(
-                "The printed eta = .2", "eta x iteration", "loss",
+                "The printed eta = .2",
+                "eta x iteration",
+                "loss",
                 [
                     band(ds.literal.sel(scale=a), f"alpha = {a:g}", x=LITERAL * ds.step_literal.values, colour=i)
                     for i, a in enumerate(LARGE)
@@ -60,7 +71,7 @@ def draw_figure_i3(ds: xr.Dataset) -> Figure:
             ),
         ],
         note="Medians and quartiles over starts and designs; n = 50, k = 4, r = 2, m = 700. Runs that diverged are left out.",
-    )  # fmt: skip
+    )
 
 
 def _order(ds: xr.Dataset) -> Outcome:
@@ -89,15 +100,24 @@ FIG_I3 = Experiment(
     figure_i3_data,
     draw_figure_i3,
     [
-        Claim("order", "If alpha is overly large the algorithm converges slower.",
-              "median losses at eta t = 60 in the order alpha = 1 < .5 < 3 < 5", _order),
-        Claim("printed-rate", "The figure was made with the printed learning rate .2.",
-              "no run with alpha = 5 diverges at eta = .2", _literal_diverges, "fails",
-              "At eta = .2 every run from alpha = 5 leaves the finite range, while the printed curve is finite; "
-              "eta = .003 fits all the printed axes."),
+        Claim(
+            "order",
+            "If alpha is overly large the algorithm converges slower.",
+            "median losses at eta t = 60 in the order alpha = 1 < .5 < 3 < 5",
+            _order,
+        ),
+        Claim(
+            "printed-rate",
+            "The figure was made with the printed learning rate .2.",
+            "no run with alpha = 5 diverges at eta = .2",
+            _literal_diverges,
+            "fails",
+            "At eta = .2 every run from alpha = 5 leaves the finite range, while the printed curve is finite; "
+            "eta = .003 fits all the printed axes.",
+        ),
     ],
     weight=12,
-)  # fmt: skip
+)
 
 
 def figure_i5_data(*, seed: int, progress: Any = None, dimension: int, starts: int, designs: int) -> xr.Dataset:
@@ -110,9 +130,16 @@ def figure_i5_data(*, seed: int, progress: Any = None, dimension: int, starts: i
             return gs.GradientDescent(eta, width=4, start=scale), sensing(14, design, dimension=dimension)
 
         ds = over_designs(
-            build, {"scale": list(SCALES)}, numbers, progress, num_steps=steps, seeds=starts, seed=seed,
-            record=("distance",), record_at=321,
-        )  # fmt: skip
+            build,
+            {"scale": list(SCALES)},
+            numbers,
+            progress,
+            num_steps=steps,
+            seeds=starts,
+            seed=seed,
+            record=("distance",),
+            record_at=321,
+        )
         out[name] = losses(ds).rename(step=f"step_{name}")
     return xr.Dataset(out, attrs={"settings": ds.attrs["settings"]})
 
@@ -164,8 +191,12 @@ FIG_I5 = Experiment(
     figure_i5_data,
     draw_figure_i5,
     [
-        Claim("waits", "The initialisation phase is longer when alpha is smaller.",
-              "median first iteration with loss < .9 of its start increases over alpha = .5, .2, .05, at both rates", _waits),
+        Claim(
+            "waits",
+            "The initialisation phase is longer when alpha is smaller.",
+            "median first iteration with loss < .9 of its start increases over alpha = .5, .2, .05, at both rates",
+            _waits,
+        ),
     ],
     weight=8,
-)  # fmt: skip
+)

@@ -9,10 +9,10 @@ import xarray as xr
 
 import gyrostat as gs
 from gyrostat.diagnostics import late_speed
-from gyrostat.lab.experiment import Claim, Experiment, Outcome, together, within
-from gyrostat.lab.figures import Figure, Line, Marker, Panel, band
-from gyrostat.papers.statistics import last, median, slope
-from gyrostat.papers.xiong2024.common import (
+from gyrostat.experiments.declarations import Claim, Experiment, Outcome, together, within
+from gyrostat.experiments.statistics import last, median, slope
+from gyrostat.figures.declarations import Figure, Line, Marker, Panel, band
+from gyrostat.papers.xiong2024.settings import (
     DIMENSION,
     FIGURE,
     LITERAL,
@@ -73,13 +73,18 @@ def _panels(
     def stepped(width: int) -> Any:
         events = (gs.ImbalanceStep(at=half, beta=1.0),)
         return lambda scale, design: (
-            gs.GradientDescent(eta, width=width, start=scale, events=events), sensing(PER_ROW, design, dimension=dimension)
-        )  # fmt: skip
+            gs.GradientDescent(eta, width=width, start=scale, events=events),
+            sensing(PER_ROW, design, dimension=dimension),
+        )
 
     runs = {
-        "exact": (plain(2), EXACT), "wide": (plain(4), WIDE), "gd3": (plain(3), STEPPED), "gd4": (plain(4), STEPPED),
-        "step3": (stepped(3), STEPPED), "step4": (stepped(4), STEPPED),
-    }  # fmt: skip
+        "exact": (plain(2), EXACT),
+        "wide": (plain(4), WIDE),
+        "gd3": (plain(3), STEPPED),
+        "gd4": (plain(4), STEPPED),
+        "step3": (stepped(3), STEPPED),
+        "step4": (stepped(4), STEPPED),
+    }
     out: dict[str, Any] = {}
     for key, (build, scales) in runs.items():
         panel = key if key in steps else "stepped"
@@ -118,11 +123,12 @@ def draw_figure12(ds: xr.Dataset) -> Figure:
             _accelerated(ds, name, eta),
         ]
     return Figure(
-        "With k = r the rate is free of alpha, with k > r it is not, and one imbalance step sets it free again", panels,
+        "With k = r the rate is free of alpha, with k > r it is not, and one imbalance step sets it free again",
+        panels,
         note="Medians and quartiles over starts and designs; n = 50, r = 2, m = 700. Above the printed learning rate .2, "
         "below one that fits the printed axes (.03, with ten times fewer iterations than .003). Dashed: the rate "
         "-2 log(1 - eta lambda_H) from the curvature at the end.",
-    )  # fmt: skip
+    )
 
 
 def _curves(ds: xr.Dataset, name: str, eta: float, panel: str, title: str) -> Panel:
@@ -231,20 +237,48 @@ FIG12 = Experiment(
     figure12_data,
     draw_figure12,
     [
-        Claim("exact-width-rate", "With k = r the linear rate does not depend on the initial scale.",
-              "median late rates at alpha = .5, .2, .05 within 10 % of their mean", _free_of_scale),
-        Claim("wide-rate", "With k > r the rate is linear and grows as alpha^2.",
-              "exponent of the late rate in alpha (from .5, .2, .1) in [1.7, 2.3]", _quadratic),
-        Claim("curvature", "The late rate is -2 log(1 - eta lambda_H), with lambda_H from the Gauss-Newton Hessian (ours).",
-              "measured over predicted within 10 %, k = r, and k = 4 with alpha >= .2 (late: eta t alpha^2 >> 1)", _curvature),
-        Claim("step-frees-the-rate", "After the imbalance step the rate no longer depends on alpha.",
-              "rates at alpha = .5 and .05 within 10 % of each other, k = 3 and 4", _after_the_step),
-        Claim("step-speeds-up", "The step accelerates: the more, the smaller alpha.",
-              "late rate after the step over that of GD: >= 8 at alpha = .05, >= 1.5 at alpha = .5, k = 3 and 4", _speed_up),
-        Claim("same-before", "Both curves of panel c are the same run until the step.",
-              "log losses agree to 1e-6 at all records before it", _same_product),
-        Claim("figure-axis", "At a learning rate that fits the printed axes, panel a has converged within them.",
-              "median loss <= 1e-3 at eta x iteration = 90 for every alpha", _ends),
+        Claim(
+            "exact-width-rate",
+            "With k = r the linear rate does not depend on the initial scale.",
+            "median late rates at alpha = .5, .2, .05 within 10 % of their mean",
+            _free_of_scale,
+        ),
+        Claim(
+            "wide-rate",
+            "With k > r the rate is linear and grows as alpha^2.",
+            "exponent of the late rate in alpha (from .5, .2, .1) in [1.7, 2.3]",
+            _quadratic,
+        ),
+        Claim(
+            "curvature",
+            "The late rate is -2 log(1 - eta lambda_H), with lambda_H from the Gauss-Newton Hessian (ours).",
+            "measured over predicted within 10 %, k = r, and k = 4 with alpha >= .2 (late: eta t alpha^2 >> 1)",
+            _curvature,
+        ),
+        Claim(
+            "step-frees-the-rate",
+            "After the imbalance step the rate no longer depends on alpha.",
+            "rates at alpha = .5 and .05 within 10 % of each other, k = 3 and 4",
+            _after_the_step,
+        ),
+        Claim(
+            "step-speeds-up",
+            "The step accelerates: the more, the smaller alpha.",
+            "late rate after the step over that of GD: >= 8 at alpha = .05, >= 1.5 at alpha = .5, k = 3 and 4",
+            _speed_up,
+        ),
+        Claim(
+            "same-before",
+            "Both curves of panel c are the same run until the step.",
+            "log losses agree to 1e-6 at all records before it",
+            _same_product,
+        ),
+        Claim(
+            "figure-axis",
+            "At a learning rate that fits the printed axes, panel a has converged within them.",
+            "median loss <= 1e-3 at eta x iteration = 90 for every alpha",
+            _ends,
+        ),
     ],
     weight=30,
-)  # fmt: skip
+)

@@ -8,9 +8,9 @@ import numpy as np
 import xarray as xr
 
 import gyrostat as gs
-from gyrostat.lab.experiment import Claim, Experiment, Outcome, within
-from gyrostat.lab.figures import Figure, Line, Panel
-from gyrostat.papers.xiong2024.common import factorisation
+from gyrostat.experiments.declarations import Claim, Experiment, Outcome, within
+from gyrostat.figures.declarations import Figure, Line, Panel
+from gyrostat.papers.xiong2024.settings import factorisation
 from gyrostat.theory import (
     theorem41_bounds,
     toy_sequences,
@@ -78,9 +78,10 @@ def draw_theorem41(ds: xr.Dataset) -> Figure:
         title, label = f"eta = {eta:g}, r = 2", "eta alpha^2 x iteration"
         panels.append(Panel(title, label, "||E||_F^2", series, yscale="log", ylim=(1e-16, 1e3), xlim=(0, 14)))
     return Figure(
-        "The toy example of Theorem 4.1 between its two bounds", panels,
+        "The toy example of Theorem 4.1 between its two bounds",
+        panels,
         note="The error converges linearly at the rate -2 log(1 - 8 eta alpha^2 / 9): the imbalance of the start decides.",
-    )  # fmt: skip
+    )
 
 
 def _recursion(ds: xr.Dataset) -> Outcome:
@@ -104,10 +105,18 @@ THEOREM41 = Experiment(
     theorem41_data,
     draw_theorem41,
     [
-        Claim("recursion", "The run is the recursion (4.4).",
-              "relative gap of squared errors above 1e-14 (rounding) <= 1e-8 in all 108 settings", _recursion),
-        Claim("two-sided", "The error lies between the two bounds; the upper one holds even with T1 = 0 (ours).",
-              "no recorded point outside in 108 settings", _between),
+        Claim(
+            "recursion",
+            "The run is the recursion (4.4).",
+            "relative gap of squared errors above 1e-14 (rounding) <= 1e-8 in all 108 settings",
+            _recursion,
+        ),
+        Claim(
+            "two-sided",
+            "The error lies between the two bounds; the upper one holds even with T1 = 0 (ours).",
+            "no recorded point outside in 108 settings",
+            _between,
+        ),
     ],
     weight=3,
-)  # fmt: skip
+)

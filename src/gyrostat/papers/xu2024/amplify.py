@@ -8,10 +8,10 @@ import numpy as np
 import xarray as xr
 
 import gyrostat as gs
-from gyrostat.lab.experiment import Claim, Experiment, Outcome, together, within
-from gyrostat.lab.figures import Figure, Heat, Line, Panel, Points, band
-from gyrostat.papers.statistics import crossing, last, median, share_below, slope
-from gyrostat.papers.xu2024.common import ALPHA
+from gyrostat.experiments.declarations import Claim, Experiment, Outcome, together, within
+from gyrostat.experiments.statistics import crossing, last, median, share_below, slope
+from gyrostat.figures.declarations import Figure, Heat, Line, Panel, Points, band
+from gyrostat.papers.xu2024.settings import ALPHA
 from gyrostat.theory import (
     amplification_limit,
     amplified_error_law,
@@ -42,15 +42,22 @@ def amplify_data(
     plane = gs.run_grid(
         lambda spread, factor: _cell(spread, factor - 1, dimension=cell_dimension, num_samples=400 * cell_dimension),
         {"spread": SPREADS, "factor": FACTORS},
-        seeds=cell_seeds, record=("signal", "spurious"), record_at=2, **options,
-    )  # fmt: skip
+        seeds=cell_seeds,
+        record=("signal", "spurious"),
+        record_at=2,
+        **options,
+    )
     parts = [
         last(plane[["signal", "spurious"]]).rename(signal="cell_signal", spurious="cell_spurious", seed="cell_run")
     ]
     paths = gs.run_grid(
-        lambda setting: _cell(*SETTINGS[setting], dimension=dimension, num_samples=8000), {"setting": [*range(len(SETTINGS))]},
-        seeds=seeds, record=("signal", "spurious", "distance"), record_at=T + 1, **options,
-    )[["signal", "spurious", "distance"]]  # fmt: skip
+        lambda setting: _cell(*SETTINGS[setting], dimension=dimension, num_samples=8000),
+        {"setting": [*range(len(SETTINGS))]},
+        seeds=seeds,
+        record=("signal", "spurious", "distance"),
+        record_at=T + 1,
+        **options,
+    )[["signal", "spurious", "distance"]]
     for name, spread in (("price", 1.0), ("half", 0.5)):
         mine = [i for i, (M, _) in enumerate(SETTINGS) if spread == M]
         kappas = [SETTINGS[i][1] for i in mine]
@@ -99,21 +106,32 @@ def draw_amplify(ds: xr.Dataset) -> Figure:
         "Amplified heterogeneity eliminates the spurious signal where there is too little of it, at a price",
         [
             Panel(
-                "Which runs eliminate it", "1 + kappa", "heterogeneity M",
-                [Heat(FACTORS, SPREADS, share, "share of runs without spurious signal", 0, 1),
-                 Line([1 + _critical(M) for M in few], few, "predicted: M (1 + kappa) = M*", "theory"),
-                 Line((1 + 1 / ETA) / flips, flips, "signs flip: eta (M (1 + kappa) - 1) = 1", "bound")],
-                xscale="log", yscale="log", xlim=(0.85, 26),
+                "Which runs eliminate it",
+                "1 + kappa",
+                "heterogeneity M",
+                [
+                    Heat(FACTORS, SPREADS, share, "share of runs without spurious signal", 0, 1),
+                    Line([1 + _critical(M) for M in few], few, "predicted: M (1 + kappa) = M*", "theory"),
+                    Line((1 + 1 / ETA) / flips, flips, "signs flip: eta (M (1 + kappa) - 1) = 1", "bound"),
+                ],
+                xscale="log",
+                yscale="log",
+                xlim=(0.85, 26),
             ),
             Panel("Spurious signal along the path", "step", "share of the spurious signal", paths, yscale="log"),
             Panel(
-                "The price, at M = 1", "kappa", "||UU^T - A_star||_F at the end",
-                [Points(PRICES, middle, "measured (quartiles)", low, high), Line(RULED, ds.law.values, "our law", "theory")],
+                "The price, at M = 1",
+                "kappa",
+                "||UU^T - A_star||_F at the end",
+                [
+                    Points(PRICES, middle, "measured (quartiles)", low, high),
+                    Line(RULED, ds.law.values, "our law", "theory"),
+                ],
             ),
         ],
         note=f"eta = {ETA:g}, T = {T}, start {ALPHA:g}. Below kappa = {_critical(1.0):.2f} the error at M = 1 is the spurious "
         "signal itself; above it is noise, which grows with kappa. Diverged runs count as failures.",
-    )  # fmt: skip
+    )
 
 
 def _kept_and_left(plain: xr.DataArray, amplified: xr.DataArray) -> Outcome:

@@ -9,9 +9,9 @@ import numpy as np
 import xarray as xr
 
 import gyrostat as gs
-from gyrostat.lab.experiment import Claim, Experiment, Outcome, together, within
-from gyrostat.lab.figures import Figure, Line, Marker, Panel, Points, Series
-from gyrostat.papers.statistics import wilson
+from gyrostat.experiments.declarations import Claim, Experiment, Outcome, together, within
+from gyrostat.experiments.statistics import wilson
+from gyrostat.figures.declarations import Figure, Line, Marker, Panel, Points, Series
 from gyrostat.theory import (
     calibration_line,
     controller,
@@ -52,20 +52,31 @@ def draw_lemma5(ds: xr.Dataset) -> Figure:
             Line(ds.init_scale.values, ds.upper.isel(step_size=i).values, f"eta = {float(eta):.3g}", colour=i)
             for i, eta in enumerate(ds.step_size)
         ),
-        *(Line(ds.init_scale.values, ds.lower.isel(step_size=i).values, "", colour=i) for i in range(ds.sizes["step_size"])),
+        *(
+            Line(ds.init_scale.values, ds.lower.isel(step_size=i).values, "", colour=i)
+            for i in range(ds.sizes["step_size"])
+        ),
         Marker(7 / 6, "1 + 1/6", role="bound"),
         Marker(5 / 6, "1 - 1/6", role="bound"),
-    ]  # fmt: skip
+    ]
     return Figure(
         "Accumulated errors move the growth of R_t by at most 3 %",
         [
-            Panel("eta = .05, alpha = 1e-3", "step", "ratio to R_t",
-                  [Line(steps, up / middle, "upper sequence"), Line(steps, low / middle, "lower sequence"),
-                   Marker(7 / 6, "1 + 1/6", role="bound"), Marker(5 / 6, "1 - 1/6", role="bound")]),
+            Panel(
+                "eta = .05, alpha = 1e-3",
+                "step",
+                "ratio to R_t",
+                [
+                    Line(steps, up / middle, "upper sequence"),
+                    Line(steps, low / middle, "lower sequence"),
+                    Marker(7 / 6, "1 + 1/6", role="bound"),
+                    Marker(5 / 6, "1 - 1/6", role="bound"),
+                ],
+            ),
             Panel("Largest and smallest ratio in phase 1", "start alpha", "ratio to R_t", grid, xscale="log"),
         ],
         note="The lemma allows 1/6; on the grid the sequences differ by a few percent at most.",
-    )  # fmt: skip
+    )
 
 
 LEMMA5 = Experiment(
@@ -133,13 +144,22 @@ def draw_lemma6(ds: xr.Dataset) -> Figure:
     return Figure(
         "The controller stays below its barrier where its 2/3-moment does not grow",
         [
-            Panel("Runs that reach the barrier", "heterogeneity M", "share of runs",
-                  [*shares, Marker(0.01, "bound T2 p = .01", role="bound"),
-                   Marker(18.4, "supermartingale from M = 18.4 on", "x")]),
-            Panel("How high the controller climbs", "heterogeneity M", "largest q/L along the path", peaks, yscale="log"),
+            Panel(
+                "Runs that reach the barrier",
+                "heterogeneity M",
+                "share of runs",
+                [
+                    *shares,
+                    Marker(0.01, "bound T2 p = .01", role="bound"),
+                    Marker(18.4, "supermartingale from M = 18.4 on", "x"),
+                ],
+            ),
+            Panel(
+                "How high the controller climbs", "heterogeneity M", "largest q/L along the path", peaks, yscale="log"
+            ),
         ],
         note=f"eta = .05, alpha = 1e-4, T2 = {ds.attrs['num_steps']} steps.",
-    )  # fmt: skip
+    )
 
 
 def _covered(ds: xr.Dataset) -> Outcome:
@@ -205,17 +225,29 @@ def draw_lemma7(ds: xr.Dataset) -> Figure:
     return Figure(
         "The proof's condition asks for three times the heterogeneity that suffices",
         [
-            Panel("eta = .05", "heterogeneity M", "growth factor per step",
-                  [Line(M, ds.growth.values, "E (1 + eta xi + 2 eta)^(2/3)"),
-                   Line(M, np.exp(ds.exponent.values), "exp(Lyapunov exponent) of 1 + eta xi"),
-                   Marker(1.0, "1: no growth", role="bound"), Marker(6.0, "the paper's M = 6", "x", "paper")]),
-            Panel("Inside the literal window (24/M2, 1/(64 M1))", "heterogeneity M", "1 - largest 2/3-moment factor",
-                  [Line(ds.wide_spread.values, -ds.window_excess.values, "margin of the condition")],
-                  xscale="log", yscale="log"),
+            Panel(
+                "eta = .05",
+                "heterogeneity M",
+                "growth factor per step",
+                [
+                    Line(M, ds.growth.values, "E (1 + eta xi + 2 eta)^(2/3)"),
+                    Line(M, np.exp(ds.exponent.values), "exp(Lyapunov exponent) of 1 + eta xi"),
+                    Marker(1.0, "1: no growth", role="bound"),
+                    Marker(6.0, "the paper's M = 6", "x", "paper"),
+                ],
+            ),
+            Panel(
+                "Inside the literal window (24/M2, 1/(64 M1))",
+                "heterogeneity M",
+                "1 - largest 2/3-moment factor",
+                [Line(ds.wide_spread.values, -ds.window_excess.values, "margin of the condition")],
+                xscale="log",
+                yscale="log",
+            ),
         ],
         note="Left: the 2/3-moment stops growing only from M = 18.4 on, the typical size already from M = 6.4. "
         "Right: the window does imply the condition.",
-    )  # fmt: skip
+    )
 
 
 def _least(ds: xr.Dataset) -> float:
@@ -289,17 +321,32 @@ def draw_proposition1(ds: xr.Dataset) -> Figure:
     return Figure(
         "Random subspaces overlap as sqrt((r1 + r2)/d), but no universal constant makes the tail bound true",
         [
-            Panel("Overlap in units of sqrt((r1 + r2)/d)", "rank r1 = r2", "||U1^T U2|| / sqrt((r1 + r2)/d)",
-                  [Points(r, ds["median"].values, "median (whisker: 90 %)", ds["median"].values, ds.upper.values),
-                   Line(r, ds.edge.values, "edge of the Jacobi ensemble", "theory")], xscale="log", ylim=(0, 1.8)),
-            Panel("Smallest constant C1 that works", "rank r1 = r2", "C1",
-                  [Points(r, ds.constant.values, "measured"),
-                   Line(r, ds.constant.values[0] * r / r[0], "proportional to the rank", "theory")],
-                  xscale="log", yscale="log"),
+            Panel(
+                "Overlap in units of sqrt((r1 + r2)/d)",
+                "rank r1 = r2",
+                "||U1^T U2|| / sqrt((r1 + r2)/d)",
+                [
+                    Points(r, ds["median"].values, "median (whisker: 90 %)", ds["median"].values, ds.upper.values),
+                    Line(r, ds.edge.values, "edge of the Jacobi ensemble", "theory"),
+                ],
+                xscale="log",
+                ylim=(0, 1.8),
+            ),
+            Panel(
+                "Smallest constant C1 that works",
+                "rank r1 = r2",
+                "C1",
+                [
+                    Points(r, ds.constant.values, "measured"),
+                    Line(r, ds.constant.values[0] * r / r[0], "proportional to the rank", "theory"),
+                ],
+                xscale="log",
+                yscale="log",
+            ),
         ],
         note="Prop. 1 claims a C1 that does not depend on r1, r2, d. "
         "The proof's own (105) keeps a 9^(r1 + r2) that the statement drops.",
-    )  # fmt: skip
+    )
 
 
 PROPOSITION1 = Experiment(
@@ -326,7 +373,8 @@ PROPOSITION1 = Experiment(
             "Ours: for larger ranks it is the edge of the Jacobi ensemble.",
             "median over edge in [.9, 1.05] where the rank is at least 20",
             lambda ds: within(
-                0.9, 1.05,
+                0.9,
+                1.05,
                 least=(ds["median"] / ds.edge).where(ds["rank"] >= 20).min(),
                 most=(ds["median"] / ds.edge).where(ds["rank"] >= 20).max(),
             ),
@@ -342,4 +390,4 @@ PROPOSITION1 = Experiment(
         ),
     ],
     weight=8,
-)  # fmt: skip
+)

@@ -9,10 +9,10 @@ import numpy as np
 import xarray as xr
 
 import gyrostat as gs
-from gyrostat.lab.experiment import Claim, Experiment, Outcome, together, within
-from gyrostat.lab.figures import Bars, Figure, Panel, band
-from gyrostat.papers.statistics import last, median
-from gyrostat.papers.xu2024.common import compare
+from gyrostat.experiments.declarations import Claim, Experiment, Outcome, together, within
+from gyrostat.experiments.statistics import last, median
+from gyrostat.figures.declarations import Bars, Figure, Panel, band
+from gyrostat.papers.xu2024.settings import compare
 
 
 class NuclearNorm(gs.RankOne):
@@ -61,8 +61,11 @@ def theorem7_data(*, seed: int, progress: Any = None, seeds: int, dimension: int
 def draw_theorem7(ds: xr.Dataset) -> Figure:
     def panel(name: str, title: str) -> Panel:
         one = ds.sel(algorithm=name)
-        series = [band(one.signal, "invariant", colour=0), band(one.spurious, "spurious", colour=1),
-                  band(one.distance, "||UU^T - A_star||_F", colour=2)]  # fmt: skip
+        series = [
+            band(one.signal, "invariant", colour=0),
+            band(one.spurious, "spurious", colour=1),
+            band(one.distance, "||UU^T - A_star||_F", colour=2),
+        ]
         return Panel(title, "step", "share of the signal / distance", series, ylim=(-0.05, 2.0))
 
     ends = ds.isel(step=-1)
@@ -73,11 +76,15 @@ def draw_theorem7(ds: xr.Dataset) -> Figure:
         [
             panel("one environment", "Algorithm 4, one environment at a time"),
             panel("pooled", "Algorithm 4, pooled"),
-            Panel("At the end (cut at 3)", "", "share of the signal",
-                  [Bars(names, shown[0], "invariant", colour=0), Bars(names, shown[1], "spurious", colour=1)]),
+            Panel(
+                "At the end (cut at 3)",
+                "",
+                "share of the signal",
+                [Bars(names, shown[0], "invariant", colour=0), Bars(names, shown[1], "spurious", colour=1)],
+            ),
         ],
         note="Medians and quartiles over seeds. r = (2, 1), s = 1 - 7 or 1 + 7, eta = .025, R = 20, tau = mean response.",
-    )  # fmt: skip
+    )
 
 
 def _algorithm4(ds: xr.Dataset) -> Outcome:

@@ -8,9 +8,9 @@ import numpy as np
 import xarray as xr
 
 import gyrostat as gs
-from gyrostat.lab.experiment import Claim, Experiment, Outcome, together, within
-from gyrostat.lab.figures import Figure, Line, Panel, band
-from gyrostat.papers.statistics import last, median
+from gyrostat.experiments.declarations import Claim, Experiment, Outcome, together, within
+from gyrostat.experiments.statistics import last, median
+from gyrostat.figures.declarations import Figure, Line, Panel, band
 from gyrostat.papers.xu2024.pooled import figure5_data
 from gyrostat.theory import exact_moments, moment_growth
 
@@ -23,9 +23,12 @@ def draw_figure1(ds: xr.Dataset) -> Figure:
             for i in range(min(5, ds.sizes["seed"]))
         ]
         return Panel(
-            title, "step", "share of the signal learnt",
-            [band(one.signal, "invariant (median, quartiles)", colour=0), *runs], ylim=(-0.05, 1.6),
-        )  # fmt: skip
+            title,
+            "step",
+            "share of the signal learnt",
+            [band(one.signal, "invariant (median, quartiles)", colour=0), *runs],
+            ylim=(-0.05, 1.6),
+        )
 
     return Figure(
         "Data from one environment at a time oscillate, and the oscillation keeps the spurious signal away",
@@ -99,13 +102,22 @@ def draw_figure2(ds: xr.Dataset) -> Figure:
     return Figure(
         "The mean of the oscillating signal grows, its 0.1-moment falls once M is large enough",
         [
-            Panel("Mean", "step t", "E |q_t|", [*lines("mean"), Line(ds.step.values, stable, "(1 + eta)^t", "theory")],
-                  yscale="log"),
-            Panel("0.1-moment", "step t", "E |q_t|^0.1",
-                  [*lines("tenth"), Line(ds.step.values, stable**0.1, "a signal that never changes", "theory")]),
+            Panel(
+                "Mean",
+                "step t",
+                "E |q_t|",
+                [*lines("mean"), Line(ds.step.values, stable, "(1 + eta)^t", "theory")],
+                yscale="log",
+            ),
+            Panel(
+                "0.1-moment",
+                "step t",
+                "E |q_t|^0.1",
+                [*lines("tenth"), Line(ds.step.values, stable**0.1, "a signal that never changes", "theory")],
+            ),
         ],
         note="Exact binomial sums at eta = .05. All means coincide with (1 + eta)^t: they live in runs too rare to be seen.",
-    )  # fmt: skip
+    )
 
 
 def _mean_grows(ds: xr.Dataset) -> Outcome:

@@ -8,10 +8,10 @@ import numpy as np
 import xarray as xr
 
 import gyrostat as gs
-from gyrostat.lab.experiment import Claim, Experiment, Outcome, together, within
-from gyrostat.lab.figures import Figure, Line, Marker, Panel, band
-from gyrostat.papers.statistics import last, median
-from gyrostat.papers.xu2024.common import ALPHA, compare
+from gyrostat.experiments.declarations import Claim, Experiment, Outcome, together, within
+from gyrostat.experiments.statistics import last, median
+from gyrostat.figures.declarations import Figure, Line, Marker, Panel, band
+from gyrostat.papers.xu2024.settings import ALPHA, compare
 from gyrostat.theory import calibration, pooled_gap
 
 # ---------------------------------------------------------------------------------------------- Figure 5
@@ -101,9 +101,15 @@ def figure6_data(*, seed: int, progress: Any = None, seeds: int, horizon: float)
         return gs.PooledSGD(step_size, init_scale=ALPHA), gs.Problem(places, gs.FreshGaussian(80))
 
     return gs.run_grid(
-        build, {"step_size": list(STEPS6)}, num_steps=lambda step_size: round(horizon / step_size), seeds=seeds, seed=seed,
-        record=("distance", "distance_to_mean", "signal", "spurious"), record_at=201, progress=progress,
-    )  # fmt: skip
+        build,
+        {"step_size": list(STEPS6)},
+        num_steps=lambda step_size: round(horizon / step_size),
+        seeds=seeds,
+        seed=seed,
+        record=("distance", "distance_to_mean", "signal", "spurious"),
+        record_at=201,
+        progress=progress,
+    )
 
 
 def draw_figure6(ds: xr.Dataset) -> Figure:
@@ -168,9 +174,15 @@ FIG6 = Experiment(
 def _pooled_path(algorithm: Any, measurements: Any, seeds: int, seed: int, progress: Any) -> xr.Dataset:
     places = gs.RandomEnvironments(40, rank=2, law=gs.TwoPoint(mean=1.0, spread=6.0, rank=3))
     ds = gs.run(
-        algorithm, gs.Problem(places, measurements), num_steps=300, seeds=seeds, seed=seed, record_at=301,
-        record=("distance", "distance_to_mean", "signal", "spurious"), progress=progress,
-    )  # fmt: skip
+        algorithm,
+        gs.Problem(places, measurements),
+        num_steps=300,
+        seeds=seeds,
+        seed=seed,
+        record_at=301,
+        record=("distance", "distance_to_mean", "signal", "spurious"),
+        progress=progress,
+    )
     return ds.assign_attrs(gap=pooled_gap(2, 3), mean_norm=5**0.5)
 
 
@@ -192,7 +204,9 @@ def draw_pooled_path(ds: xr.Dataset) -> Figure:
         "Pooled training approaches the pooled solution and never comes near the invariant one",
         [
             Panel(
-                "Distances along the path", "step", "Frobenius distance",
+                "Distances along the path",
+                "step",
+                "Frobenius distance",
                 [
                     band(ds.distance, "to A_star", colour=0),
                     band(ds.distance_to_mean, "to A_star + mean spurious part", colour=1),
@@ -203,7 +217,7 @@ def draw_pooled_path(ds: xr.Dataset) -> Figure:
             ),
         ],
         note="Medians and quartiles over seeds; d = 40, ranks (2, 3), s = 1 - 6 or 1 + 6, eta = .05.",
-    )  # fmt: skip
+    )
 
 
 def _reaches_mean(ds: xr.Dataset) -> Outcome:

@@ -8,10 +8,10 @@ import numpy as np
 import xarray as xr
 
 import gyrostat as gs
-from gyrostat.lab.experiment import Claim, Experiment, within
-from gyrostat.lab.figures import Figure, Heat, Line, Marker, Panel, Points, band
-from gyrostat.papers.statistics import crossing, last, share_below
-from gyrostat.papers.xu2024.common import ALPHA, spread_cell
+from gyrostat.experiments.declarations import Claim, Experiment, within
+from gyrostat.experiments.statistics import crossing, last, share_below
+from gyrostat.figures.declarations import Figure, Heat, Line, Marker, Panel, Points, band
+from gyrostat.papers.xu2024.settings import ALPHA, spread_cell
 from gyrostat.papers.xu2024.transition import halfway, success_points
 from gyrostat.theory import (
     critical_spread,
@@ -31,8 +31,13 @@ def order_data(*, seed: int, progress: Any = None, seeds: int, dimension: int) -
     return gs.run_grid(
         lambda order, spread: spread_cell(spread, dimension=dimension, num_samples=80 * dimension, order=order),
         {"order": ORDERS, "spread": ORDER_SPREADS},
-        num_steps=200, seeds=seeds, seed=seed, record=("signal", "spurious"), record_at=21, progress=progress,
-    )  # fmt: skip
+        num_steps=200,
+        seeds=seeds,
+        seed=seed,
+        record=("signal", "spurious"),
+        record_at=21,
+        progress=progress,
+    )
 
 
 def draw_order(ds: xr.Dataset) -> Figure:
@@ -41,19 +46,25 @@ def draw_order(ds: xr.Dataset) -> Figure:
         "Going through the environments in turn makes the transition sharp",
         [
             Panel(
-                "Runs without spurious signal", "heterogeneity M", "share of runs",
-                [*(success_points(ds.sel(order=o), "spread", o, colour=i) for i, o in enumerate(ORDERS)),
-                 Marker(predicted, f"predicted M* = {predicted:.2f}", "x")],
+                "Runs without spurious signal",
+                "heterogeneity M",
+                "share of runs",
+                [
+                    *(success_points(ds.sel(order=o), "spread", o, colour=i) for i, o in enumerate(ORDERS)),
+                    Marker(predicted, f"predicted M* = {predicted:.2f}", "x"),
+                ],
                 ylim=(-0.05, 1.05),
             ),
             Panel(
-                "Spurious share at the end", "heterogeneity M", "share of the spurious signal",
+                "Spurious share at the end",
+                "heterogeneity M",
+                "share of the spurious signal",
                 [band(last(ds.spurious.sel(order=o)), o, colour=i) for i, o in enumerate(ORDERS)],
                 yscale="log",
             ),
         ],
         note="iid: an environment drawn at every step; cyclic: in turn; shuffled: in turn, in a new order for every pass.",
-    )  # fmt: skip
+    )
 
 
 def _width(ds: xr.Dataset) -> float:
@@ -111,9 +122,13 @@ def predictor_data(
             spread, dimension=dimension, num_samples=80 * dimension, step_size=step_size
         ),
         {"horizon": list(horizons), "step_size": GRID_STEPS, "spread": GRID_SPREADS},
-        num_steps=lambda horizon, step_size, spread: round(horizon / step_size), seeds=seeds, seed=seed,
-        record=("spurious",), record_at=2, progress=progress,
-    )  # fmt: skip
+        num_steps=lambda horizon, step_size, spread: round(horizon / step_size),
+        seeds=seeds,
+        seed=seed,
+        record=("spurious",),
+        record_at=2,
+        progress=progress,
+    )
     shape = (len(horizons), len(GRID_STEPS), len(GRID_SPREADS))
     rules, share = np.zeros((len(RULES), *shape)), np.zeros(shape)
     for (i, c), (j, eta), (k, M) in _cells(horizons):
@@ -146,20 +161,43 @@ def draw_predictor(ds: xr.Dataset) -> Figure:
         "The Lyapunov exponent against the room left by a small start predicts the transition",
         [
             Panel(
-                f"Measured, T = {horizon}/eta", "heterogeneity M", "step size eta",
-                [Heat(GRID_SPREADS, GRID_STEPS, measured.isel(horizon=0).values, "share of runs without spurious signal", 0, 1),
-                 Line(boundary, GRID_STEPS, "closed form M*", "theory")],
+                f"Measured, T = {horizon}/eta",
+                "heterogeneity M",
+                "step size eta",
+                [
+                    Heat(
+                        GRID_SPREADS,
+                        GRID_STEPS,
+                        measured.isel(horizon=0).values,
+                        "share of runs without spurious signal",
+                        0,
+                        1,
+                    ),
+                    Line(boundary, GRID_STEPS, "closed form M*", "theory"),
+                ],
             ),
             Panel(
-                "Measured against the surrogate", "predicted share", "measured share",
-                [*(Points(ds.surrogate.isel(horizon=i).values.ravel(), measured.isel(horizon=i).values.ravel(),
-                          f"T = {int(c)}/eta", colour=i) for i, c in enumerate(ds.horizon.values)),
-                 Line([0, 1], [0, 1], "equal", "theory")],
+                "Measured against the surrogate",
+                "predicted share",
+                "measured share",
+                [
+                    *(
+                        Points(
+                            ds.surrogate.isel(horizon=i).values.ravel(),
+                            measured.isel(horizon=i).values.ravel(),
+                            f"T = {int(c)}/eta",
+                            colour=i,
+                        )
+                        for i, c in enumerate(ds.horizon.values)
+                    ),
+                    Line([0, 1], [0, 1], "equal", "theory"),
+                ],
             ),
         ],
         note=f"Cells with eta (M - 1) <= 1 predicted right at T = {horizon}/eta: "
-        + ", ".join(f"{rule} {accuracy[rule]:.0%}" for rule in RULES) + ".",
-    )  # fmt: skip
+        + ", ".join(f"{rule} {accuracy[rule]:.0%}" for rule in RULES)
+        + ".",
+    )
 
 
 def _covered(values: xr.DataArray, ds: xr.Dataset) -> xr.DataArray:

@@ -8,10 +8,10 @@ import numpy as np
 import xarray as xr
 
 import gyrostat as gs
-from gyrostat.lab.experiment import Claim, Experiment, Outcome, within
-from gyrostat.lab.figures import Figure, Line, Panel, Points
-from gyrostat.papers.statistics import last, median, slope
-from gyrostat.papers.xu2024.common import ALPHA
+from gyrostat.experiments.declarations import Claim, Experiment, Outcome, within
+from gyrostat.experiments.statistics import last, median, slope
+from gyrostat.figures.declarations import Figure, Line, Panel, Points
+from gyrostat.papers.xu2024.settings import ALPHA
 from gyrostat.theory import (
     error_law,
     leading_error,
@@ -49,10 +49,15 @@ def theorem2_data(
             return {**BASE, "dimension": dimension, axis: value}
 
         found = gs.run_grid(
-            lambda value, settings=settings: _scaling_cell(**settings(value)), {"value": values},
-            num_steps=lambda value, settings=settings: round(15 / settings(value)["step_size"]), seeds=seeds, seed=seed + i,
-            record=("distance", "spurious"), record_at=1, progress=progress,
-        )  # fmt: skip
+            lambda value, settings=settings: _scaling_cell(**settings(value)),
+            {"value": values},
+            num_steps=lambda value, settings=settings: round(15 / settings(value)["step_size"]),
+            seeds=seeds,
+            seed=seed + i,
+            record=("distance", "spurious"),
+            record_at=1,
+            progress=progress,
+        )
         time = "step" if "step" in found.dims else "record"
         parts[f"{axis}_error"] = found.distance.isel({time: -1}, drop=True).rename(value=axis)
         parts[f"{axis}_law"] = xr.DataArray([_law(settings(v), error_law) for v in values], dims=axis)
@@ -122,11 +127,15 @@ THEOREM2 = Experiment(
     draw_theorem2,
     [
         Claim(
-            "slope-in-m", "The error falls as m^-1/2 (eq. 10).", "fitted slope in [-.56, -.44]",
+            "slope-in-m",
+            "The error falls as m^-1/2 (eq. 10).",
+            "fitted slope in [-.56, -.44]",
             _slope_claim("num_samples", -0.56, -0.44),
         ),
         Claim(
-            "slope-in-d", "The error grows as d^1/2 (eq. 10).", "fitted slope in [.42, .6]",
+            "slope-in-d",
+            "The error grows as d^1/2 (eq. 10).",
+            "fitted slope in [.42, .6]",
             _slope_claim("dimension", 0.42, 0.6),
         ),
         Claim(
@@ -139,11 +148,13 @@ THEOREM2 = Experiment(
             "bound",
             "The error obeys the bound (9), its constants taken as 1.",
             "largest error of any run at the centre over the bound <= 1",
-            lambda ds: within(0, 1, ratio=ds.dimension_error.sel(dimension=ds.attrs["dimension"]).max() / ds.attrs["bound"]),
+            lambda ds: within(
+                0, 1, ratio=ds.dimension_error.sel(dimension=ds.attrs["dimension"]).max() / ds.attrs["bound"]
+            ),
         ),
     ],
     weight=40,
-)  # fmt: skip
+)
 
 
 def data_data(*, seed: int, progress: Any = None, seeds: int, dimension: int, batches: tuple[float, ...]) -> xr.Dataset:
@@ -155,9 +166,15 @@ def data_data(*, seed: int, progress: Any = None, seeds: int, dimension: int, ba
         return gs.HeteroSGD(0.05, init_scale=ALPHA, order="shuffled"), gs.Problem(places, kind(num_samples))
 
     return gs.run_grid(
-        build, {"data": ["fresh", "fixed"], "num_samples": list(batches)}, num_steps=200, seeds=seeds, seed=seed,
-        record=("distance", "signal", "spurious"), record_at=2, progress=progress,
-    )  # fmt: skip
+        build,
+        {"data": ["fresh", "fixed"], "num_samples": list(batches)},
+        num_steps=200,
+        seeds=seeds,
+        seed=seed,
+        record=("distance", "signal", "spurious"),
+        record_at=2,
+        progress=progress,
+    )
 
 
 def draw_data(ds: xr.Dataset) -> Figure:
@@ -202,11 +219,16 @@ DATA = Experiment(
             "With fixed data the error is at least 1.5 times that with fresh batches of the same size.",
             "ratio of median errors >= 1.5 for every m",
             lambda ds: within(
-                1.5, np.inf,
-                least_ratio=(median(last(ds.distance.sel(data="fixed"))) / median(last(ds.distance.sel(data="fresh")))).min(),
+                1.5,
+                np.inf,
+                least_ratio=(
+                    median(last(ds.distance.sel(data="fixed"))) / median(last(ds.distance.sel(data="fresh")))
+                ).min(),
             ),
         ),
-        Claim("fixed-still-falls", "It falls as about m^-1/2 all the same.", "fitted slope in [-.75, -.4]", _data_slope),
+        Claim(
+            "fixed-still-falls", "It falls as about m^-1/2 all the same.", "fitted slope in [-.75, -.4]", _data_slope
+        ),
     ],
     weight=40,
-)  # fmt: skip
+)

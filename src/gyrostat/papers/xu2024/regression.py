@@ -8,10 +8,10 @@ import numpy as np
 import xarray as xr
 
 import gyrostat as gs
-from gyrostat.lab.experiment import Claim, Experiment, Outcome, within
-from gyrostat.lab.figures import Bars, Figure, Panel, band
-from gyrostat.papers.statistics import last, median
-from gyrostat.papers.xu2024.common import ALPHA, compare
+from gyrostat.experiments.declarations import Claim, Experiment, Outcome, within
+from gyrostat.experiments.statistics import last, median
+from gyrostat.figures.declarations import Bars, Figure, Panel, band
+from gyrostat.papers.xu2024.settings import ALPHA, compare
 
 
 def diagonal_data(*, seed: int, progress: Any = None, seeds: int, num_samples: float) -> xr.Dataset:
@@ -25,9 +25,14 @@ def diagonal_data(*, seed: int, progress: Any = None, seeds: int, num_samples: f
         "pooled": (gs.PooledSGD(0.1, init_scale=ALPHA, model=gs.Diagonal()), problem),
     }
     ds = compare(
-        cells, num_steps=200, seeds=seeds, seed=seed, record=("signal_values", "spurious_values", "distance", "spurious"),
-        record_at=101, progress=progress,
-    )  # fmt: skip
+        cells,
+        num_steps=200,
+        seeds=seeds,
+        seed=seed,
+        record=("signal_values", "spurious_values", "distance", "spurious"),
+        record_at=101,
+        progress=progress,
+    )
     return ds.assign(true_values=("invariant_direction", beta[:3]))
 
 
@@ -113,9 +118,15 @@ def structural_data(*, seed: int, progress: Any = None, datasets: int, rows: int
     coefficients = gs.Diagnostic("coefficients", lambda view: view.product[:3], ("coefficient",))
     axes = {"model": ["variance", "sign"], "algorithm": ["hetero", "pooled"], "dataset": list(range(datasets))}
     return gs.run_grid(
-        build, axes, num_steps=lambda model, algorithm, dataset: 600 if model == "variance" else 200, seeds=1, seed=seed,
-        record=(coefficients,), record_at=2, progress=progress,
-    )  # fmt: skip
+        build,
+        axes,
+        num_steps=lambda model, algorithm, dataset: 600 if model == "variance" else 200,
+        seeds=1,
+        seed=seed,
+        record=(coefficients,),
+        record_at=2,
+        progress=progress,
+    )
 
 
 def draw_structural(ds: xr.Dataset) -> Figure:

@@ -8,10 +8,10 @@ import numpy as np
 import xarray as xr
 
 import gyrostat as gs
-from gyrostat.lab.experiment import Claim, Experiment, Outcome, together, within
-from gyrostat.lab.figures import Figure, Line, Panel, Points, band
-from gyrostat.papers.statistics import last, median, share_below, wilson
-from gyrostat.papers.xu2024.common import ALPHA, compare
+from gyrostat.experiments.declarations import Claim, Experiment, Outcome, together, within
+from gyrostat.experiments.statistics import last, median, share_below, wilson
+from gyrostat.figures.declarations import Figure, Line, Panel, Points, band
+from gyrostat.papers.xu2024.settings import ALPHA, compare
 
 
 def _spectrum(
@@ -25,9 +25,14 @@ def _spectrum(
     }
     slowest = min(abs(v) for v in values)
     ds = compare(
-        cells, num_steps=round(10 / (0.05 * slowest)), seeds=seeds, seed=seed, record_at=101, progress=progress,
+        cells,
+        num_steps=round(10 / (0.05 * slowest)),
+        seeds=seeds,
+        seed=seed,
+        record_at=101,
+        progress=progress,
         record=("signal_values", "spurious_values", "spurious", "distance"),
-    )  # fmt: skip
+    )
     return ds.assign(true_values=("invariant_direction", values))
 
 
@@ -133,9 +138,15 @@ def condition7_data(*, seed: int, progress: Any = None, seeds: int, dimension: i
         return gs.HeteroSGD(0.05, init_scale=ALPHA), gs.Problem(places, gs.FreshGaussian(333 * dimension))
 
     return gs.run_grid(
-        build, {"off_diagonal": OFF}, num_steps=200, seeds=seeds, seed=seed, record=("signal", "spurious_values"),
-        record_at=41, progress=progress,
-    )  # fmt: skip
+        build,
+        {"off_diagonal": OFF},
+        num_steps=200,
+        seeds=seeds,
+        seed=seed,
+        record=("signal", "spurious_values"),
+        record_at=41,
+        progress=progress,
+    )
 
 
 def _free_of_spurious(ds: xr.Dataset) -> xr.DataArray:
@@ -149,15 +160,27 @@ def draw_condition7(ds: xr.Dataset) -> Figure:
     return Figure(
         "A constant off-diagonal entry brings the spurious signal back",
         [
-            Panel("Runs without spurious signal", "off-diagonal entry of Sigma", "share of runs",
-                  [Points(OFF, share, "measured (95 % interval)", low, high)], ylim=(-0.05, 1.05)),
-            Panel("Along the path", "step", "largest spurious value",
-                  [band(worst.sel(off_diagonal=v), f"off-diagonal {v:g}", colour=i) for i, v in enumerate((0.0, 0.5, 2.0))],
-                  yscale="log"),
+            Panel(
+                "Runs without spurious signal",
+                "off-diagonal entry of Sigma",
+                "share of runs",
+                [Points(OFF, share, "measured (95 % interval)", low, high)],
+                ylim=(-0.05, 1.05),
+            ),
+            Panel(
+                "Along the path",
+                "step",
+                "largest spurious value",
+                [
+                    band(worst.sel(off_diagonal=v), f"off-diagonal {v:g}", colour=i)
+                    for i, v in enumerate((0.0, 0.5, 2.0))
+                ],
+                yscale="log",
+            ),
         ],
         note="r2 = 2, diagonal 1 - 6 or 1 + 6 with independent signs, eta = .05. "
         "Condition (7) asks for far less than any entry shown.",
-    )  # fmt: skip
+    )
 
 
 CONDITION7 = Experiment(
@@ -183,9 +206,13 @@ CONDITION7 = Experiment(
             "off-diagonal-breaks",
             "Off-diagonal entries of the order of the mean break it.",
             "share of runs without spurious signal <= .3 at 1 and at 2",
-            lambda ds: within(0, 0.3, at_one=_free_of_spurious(ds).sel(off_diagonal=1.0),
-                              at_two=_free_of_spurious(ds).sel(off_diagonal=2.0)),
+            lambda ds: within(
+                0,
+                0.3,
+                at_one=_free_of_spurious(ds).sel(off_diagonal=1.0),
+                at_two=_free_of_spurious(ds).sel(off_diagonal=2.0),
+            ),
         ),
     ],
     weight=12,
-)  # fmt: skip
+)

@@ -8,10 +8,10 @@ import numpy as np
 import xarray as xr
 
 import gyrostat as gs
-from gyrostat.lab.experiment import Claim, Experiment, Outcome, together, within
-from gyrostat.lab.figures import Band, Figure, Line, Marker, Panel, Points, band
-from gyrostat.papers.statistics import crossing, last, median, share_below, wilson
-from gyrostat.papers.xu2024.common import ALPHA, spread_cell
+from gyrostat.experiments.declarations import Claim, Experiment, Outcome, together, within
+from gyrostat.experiments.statistics import crossing, last, median, share_below, wilson
+from gyrostat.figures.declarations import Band, Figure, Line, Marker, Panel, Points, band
+from gyrostat.papers.xu2024.settings import ALPHA, spread_cell
 from gyrostat.theory import (
     calibration,
     critical_spread,
@@ -36,9 +36,15 @@ def halfway(ds: xr.Dataset, axis: str = "spread") -> float:
 def figure3_data(*, seed: int, progress: Any = None, seeds: int, dimension: int, num_samples: int) -> xr.Dataset:
     """HeteroSGD for M = 1 ... 10, every step recorded."""
     return gs.run_grid(
-        lambda spread: spread_cell(spread, dimension=dimension, num_samples=num_samples), {"spread": SPREADS},
-        num_steps=200, seeds=seeds, seed=seed, record=("signal", "spurious", "error"), record_at=201, progress=progress,
-    )  # fmt: skip
+        lambda spread: spread_cell(spread, dimension=dimension, num_samples=num_samples),
+        {"spread": SPREADS},
+        num_steps=200,
+        seeds=seeds,
+        seed=seed,
+        record=("signal", "spurious", "error"),
+        record_at=201,
+        progress=progress,
+    )
 
 
 def draw_figure3(ds: xr.Dataset) -> Figure:
@@ -56,7 +62,9 @@ def draw_figure3(ds: xr.Dataset) -> Figure:
         [
             Panel("Along the path", "step", "share of the signal learnt", paths, ylim=(-0.05, 1.3)),
             Panel(
-                "At the end", "heterogeneity M", "share of the signal learnt",
+                "At the end",
+                "heterogeneity M",
+                "share of the signal learnt",
                 [
                     band(end.signal, "invariant", colour=0),
                     band(end.spurious, "spurious", colour=1),
@@ -68,7 +76,7 @@ def draw_figure3(ds: xr.Dataset) -> Figure:
             ),
         ],
         note="Medians and quartiles over seeds; r1 = r2 = 1, s = 1 - M or 1 + M drawn independently at every step, eta = .05.",
-    )  # fmt: skip
+    )
 
 
 def _at(ds: xr.Dataset, spread: float) -> xr.DataArray:
@@ -172,9 +180,15 @@ def figure4_data(*, seed: int, progress: Any = None, seeds: int, dimension: int,
         return spread_cell(5.0, dimension=dimension, num_samples=num_samples, step_size=step_size)
 
     return gs.run_grid(
-        build, {"step_size": STEPS}, num_steps=lambda step_size: round(10 / step_size), seeds=seeds, seed=seed,
-        record=("signal", "spurious"), record_at=101, progress=progress,
-    )  # fmt: skip
+        build,
+        {"step_size": STEPS},
+        num_steps=lambda step_size: round(10 / step_size),
+        seeds=seeds,
+        seed=seed,
+        record=("signal", "spurious"),
+        record_at=101,
+        progress=progress,
+    )
 
 
 def draw_figure4(ds: xr.Dataset) -> Figure:
@@ -187,25 +201,38 @@ def draw_figure4(ds: xr.Dataset) -> Figure:
         "A large step eliminates the spurious signal",
         [
             Panel(
-                "Along the path (time = eta x step)", "eta x step", "share of the signal learnt",
-                [path("signal", "invariant", 0.01, 0), path("spurious", "spurious", 0.01, 1),
-                 path("signal", "invariant", 0.07, 2), path("spurious", "spurious", 0.07, 3)],
+                "Along the path (time = eta x step)",
+                "eta x step",
+                "share of the signal learnt",
+                [
+                    path("signal", "invariant", 0.01, 0),
+                    path("spurious", "spurious", 0.01, 1),
+                    path("signal", "invariant", 0.07, 2),
+                    path("spurious", "spurious", 0.07, 3),
+                ],
                 ylim=(-0.05, 1.3),
             ),
             Panel(
-                "At the end", "step size eta", "share of the signal learnt",
+                "At the end",
+                "step size eta",
+                "share of the signal learnt",
                 [
                     band(end.signal, "invariant", x=ds.step_size.values, colour=0),
                     band(end.spurious, "spurious", x=ds.step_size.values, colour=1),
                     success_points(ds, "step_size", "runs without spurious signal (95 % interval)", colour=2),
-                    Line(ds.step_size.values, [_predicted(eta) for eta in STEPS], "surrogate's share of such runs", "theory"),
+                    Line(
+                        ds.step_size.values,
+                        [_predicted(eta) for eta in STEPS],
+                        "surrogate's share of such runs",
+                        "theory",
+                    ),
                     Marker(0.05, "the paper's .05", "x", "paper"),
                 ],
                 ylim=(-0.05, 1.3),
             ),
         ],
         note="M = 5, T = 10/eta, medians and quartiles over seeds.",
-    )  # fmt: skip
+    )
 
 
 def _predicted(eta: float) -> float:

@@ -8,9 +8,9 @@ import numpy as np
 import xarray as xr
 
 import gyrostat as gs
-from gyrostat.lab.experiment import Claim, Experiment, Outcome, within
-from gyrostat.lab.figures import Figure, Line, Marker, Panel, Points, band
-from gyrostat.papers.statistics import last, median
+from gyrostat.experiments.declarations import Claim, Experiment, Outcome, within
+from gyrostat.experiments.statistics import last, median
+from gyrostat.figures.declarations import Figure, Line, Marker, Panel, Points, band
 from gyrostat.theory import (
     calibration,
     calibration_line,
@@ -43,9 +43,15 @@ def window_data(
         return gs.HeteroSGD(eta, init_scale=alpha), gs.Problem(places, gs.FreshGaussian(num_samples))
 
     ds = gs.run_grid(
-        build, {"num_samples": list(batches)}, num_steps=num_steps, seeds=seeds, seed=seed,
-        record=("distance", "signal", "spurious_part"), record_at=101, progress=progress,
-    )  # fmt: skip
+        build,
+        {"num_samples": list(batches)},
+        num_steps=num_steps,
+        seeds=seeds,
+        seed=seed,
+        record=("distance", "signal", "spurious_part"),
+        record_at=101,
+        progress=progress,
+    )
     M1, M2 = heterogeneity(law)
     paper = heterogeneity(gs.TwoPoint(mean=1.0, spread=6.0))
     # Without the part between the signals: sampling it takes 10/eta steps, and at eta M^2 >> 1 it is small but for
@@ -73,21 +79,33 @@ def draw_window(ds: xr.Dataset) -> Figure:
         f"Inside the literal window of Theorem 2: M1 = {M1:.0f}, eta = {eta:.2g}",
         [
             Panel(
-                f"A path at m = {x[-1]:.0e}", "eta x step", "value",
-                [band(path.signal, "invariant share", x=eta * steps, colour=0),
-                 band(path.distance, "||UU^T - A_star||_F", x=eta * steps, colour=1),
-                 Line(eta * steps, calibration_at(eta, ds.attrs["init_scale"], steps) ** 2, "R_t^2 of eq. (25)", "theory")],
+                f"A path at m = {x[-1]:.0e}",
+                "eta x step",
+                "value",
+                [
+                    band(path.signal, "invariant share", x=eta * steps, colour=0),
+                    band(path.distance, "||UU^T - A_star||_F", x=eta * steps, colour=1),
+                    Line(
+                        eta * steps,
+                        calibration_at(eta, ds.attrs["init_scale"], steps) ** 2,
+                        "R_t^2 of eq. (25)",
+                        "theory",
+                    ),
+                ],
                 ylim=(-0.05, 1.2),
             ),
             Panel(
-                "Error at the end", "batch size m", "||UU^T - A_star||_F",
+                "Error at the end",
+                "batch size m",
+                "||UU^T - A_star||_F",
                 [Points(x, middle, "measured (quartiles)", low, high), Line(x, ds.law.values, "our law", "theory")],
-                xscale="log", yscale="log",
+                xscale="log",
+                yscale="log",
             ),
         ],
         note=f"Window (24/M2, 1/(64 M1)) = ({ds.attrs['window_low']:.2g}, {ds.attrs['window_high']:.2g}). It is empty unless "
         "M2 > 1536 M1. The paper's own experiments have M1 = 7, M2 = 18, eta = .05.",
-    )  # fmt: skip
+    )
 
 
 def calibration_at(eta: float, alpha: float, steps: np.ndarray) -> np.ndarray:
@@ -141,15 +159,25 @@ def phases_data(*, seed: int, progress: Any = None, seeds: int, num_samples: flo
     places = gs.RandomEnvironments(d, rank=3, law=law)
     problem = gs.Problem(places, gs.FreshGaussian(num_samples))
     ds = gs.run(
-        gs.HeteroSGD(eta, init_scale=d**-2.0), problem, num_steps=T, seeds=seeds, seed=seed, record_at=T + 1,
-        record=("invariant_singular_values", "spurious_part", "error_operator", "error", "distance"), progress=progress,
-    )  # fmt: skip
+        gs.HeteroSGD(eta, init_scale=d**-2.0),
+        problem,
+        num_steps=T,
+        seeds=seeds,
+        seed=seed,
+        record_at=T + 1,
+        record=("invariant_singular_values", "spurious_part", "error_operator", "error", "distance"),
+        progress=progress,
+    )
     delta = (8 * d / num_samples) ** 0.5
     return ds.assign_attrs(
-        step_size=eta, init_scale=d**-2.0, delta=delta, bound_m1=law.bound, violation=0.01 / T,
+        step_size=eta,
+        init_scale=d**-2.0,
+        delta=delta,
+        bound_m1=law.bound,
+        violation=0.01 / T,
         phase_one=phase_one_length(eta, d**-2.0),
         delta_star=(heterogeneity(law).ratio * np.log(d)) ** 1.5 * delta * 4 * 5**0.5,
-    )  # fmt: skip
+    )
 
 
 def draw_phases(ds: xr.Dataset) -> Figure:
@@ -163,25 +191,35 @@ def draw_phases(ds: xr.Dataset) -> Figure:
         "Phase 1 grows the invariant part, phase 2 brings it to 1; Q and E stay below",
         [
             Panel(
-                "Phase 1: singular values of R", "step", "singular value",
-                [band(sigma.isel(invariant_direction=0, step=early), "largest", colour=0),
-                 band(sigma.isel(invariant_direction=-1, step=early), "smallest", colour=1),
-                 Line(steps[early], up, "upper sequence (31)", "bound"),
-                 Line(steps[early], low, "lower sequence (31)", "bound"),
-                 Marker(1 / 3, "end of phase 1: 1/3", role="theory")],
+                "Phase 1: singular values of R",
+                "step",
+                "singular value",
+                [
+                    band(sigma.isel(invariant_direction=0, step=early), "largest", colour=0),
+                    band(sigma.isel(invariant_direction=-1, step=early), "smallest", colour=1),
+                    Line(steps[early], up, "upper sequence (31)", "bound"),
+                    Line(steps[early], low, "lower sequence (31)", "bound"),
+                    Marker(1 / 3, "end of phase 1: 1/3", role="theory"),
+                ],
                 yscale="log",
             ),
             Panel(
-                "Both phases", "step", "norm",
-                [band(sigma.isel(invariant_direction=-1), "smallest singular value of R", colour=0),
-                 band(ds.spurious_part, "||Q||_F", colour=1), band(ds.error_operator, "||E||", colour=2),
-                 Line(steps, calibration(eta, alpha, int(steps[-1])), "R_t of (25)", "theory"),
-                 Line(steps, line, "calibration line L_t (38)", "bound"), Marker(T1, "T1", "x")],
+                "Both phases",
+                "step",
+                "norm",
+                [
+                    band(sigma.isel(invariant_direction=-1), "smallest singular value of R", colour=0),
+                    band(ds.spurious_part, "||Q||_F", colour=1),
+                    band(ds.error_operator, "||E||", colour=2),
+                    Line(steps, calibration(eta, alpha, int(steps[-1])), "R_t of (25)", "theory"),
+                    Line(steps, line, "calibration line L_t (38)", "bound"),
+                    Marker(T1, "T1", "x"),
+                ],
                 yscale="log",
             ),
         ],
         note="d = 30, ranks (3, 2), s = 1 - 50 or 1 + 50, eta = .01. Medians and quartiles over seeds; delta = sqrt(8 d/m).",
-    )  # fmt: skip
+    )
 
 
 def _phase_one_growth(ds: xr.Dataset) -> Outcome:
@@ -199,9 +237,13 @@ def _phase_one_end(ds: xr.Dataset) -> Outcome:
 
 def _q_bound(ds: xr.Dataset) -> Outcome:
     line = calibration_line(
-        ds.attrs["step_size"], ds.attrs["init_scale"], int(ds.step[-1]), bound=ds.attrs["bound_m1"],
-        delta=ds.attrs["delta"], ranks=5,
-    )  # fmt: skip
+        ds.attrs["step_size"],
+        ds.attrs["init_scale"],
+        int(ds.step[-1]),
+        bound=ds.attrs["bound_m1"],
+        delta=ds.attrs["delta"],
+        ranks=5,
+    )
     barrier = ds.attrs["violation"] ** -1.5 * 2**2 * line
     return within(0.99, 1, share_of_runs=(ds.spurious_part < xr.DataArray(barrier, dims="step")).all("step").mean())
 

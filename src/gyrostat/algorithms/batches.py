@@ -1,0 +1,196 @@
+"""Batches: which environments one step sees."""
+
+from __future__ import annotations
+
+import abc
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Int, PRNGKeyArray
+
+from gyrostat import errors
+from gyrostat.environments import Environment, Law
+from gyrostat.errors import GyrostatError
+from gyrostat.jax_tools.random_bits import fold_in, split
+from gyrostat.measurements import Measurements, Reading
+from gyrostat.measurements.base import Scene
+from gyrostat.models.spaces import Leaf
+
+
+class Batches(eqx.Module):
+    """Chooses the environments of a step and asks the measurements about them."""
+
+    @property
+    def mixes(self) -> bool:
+        """Whether samples of several environments share one batch."""
+        return False
+
+    def queries(self, law: Law) -> int:
+        """How often one step asks the measurements."""
+        return 1
+
+    def check(self, law: Law) -> None:
+        """Refuse, before compilation, a law that these batches cannot serve."""
+
+    @abc.abstractmethod
+    def read(
+        self,
+        measurements: Measurements,
+        state: Any,
+        step: Int[Array, ""],
+        run_key: PRNGKeyArray,
+        key: PRNGKeyArray,
+        scene: Scene,
+    ) -> tuple[Reading, Any]:
+        """The reading of step number ``step``; ``key`` is the step's own, ``run_key`` that of the whole run."""
+
+
+class OneEnvironment(Batches):
+    """Every batch comes from ONE environment (HeteroSGD, Xu 2024, Algorithms 2 and 3).
+
+    ``order`` is ``"iid"`` (drawn by the law), ``"cyclic"`` (one after the other) or ``"shuffled"`` (a new random
+    order for every pass). The last two visit all environments equally often, so they need equal weights.
+
+    ``amplify=kappa`` (ours) steps with ``G_e + kappa (G_e - mean of G over all environments)``: as if environment e had the
+    target ``A_e + kappa (A_e - mean of A)``. What all environments share is untouched and the spread of the rest grows by
+    1 + kappa, so that too little heterogeneity can be made enough; so does the noise of the batches. Every environment sends
+    a batch at every step, so a step costs as much as one of :class:`Full` and needs a finite list of environments.
+
+    >>> OneEnvironment("cyclic", amplify=7.0).order
+    'cyclic'
+    """
+
+    order: str = eqx.field(
+        static=True, default="iid", converter=lambda x: errors.choice("order", x, ("iid", "cyclic", "shuffled"))
+    )
+    # None is not zero: it asks one environment only, and it is what the papers do.
+    amplify: Leaf = eqx.field(
+        converter=lambda x: None if x is None else errors.number("amplify", x, least=0), default=None
+    )
+
+    def queries(self, law: Law) -> int:
+        return 1 if self.amplify is None else law.count  # type: ignore[attr-defined]
+
+    def check(self, law: Law) -> None:
+        if self.amplify is not None and not law.is_finite:
+            raise GyrostatError(
+                f"amplify compares a batch with batches of all other environments; {type(law).__name__} is continuous, and "
+                "no step sees them all: use a Finite law, or leave amplify out."
+            )
+        if self.amplify is not None and law.count == 1:  # type: ignore[attr-defined]
+            raise GyrostatError(
+                "amplify compares environments and the law has one only: give it two, or leave amplify out."
+            )
+        if self.order == "iid":
+            return
+        if not law.is_finite:
+            raise GyrostatError(
+                f"order={self.order!r} goes through a list of environments; {type(law).__name__} is continuous: "
+                "use order='iid' or a Finite law."
+            )
+        weights = np.asarray(law.weights)  # type: ignore[attr-defined]
+        if np.ptp(weights) > 1e-9:
+            raise GyrostatError(
+                f"order={self.order!r} visits environments equally often; the weights differ: use order='iid'."
+            )
+
+    def read(
+        self,
+        measurements: Measurements,
+        state: Any,
+        step: Int[Array, ""],
+        run_key: PRNGKeyArray,
+        key: PRNGKeyArray,
+        scene: Scene,
+    ) -> tuple[Reading, Any]:
+        choosing, sensing = split(key) if self.order == "iid" else (key, key)
+        law: Any = scene.environments.law
+        environment = self._choose(law, step, run_key, choosing)
+        if self.amplify is None:
+            return measurements.sense(state, sensing, scene, environment)
+        readings, state = _all(measurements, state, sensing, scene)
+        e, kappa = environment.index, self.amplify
+        mine = jnp.equal(e, jnp.arange(law.count))
+        amplified = _weighted((1 + kappa) * mine - kappa * jnp.asarray(law.weights), readings)
+        # The residual is that of the batch itself; the mean response follows the gradient, from which it takes the trace.
+        return amplified._replace(residual_square=readings.residual_square[e]), state
+
+    def _choose(self, law: Any, step: Int[Array, ""], run_key: PRNGKeyArray, key: PRNGKeyArray) -> Environment:
+        if self.order == "iid":
+            return law.draw(key)
+        if self.order == "cyclic":
+            return law.at(step % law.count)
+        permutation = jax.random.permutation(fold_in(run_key, step // law.count), law.count)
+        return law.at(permutation[step % law.count])
+
+
+class Pooled(Batches):
+    """Every sample of a batch draws an environment of its own (PooledSGD, Xu 2024, eq. 4 and 116)."""
+
+    @property
+    def mixes(self) -> bool:
+        return True
+
+    def read(
+        self,
+        measurements: Measurements,
+        state: Any,
+        step: Int[Array, ""],
+        run_key: PRNGKeyArray,
+        key: PRNGKeyArray,
+        scene: Scene,
+    ) -> tuple[Reading, Any]:
+        return measurements.mix(state, key, scene)
+
+
+class Full(Batches):
+    """All environments at every step, averaged by their weights (PooledGD, Xu 2024, Theorem 6)."""
+
+    def queries(self, law: Law) -> int:
+        return law.count  # type: ignore[attr-defined]
+
+    def check(self, law: Law) -> None:
+        if not law.is_finite:
+            raise GyrostatError(
+                f"Full goes through all environments at every step; {type(law).__name__} is continuous: "
+                "use Pooled or a Finite law."
+            )
+
+    def read(
+        self,
+        measurements: Measurements,
+        state: Any,
+        step: Int[Array, ""],
+        run_key: PRNGKeyArray,
+        key: PRNGKeyArray,
+        scene: Scene,
+    ) -> tuple[Reading, Any]:
+        law: Any = scene.environments.law
+        if law.count == 1:
+            return measurements.sense(state, key, scene, law.at(0))
+        readings, state = _all(measurements, state, key, scene)
+        return _weighted(jnp.asarray(law.weights), readings), state
+
+
+def _all(measurements: Measurements, state: Any, key: PRNGKeyArray, scene: Scene) -> tuple[Reading, Any]:
+    """The readings of all environments of a finite law, one after the other."""
+    law: Any = scene.environments.law
+
+    def one(state: Any, index: Array) -> tuple[Any, Reading]:
+        reading, state = measurements.sense(state, fold_in(key, index), scene, law.at(index))
+        return state, _averageable(reading)
+
+    state, readings = jax.lax.scan(one, state, jnp.arange(law.count))
+    return readings, state
+
+
+def _weighted(weights: Array, readings: Reading) -> Reading:
+    return jax.tree.map(lambda x: jnp.tensordot(weights, x, axes=1), readings)
+
+
+def _averageable(reading: Reading) -> Reading:
+    """The numbers of a reading that can be averaged: not which entry was seen."""
+    return jax.tree.map(lambda x: jnp.asarray(x, dtype=float), reading._replace(entry=None))

@@ -1,0 +1,181 @@
+"""Schedules in phases: warm-up, annealing, periods, and any pieces one after the other (Wang 2023, section 4)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int
+
+from gyrostat import errors
+from gyrostat.algorithms.schedules import Schedule
+from gyrostat.errors import GyrostatError
+from gyrostat.models.spaces import Leaf
+
+Pair = tuple[Float[Array, ""], Float[Array, ""]]
+
+
+def _schedule(name: str, value: Any) -> Schedule:
+    if not isinstance(value, Schedule):
+        raise GyrostatError(f"{name} must be a Schedule such as Constant; got {errors.shown(value)}.")
+    return value
+
+
+def _steps(name: str, value: Any, least: int = 0) -> np.ndarray:
+    return np.asarray(errors.integer(name, value, least=least))
+
+
+def _pick(number: Int[Array, ""], pairs: Sequence[Pair]) -> Pair:
+    """The pair of this number."""
+    eta, ridge = pairs[0]
+    for k, (next_eta, next_ridge) in enumerate(pairs[1:], start=1):
+        eta, ridge = jnp.where(number >= k, next_eta, eta), jnp.where(number >= k, next_ridge, ridge)
+    return eta, ridge
+
+
+class Piecewise(Schedule):
+    """Pieces ``(start, stop, schedule)`` one after the other; the last goes on for ever (``stop`` None).
+
+    A piece includes its start and excludes its stop. Every schedule keeps the run's own clock.
+
+    >>> from gyrostat import Constant
+    >>> schedule = Piecewise([(0, 500, Constant(0.03, 0.1)), (500, None, Constant(0.25, 0.1))])
+    >>> [round(float(schedule(t)[0]), 6) for t in (499, 500)]
+    [0.03, 0.25]
+    """
+
+    starts: Leaf
+    schedules: tuple[Schedule, ...]
+
+    def __init__(self, pieces: Sequence[tuple[int, int | None, Schedule]]):
+        if not isinstance(pieces, list | tuple) or not all(isinstance(p, list | tuple) and len(p) == 3 for p in pieces):
+            raise GyrostatError(f"pieces must list (start, stop, schedule) triples; got {errors.shown(pieces)}.")
+        if not pieces:
+            raise GyrostatError("pieces is empty: give at least one (0, None, schedule).")
+        begin = 0
+        for k, (start, stop, _) in enumerate(pieces):
+            start, last = errors.integer("start", start), k == len(pieces) - 1
+            if start != begin:
+                kind = "leave a gap" if start > begin else "overlap"
+                raise GyrostatError(f"pieces {kind} between steps {begin} and {start}: start piece {k} at {begin}.")
+            if (stop is None) != last:
+                wanted = "None, to go on for ever" if last else "a number, because other pieces follow"
+                raise GyrostatError(f"stop of piece {k} must be {wanted}; got {stop!r}.")
+            if stop is not None:
+                begin = errors.integer("stop", stop)
+                if begin <= start:
+                    raise GyrostatError(f"pieces must have a positive length; piece {k} goes from {start} to {begin}.")
+        self.starts = np.array([p[0] for p in pieces], dtype=int)
+        self.schedules = tuple(_schedule("schedule", p[2]) for p in pieces)
+
+    def __call__(self, step: Int[Array, ""]) -> Pair:
+        number = jnp.sum(step >= jnp.asarray(self.starts)) - 1
+        return _pick(number, [schedule(step) for schedule in self.schedules])
+
+
+class WarmUp(Schedule):
+    """``then``, with a step size of at most ``step_size`` in the first ``num_steps`` steps.
+
+    Large steps diverge from a random start although they do not later (Wang 2023, Figure 1).
+
+    >>> from gyrostat import Constant
+    >>> schedule = WarmUp(500, 0.03, then=Constant(0.2, 0.1))
+    >>> [[round(float(x), 6) for x in schedule(t)] for t in (0, 500)]
+    [[0.03, 0.1], [0.2, 0.1]]
+    """
+
+    num_steps: Leaf = eqx.field(converter=lambda x: _steps("num_steps", x))
+    step_size: Leaf = eqx.field(converter=lambda x: errors.number("step_size", x, above=0))
+    then: Schedule = eqx.field(converter=lambda x: _schedule("then", x))
+
+    def __call__(self, step: Int[Array, ""]) -> Pair:
+        eta, ridge = self.then(step)
+        return jnp.where(step < self.num_steps, jnp.minimum(self.step_size, eta), eta), ridge
+
+
+class Annealing(Schedule):
+    """``high`` before step ``at`` and ``low`` from then on: wait for a jump, then fit (Wang 2023, Figures 1 and 3).
+
+    ``at`` is a number, so that a grid over switching times is one program.
+
+    >>> from gyrostat import Constant
+    >>> schedule = Annealing(Constant(0.2, 0.1), Constant(0.02, 0.001), at=2000)
+    >>> [round(float(schedule(t)[1]), 6) for t in (1999, 2000)]
+    [0.1, 0.001]
+    """
+
+    high: Schedule = eqx.field(converter=lambda x: _schedule("high", x))
+    low: Schedule = eqx.field(converter=lambda x: _schedule("low", x))
+    at: Leaf = eqx.field(converter=lambda x: _steps("at", x))
+
+    def __call__(self, step: Int[Array, ""]) -> Pair:
+        return _pick((step >= self.at).astype(int), [self.high(step), self.low(step)])
+
+
+class Geometric(Schedule):
+    """Step size and ridge move geometrically from those of ``first`` to those of ``last`` over ``num_steps`` steps.
+
+    The ridge that shrinks little by little lets one component after the other go (the fold), and then fits.
+
+    >>> from gyrostat import Constant
+    >>> schedule = Geometric(Constant(0.1, 1e-2), Constant(0.1, 1e-4), num_steps=100)
+    >>> [round(float(schedule(t)[1]), 8) for t in (0, 50, 100, 200)]
+    [0.01, 0.001, 0.0001, 0.0001]
+    """
+
+    first: Schedule = eqx.field(converter=lambda x: _schedule("first", x))
+    last: Schedule = eqx.field(converter=lambda x: _schedule("last", x))
+    num_steps: Leaf = eqx.field(converter=lambda x: _steps("num_steps", x, least=1))
+
+    def __check_init__(self) -> None:
+        for name, schedule in (("first", self.first), ("last", self.last)):
+            if not float(schedule(jnp.zeros((), dtype=int))[1]) > 0:
+                raise GyrostatError(f"ridge of {name} must be above 0 to move geometrically; use Annealing instead.")
+
+    def __call__(self, step: Int[Array, ""]) -> Pair:
+        share = jnp.clip(step / self.num_steps, 0.0, 1.0)
+        ends = zip(self.first(step), self.last(step), strict=True)
+        eta, ridge = (a ** (1 - share) * b**share for a, b in ends)
+        return eta, ridge
+
+
+class Periodic(Schedule):
+    """Phases ``(length, schedule)`` in turn, over and over (Wang 2023, Figure 4), from step ``start`` on.
+
+    Before ``start`` it is the first phase that holds.
+
+    >>> from gyrostat import Constant
+    >>> schedule = Periodic([(1000, Constant(0.1, 0.001)), (1000, Constant(0.4, 0.1))])
+    >>> [round(float(schedule(t)[0]), 6) for t in (0, 999, 1000, 2000)]
+    [0.1, 0.1, 0.4, 0.1]
+    """
+
+    ends: Leaf
+    start: Leaf
+    schedules: tuple[Schedule, ...]
+
+    def __init__(self, phases: Sequence[tuple[int, Schedule]], *, start: int = 0):
+        if not isinstance(phases, list | tuple) or not all(isinstance(p, list | tuple) and len(p) == 2 for p in phases):
+            raise GyrostatError(f"phases must list (length, schedule) pairs; got {errors.shown(phases)}.")
+        if not phases:
+            raise GyrostatError("phases is empty: give at least one (length, schedule).")
+        self.ends = np.cumsum([errors.integer("length", p[0], least=1) for p in phases])
+        self.schedules = tuple(_schedule("schedule", p[1]) for p in phases)
+        self.start = _steps("start", start)
+
+    def phase(self, step: Int[Array, ""]) -> Int[Array, ""]:
+        """The number of the phase that holds at a step.
+
+        >>> from gyrostat import Constant
+        >>> int(Periodic([(10, Constant(0.1)), (5, Constant(0.4))]).phase(12))
+        1
+        """
+        ends = jnp.asarray(self.ends)
+        within = jnp.maximum(jnp.asarray(step) - self.start, 0) % ends[-1]
+        return jnp.sum(within >= ends)
+
+    def __call__(self, step: Int[Array, ""]) -> Pair:
+        return _pick(self.phase(step), [schedule(step) for schedule in self.schedules])

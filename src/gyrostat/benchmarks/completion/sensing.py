@@ -1,0 +1,118 @@
+"""Measurements instead of cells: steps, errors and rates of every solver of ``MatrixSensingRegressor``, and their tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gyrostat.parallel.text import markdown
+
+
+class Setting(NamedTuple):
+    """Gaussian measurements of an n x n matrix; ``noise`` is a share of the deviation of responses."""
+
+    condition: float = 1.0
+    noise: float = 0.0
+    n: int = 20
+    rank: int = 2
+    measurements: int = 400
+    max_iter: int = 5000
+
+    @property
+    def name(self) -> str:
+        """As it stands in a record's id."""
+        return f"kappa-{self.condition:g}" + (f"-noise-{self.noise:g}" if self.noise else "")
+
+
+SETTINGS = tuple(Setting(condition, noise) for noise in (0.0, 0.05) for condition in (1.0, 10.0))
+
+
+def sensed(setting: Setting, draws: int) -> dict[str, Any]:
+    """For every solver the medians over draws of its steps, error and rates, and how often it found the rank."""
+    from gyrostat.estimators.low_rank.matrix_sensing import SOLVERS
+
+    problems = [drawn(setting, seed) for seed in range(draws)]
+    return {
+        "setting": setting._asdict(),
+        "name": setting.name,
+        "draws": draws,
+        "solvers": {
+            solver: _median([_fitted(solver, setting, *problem) for problem in problems]) for solver in SOLVERS
+        },
+    }
+
+
+def drawn(setting: Setting, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The matrix, its measurements and the responses.
+
+    >>> A, X, y = drawn(Setting(condition=10.0), 0)
+    >>> X.shape, np.linalg.svd(A)[1][:3].round(6).tolist()
+    ((400, 20, 20), [1.0, 0.1, 0.0])
+    """
+    rng, n, r = np.random.default_rng(seed), setting.n, setting.rank
+    U, V = (np.linalg.qr(rng.standard_normal((n, r)))[0] for _ in range(2))
+    A = U * np.geomspace(1, 1 / setting.condition, r) @ V.T
+    X = rng.standard_normal((setting.measurements, n, n))
+    y = np.einsum("mij,ij->m", X, A)
+    return A, X, y + setting.noise * np.std(y) * rng.standard_normal(len(y))
+
+
+def _fitted(solver: str, setting: Setting, A: np.ndarray, X: np.ndarray, y: np.ndarray) -> dict[str, Any]:
+    from gyrostat.estimators import MatrixSensingRegressor
+
+    model = MatrixSensingRegressor(solver=solver, max_iter=setting.max_iter, random_state=0).fit(X, y)
+    wrong = float(np.linalg.norm(model.matrix_ - A) / np.linalg.norm(A))
+    return {
+        "steps": float(model.n_iter_),
+        "error": wrong,
+        "predicted": model.predicted_rate_,
+        "actual": model.actual_rate_,
+        "rank_found": model.rank_ == setting.rank,
+        "took": model.solver_,
+    }
+
+
+def _median(fits: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    middle = {name: float(np.median([fit[name] for fit in fits])) for name in ("steps", "error")}
+    told = [fit for fit in fits if np.isfinite(fit["predicted"])]
+    for name in ("predicted", "actual"):
+        middle[name] = float(np.median([fit[name] for fit in told])) if told else float("nan")
+    right = sum(fit["rank_found"] for fit in fits)
+    return {**middle, "rank_found": int(right), "took": sorted({fit["took"] for fit in fits})}
+
+
+def section(found: Sequence[dict[str, Any]]) -> list[str]:
+    """The lines of the page: a table of steps and errors, and one of rates."""
+    setting, draws = Setting(**found[0]["setting"]), found[0]["draws"]
+    heads = ["", *(one["name"] for one in found)]
+    solvers = list(found[0]["solvers"])
+
+    def table(cell: Any) -> str:
+        return markdown(heads, [[f"`{solver}`", *(cell(one, solver) for one in found)] for solver in solvers])
+
+    return [
+        f"`MatrixSensingRegressor`, not told the rank: matrices {setting.n} x {setting.n} of rank {setting.rank} with "
+        f"condition number kappa, {setting.measurements} Gaussian measurements, noise as a share of the deviation of "
+        f"responses; medians of {draws} draws. Steps of both descents (limit: a descent was ended after {setting.max_iter}), "
+        "and the error of the matrix; in brackets the draws with the true rank, where that is not all.\n",
+        table(_steps),
+        "\nThe rate at the point reached (by which the natural logarithm of the loss falls in a step), predicted from the "
+        "curvature there / as observed, of draws with a prediction; -: there is none, as steps are at the edge of stability or "
+        "noise is left.\n",
+        table(_rates),
+    ]
+
+
+def _steps(one: dict[str, Any], solver: str) -> str:
+    fit, draws = one["solvers"][solver], one["draws"]
+    limit = " (limit)" if fit["steps"] > one["setting"]["max_iter"] else ""
+    took = f" ({' or '.join(fit['took'])})" if fit["took"] != [solver] else ""
+    found = "" if fit["rank_found"] == draws else f" ({fit['rank_found']} of {draws})"
+    return f"{fit['steps']:.0f}{limit}{took}, {fit['error']:.1g}{found}"
+
+
+def _rates(one: dict[str, Any], solver: str) -> str:
+    fit = one["solvers"][solver]
+    return "-" if np.isnan(fit["predicted"]) else f"{fit['predicted']:.2g} / {fit['actual']:.2g}"

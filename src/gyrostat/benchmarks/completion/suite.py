@@ -1,0 +1,159 @@
+"""The suite ``completion``: errors at missing cells, and time, beside peers that do not know the rank either."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from rich.console import Console
+
+from gyrostat.benchmarks.completion import page, phase
+from gyrostat.benchmarks.completion.image import restored
+from gyrostat.benchmarks.completion.peers import PEERS
+from gyrostat.benchmarks.completion.sensing import SETTINGS, Setting, sensed
+from gyrostat.benchmarks.completion.study import OURS, Row, compared
+from gyrostat.benchmarks.completion.tables import REAL, Synthetic, real, small, synthetic
+from gyrostat.benchmarks.groups import Found, walk
+from gyrostat.benchmarks.records import Record, Report
+
+__all__ = ["finish", "panels", "run"]
+
+UNIT = "error at missing cells over their root mean square"
+SECONDS = "CPU seconds, tuning included"
+EQUAL = 1.05
+"""A peer with at most so many times our error is of equal accuracy, and its time counts."""
+
+ROWS = (
+    Synthetic(100, 3, 3),
+    Synthetic(100, 3, 1.3),
+    Synthetic(100, 3, 1.1),
+    Synthetic(100, 5, 2),
+    Synthetic(100, 5, 1.5),
+    Synthetic(100, 5, 1.3),
+    Synthetic(100, 5, 1.2),
+    Synthetic(100, 10, 1.1),
+    Synthetic(100, 5, 3, noise=0.1),
+    Synthetic(100, 10, 1.5, noise=0.05),
+    Synthetic(100, 5, 2, condition=1e3),
+    Synthetic(100, 5, 1.5, condition=1e3),
+    Synthetic(500, 5, 3),
+    Synthetic(500, 10, 1.3),
+    Synthetic(500, 10, 1.1),
+    Synthetic(500, 5, 2, noise=0.1),
+    Synthetic(500, 5, 2, condition=1e3),
+    Synthetic(2000, 5, 3),
+    Synthetic(2000, 10, 1.5),
+    Synthetic(2000, 10, 1.2),
+    Synthetic(2000, 5, 3, noise=0.1),
+)
+DRAWS = {100: 8, 500: 3, 2000: 1}
+"""How many matrices of each size."""
+
+
+class Sizes(NamedTuple):
+    """How much to compare; the tests take less."""
+
+    rows: tuple[Synthetic, ...] = ROWS
+    shares: tuple[float, ...] = (0.4, 0.3, 0.25)
+    tables: tuple[str, ...] = tuple(REAL)
+    peers: tuple[str, ...] = tuple(PEERS)
+    phase: tuple[tuple[int, float], ...] = tuple((r, x) for r in (3, 5, 10) for x in (1.1, 1.2, 1.3, 1.5, 2.0))
+    matrices: int = 8
+    draws: int | None = None
+    image: bool = True
+    sensing: tuple[Setting, ...] = SETTINGS
+
+
+def run(say: Callable[[str], Any], sizes: Sizes = Sizes()) -> Report:  # noqa: B008  (immutable)
+    """Every record of the suite."""
+    importlib.import_module("gyrostat.estimators")  # importing is not timed
+    groups: list[tuple[str, Callable[[Sizes], Found]]] = [
+        *((f"{share:.0%} of 30 x 30", partial(_small, share)) for share in sizes.shares),
+        *((row.name, partial(_synthetic, row)) for row in sizes.rows),
+        *((name, partial(_real, name)) for name in sizes.tables),
+        *((f"rank {r} at {x:g} times the freedom", partial(_phase, r, x)) for r, x in sizes.phase),
+        *([("image", _image)] if sizes.image else []),
+        *((f"measurements, {setting.name}", partial(_sensing, setting)) for setting in sizes.sensing),
+    ]
+    return walk(groups, sizes, say)
+
+
+def panels(records: Sequence[Record]) -> list:
+    """None in the common figure, which is about time: the suite has pictures of its own."""
+    return []
+
+
+def _small(share: float, sizes: Sizes) -> Found:
+    return _compared([small(share, seed) for seed in range(sizes.draws or 6)], sizes)
+
+
+def _synthetic(row: Synthetic, sizes: Sizes) -> Found:
+    return _compared([synthetic(row, seed) for seed in range(sizes.draws or DRAWS[row.n])], sizes)
+
+
+def _real(name: str, sizes: Sizes) -> Found:
+    problem = real(name)
+    if problem is None:
+        return [], [f"completion/{name} is left out: its package is not installed; pip install 'gyrostat[datasets]'."]
+    return _compared([problem], sizes)
+
+
+def _compared(problems: list, sizes: Sizes) -> Found:
+    row, notes = compared(problems, sizes.peers)
+    return records_of(row), notes
+
+
+def records_of(row: Row) -> list[Record]:
+    """Our error beside each peer's (medians over draws), and our time beside that of the fastest of equal accuracy."""
+    mine = row.error(OURS)
+    told: dict[str, Any] = {"row": row.as_dict()}
+    name = f"completion/{row.name.replace('%', '-percent')}"
+    found = []
+    for peer in row.methods:
+        if peer != OURS:
+            goal = 1.0 if peer in row.rivals else None
+            found.append(Record(f"{name}-vs-{_slug(peer)}", mine, UNIT, row.error(peer), peer, goal, told))
+            told = {"draws": row.draws}
+    equal = [peer for peer in row.rivals if row.error(peer) <= EQUAL * mine]
+    if equal:
+        fastest = min(equal, key=row.seconds)
+        times = row.seconds(OURS), row.seconds(fastest)
+        found.append(Record(f"{name}-seconds", times[0], SECONDS, times[1], fastest, 0.5, {"draws": row.draws}))
+    return found
+
+
+def _phase(rank: int, oversampling: float, sizes: Sizes) -> Found:
+    cell = phase.found(rank, oversampling, sizes.matrices, n=100)
+    missed, theirs = (1 - cell[side] / cell["count"] for side in ("ours", "told"))
+    name = f"completion/phase-r{rank}-x{oversampling:g}"
+    return [
+        Record(name, missed, "share of matrices not found", theirs, "MatrixIRLS told the rank", None, {"phase": cell})
+    ], []
+
+
+def _image(sizes: Sizes) -> Found:
+    if not importlib.util.find_spec("skimage"):
+        return [], ["completion/image is left out: scikit-image is not installed; pip install 'gyrostat[datasets]'."]
+    found = restored()
+    return [Record("completion/image", found["patches"], "dB, peak signal to noise", settings={"image": found})], []
+
+
+def _sensing(setting: Setting, sizes: Sizes) -> Found:
+    found = sensed(setting, sizes.draws or 5)
+    ours, plain = (found["solvers"][solver]["steps"] for solver in ("auto", "gd"))
+    name = f"completion/sensing-{setting.name}"
+    return [Record(name, ours, "steps until converged", plain, "plain descent", None, {"sensing": found})], []
+
+
+def finish(report: Report, out: Path, console: Console) -> None:
+    """Write the table with all that explains it to ``completion-evidence.md``, beside its pictures."""
+    page.write(report, out)
+    console.print(f"Written to {out / page.NAME}.", highlight=False)
+
+
+def _slug(name: str) -> str:
+    return name.lower().replace(" ", "-")

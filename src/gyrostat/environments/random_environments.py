@@ -1,0 +1,133 @@
+"""Recipes that draw environments anew for every seed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from gyrostat import errors
+from gyrostat.environments.laws import Absent, Congruent, Law
+from gyrostat.environments.targets import Environments, is_law, unchecked
+from gyrostat.errors import GyrostatError
+from gyrostat.models.spaces import Leaf
+
+
+class RandomEnvironments(eqx.Module):
+    """Environments with subspaces drawn anew for every seed.
+
+    ``placement="orthogonal"`` makes every principal cosine between the two subspaces equal to ``overlap``
+    (epsilon_1 of Assumption 1; zero by default); ``"random"`` draws two independent uniform subspaces (Prop. 1).
+
+    >>> import jax
+    >>> from gyrostat import TwoPoint
+    >>> recipe = RandomEnvironments(10, rank=2, law=TwoPoint(spread=4.0), overlap=0.1)
+    >>> places = recipe.draw(jax.random.key(0))
+    >>> cosines = jnp.linalg.norm(places.invariant_basis.T @ places.spurious_basis, 2)
+    >>> round(float(cosines), 3)
+    0.1
+    """
+
+    dimension: int = eqx.field(static=True)
+    rank: int = eqx.field(static=True)
+    law: Law
+    values: Leaf
+    overlap: Leaf
+    placement: str = eqx.field(static=True)
+
+    def __init__(
+        self,
+        dimension: int,
+        rank: int = 1,
+        law: Law | None = None,
+        *,
+        values: Any = None,
+        overlap: float = 0.0,
+        placement: str = "orthogonal",
+    ):
+        d = errors.integer("dimension", dimension, least=1)
+        law = Absent() if law is None else is_law(law)
+        self.dimension, self.law = d, law
+        self.rank = errors.integer("rank", rank, least=1, most=d, most_because=", the dimension")
+        self.placement = errors.choice("placement", placement, ("orthogonal", "random"))
+        needed = self.rank + law.rank if self.placement == "orthogonal" else max(self.rank, law.rank)
+        if needed > d:
+            raise GyrostatError(
+                f"rank {self.rank} and spurious rank {law.rank} do not fit in dimension {d}: "
+                f"raise dimension to at least {needed} or lower the ranks."
+            )
+        self.values = np.ones(self.rank) if values is None else errors.array("values", values, ndim=1)
+        if self.values.shape != (self.rank,):
+            raise GyrostatError(f"values must have rank={self.rank} entries; got {self.values.size}.")
+        self.overlap = errors.number("overlap", overlap, least=0, most=1)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of a target."""
+        return (self.dimension, self.dimension)
+
+    def frame(self, key: PRNGKeyArray, count: int) -> Float[Array, "d count"]:
+        """Uniformly random orthonormal columns."""
+        return haar(key, self.dimension, count)
+
+    def draw(self, key: PRNGKeyArray) -> Environments:
+        """Environments with subspaces drawn by ``key``."""
+        r1, r2 = self.rank, self.law.rank
+        if self.placement == "random":
+            one, two = jax.random.split(key)
+            U, V = self.frame(one, r1), self.frame(two, r2)
+        else:
+            basis = self.frame(key, r1 + r2)
+            U, W = basis[:, :r1], basis[:, r1:]
+            shared = min(r1, r2)
+            tilted = self.overlap * U[:, :shared] + jnp.sqrt(1 - self.overlap**2) * W[:, :shared]
+            V = jnp.concatenate([tilted, W[:, shared:]], axis=1)
+        return unchecked(
+            Environments, invariant_basis=U, spurious_basis=V, law=self.law, invariant_values=jnp.asarray(self.values)
+        )
+
+
+class FeatureEnvironments(eqx.Module):
+    """Example 1 of Xu 2024: ``A_e = sum_j a_j a_j^T + sum_k s_k b_k b_k^T`` with N(0, I/d) features a_j and b_k.
+
+    The features are only nearly orthonormal, so A_star has unequal eigenvalues and Sigma_e, written in an
+    orthonormal basis of the spurious features, is not quite diagonal.
+    """
+
+    dimension: int = eqx.field(static=True)
+    rank: int = eqx.field(static=True)
+    law: Law
+
+    def __init__(self, dimension: int, rank: int, law: Law):
+        self.dimension = errors.integer("dimension", dimension, least=1)
+        self.law = is_law(law)
+        self.rank = errors.integer("rank", rank, least=1, most=self.dimension, most_because=", the dimension")
+        errors.integer("law's rank", self.law.rank, least=1, most=self.dimension, most_because=", the dimension")
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of a target."""
+        return (self.dimension, self.dimension)
+
+    def draw(self, key: PRNGKeyArray) -> Environments:
+        """Environments with features drawn by ``key``."""
+        one, two = jax.random.split(key)
+        d = self.dimension
+        features = jax.random.normal(one, (d, self.rank), dtype=float) / np.sqrt(d)
+        spurious = jax.random.normal(two, (d, self.law.rank), dtype=float) / np.sqrt(d)
+        U, s, _ = jnp.linalg.svd(features, full_matrices=False)
+        V, R = jnp.linalg.qr(spurious)
+        law = Congruent(self.law, R)
+        return unchecked(Environments, invariant_basis=U, spurious_basis=V, law=law, invariant_values=s**2)
+
+
+def haar(key: PRNGKeyArray, d: int, r: int) -> Float[Array, "d r"]:
+    """A uniformly random d x r matrix with orthonormal columns."""
+    # LAPACK's signs depend on the entries; with R's diagonal positive Q is uniform. An overlap mixes columns, so the
+    # signs matter to the spans.
+    Q, R = jnp.linalg.qr(jax.random.normal(key, (d, r), dtype=float))
+    return Q * jnp.where(jnp.diagonal(R) < 0, -1.0, 1.0)

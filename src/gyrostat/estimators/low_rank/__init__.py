@@ -1,0 +1,1 @@
+"""Low-rank matrices of unknown rank: missing cells and linear measurements."""

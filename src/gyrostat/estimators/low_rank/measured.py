@@ -1,0 +1,143 @@
+"""Linear measurements ``<X_i, A>`` of a matrix in factors, given as arrays: dense, rank-one, or single entries."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from gyrostat import errors
+from gyrostat.errors import GyrostatError
+
+KINDS = ("dense", "rank-one", "entries")
+
+
+class Dense(NamedTuple):
+    """``X_i`` written out, (m, n1, n2)."""
+
+    matrices: np.ndarray
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """That of A."""
+        return self.matrices.shape[1:]
+
+    def __len__(self) -> int:
+        return len(self.matrices)
+
+    def see(self, F: np.ndarray, G: np.ndarray) -> np.ndarray:
+        """``<X_i, F G^T>``."""
+        return self.matrices.reshape(len(self.matrices), -1) @ (F @ G.T).ravel()
+
+    def adjoint(self, e: np.ndarray, F: np.ndarray, G: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """``M G`` and ``M^T F`` with ``M = sum_i e_i X_i``."""
+        M = (e @ self.matrices.reshape(len(self.matrices), -1)).reshape(self.shape)
+        return M @ G, M.T @ F
+
+    def jacobian(self, F: np.ndarray, G: np.ndarray) -> np.ndarray:
+        """The derivative of ``see`` in F and G."""
+        left, right = self.matrices @ G, np.swapaxes(self.matrices, 1, 2) @ F
+        return np.hstack([left.reshape(len(left), -1), right.reshape(len(right), -1)])
+
+    def size(self) -> float:
+        """The mean square of an entry of X."""
+        return float(np.mean(self.matrices**2))
+
+    def take(self, chosen: np.ndarray) -> Dense:
+        """Some of the measurements."""
+        return Dense(self.matrices[chosen])
+
+
+class RankOne(NamedTuple):
+    """``X_i = u_i v_i^T``; u and v are rows of arrays, or of sparse matrices with a single one in each row (entries)."""
+
+    left: Any
+    right: Any
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """That of A."""
+        return self.left.shape[1], self.right.shape[1]
+
+    def __len__(self) -> int:
+        return self.left.shape[0]
+
+    def see(self, F: np.ndarray, G: np.ndarray) -> np.ndarray:
+        """``u_i^T F G^T v_i``."""
+        return np.sum((self.left @ F) * (self.right @ G), axis=1)
+
+    def adjoint(self, e: np.ndarray, F: np.ndarray, G: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """``M G`` and ``M^T F`` with ``M = sum_i e_i u_i v_i^T``."""
+        return self.left.T @ (e[:, None] * (self.right @ G)), self.right.T @ (e[:, None] * (self.left @ F))
+
+    def jacobian(self, F: np.ndarray, G: np.ndarray) -> np.ndarray:
+        """The derivative of ``see`` in F and G."""
+        u, v = (x.toarray() if sparse.issparse(x) else x for x in self)
+        a, b = v @ G, u @ F
+        return np.hstack([(x[:, :, None] * y[:, None, :]).reshape(len(x), -1) for x, y in ((u, a), (v, b))])
+
+    def size(self) -> float:
+        """The mean square of an entry of X."""
+        squares = [
+            np.asarray(x.multiply(x).sum(axis=1)).ravel() if sparse.issparse(x) else np.sum(x**2, axis=1) for x in self
+        ]
+        return float(np.mean(squares[0] * squares[1]) / (self.shape[0] * self.shape[1]))
+
+    def take(self, chosen: np.ndarray) -> RankOne:
+        """Some of the measurements."""
+        return RankOne(self.left[chosen], self.right[chosen])
+
+
+def operator(X: Any, kind: str, shape: Any, symmetric: bool) -> Dense | RankOne:
+    """Measurements from what a user gives; see ``MatrixSensingRegressor``.
+
+    >>> operator(np.array([[0, 1], [2, 0]]), "entries", (3, 2), False).see(np.ones((3, 1)), np.array([[1.0], [5.0]])).tolist()
+    [5.0, 1.0]
+    """
+    errors.choice("measurements", kind, KINDS)
+    made = _dense(X, shape) if kind == "dense" else _rank_one(X) if kind == "rank-one" else _entries(X, shape)
+    if not symmetric:
+        return made
+    if made.shape[0] != made.shape[1]:
+        raise GyrostatError(f"symmetric=True needs square matrices; got {made.shape[0]} x {made.shape[1]}.")
+    if isinstance(made, Dense):
+        return Dense((made.matrices + np.swapaxes(made.matrices, 1, 2)) / 2)
+    return made
+
+
+def _dense(X: Any, shape: Any) -> Dense:
+    X = errors.array("X", X, ndim=(2, 3))
+    if X.ndim == 2:
+        n1, n2 = _shape(shape, "X is flattened")
+        if X.shape[1] != n1 * n2:
+            raise GyrostatError(f"X has {X.shape[1]} columns, shape asks for {n1} x {n2} = {n1 * n2}: make them equal.")
+        X = X.reshape(len(X), n1, n2)
+    return Dense(X)
+
+
+def _rank_one(X: Any) -> RankOne:
+    if isinstance(X, tuple | list) and len(X) == 2 and np.ndim(X[0]) == 2:
+        u, v = (errors.array(name, x, ndim=2) for name, x in zip(("X[0]", "X[1]"), X, strict=True))
+    else:
+        u = v = errors.array("X", X, ndim=2)
+    if len(u) != len(v):
+        raise GyrostatError(f"X holds {len(u)} left and {len(v)} right vectors: give one pair for each response.")
+    return RankOne(u, v)
+
+
+def _entries(X: Any, shape: Any) -> RankOne:
+    n1, n2 = _shape(shape, "X holds (row, column) pairs")
+    at = np.asarray(X)
+    if at.ndim != 2 or at.shape[1] != 2 or not np.issubdtype(at.dtype, np.integer) or not len(at):
+        raise GyrostatError(f"X must list (row, column) pairs of whole numbers; got {errors.shown(X)}.")
+    if at.min() < 0 or (at.max(axis=0) >= (n1, n2)).any():
+        raise GyrostatError(f"X must hold pairs inside the {n1} x {n2} matrix, counted from zero.")
+    ones, m = np.ones(len(at)), np.arange(len(at))
+    return RankOne(*(sparse.csr_matrix((ones, (m, at[:, i])), shape=(len(at), n)) for i, n in enumerate((n1, n2))))
+
+
+def _shape(shape: Any, because: str) -> tuple[int, int]:
+    if not isinstance(shape, tuple | list) or len(shape) != 2:
+        raise GyrostatError(f"shape must be (rows, columns) of the matrix, as {because}; got {errors.shown(shape)}.")
+    return errors.integer("shape[0]", shape[0], least=1), errors.integer("shape[1]", shape[1], least=1)

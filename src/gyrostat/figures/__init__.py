@@ -1,0 +1,1 @@
+"""Figures as data, one palette, and a matplotlib and a plotly renderer."""

@@ -1,0 +1,339 @@
+"""Figures as files: a declared ``Figure`` drawn with matplotlib, without its global state."""
+
+from __future__ import annotations
+
+import os
+import textwrap
+from collections.abc import Callable
+from functools import singledispatch
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+from contourpy import contour_generator
+from matplotlib import patheffects
+from matplotlib.axes import Axes
+from matplotlib.axis import Axis
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.backends.backend_svg import FigureCanvasSVG
+from matplotlib.figure import Figure as Canvas
+from matplotlib.layout_engine import ConstrainedLayoutEngine
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+from gyrostat.figures.axis_scales import edges, floored, shown
+from gyrostat.figures.declarations import Band, Bars, Contour, Dots, Figure, Heat, Line, Marker, Panel, Points, Series
+from gyrostat.figures.palette import Looks
+
+COLUMNS = 3
+PANEL_HEIGHT, LEGEND_LINE, NOTE_LINE = 3.1, 0.2, 0.19
+STYLE: dict[str, Any] = {
+    "axes.axisbelow": True,
+    "axes.grid": True,
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "axes.titlesize": 10.5,
+    "font.size": 9.5,
+    "grid.alpha": 0.25,
+    "legend.fontsize": 8.5,
+    "path.simplify_threshold": 0.2,
+    "svg.hashsalt": "gyrostat",
+}
+
+
+def render(figure: Figure, base: Path) -> list[Path]:
+    """Draw ``figure`` to ``base.png`` and ``base.svg``; each file appears whole or not at all.
+
+    >>> import tempfile
+    >>> from gyrostat.figures.declarations import Line, Panel
+    >>> panel = Panel("A parabola", "x", "y", [Line([0, 1, 2], [0, 1, 4], "x squared")])
+    >>> [path.name for path in render(Figure("Shapes", [panel]), Path(tempfile.mkdtemp()) / "shapes")]
+    ['shapes.png', 'shapes.svg']
+    """
+    with mpl.rc_context(STYLE):  # type: ignore[arg-type]
+        return save(draw(figure), base)
+
+
+def save(canvas: Canvas, base: Path) -> list[Path]:
+    """Write a canvas that :func:`settle` laid out as ``base.png`` and ``base.svg``."""
+    base.parent.mkdir(parents=True, exist_ok=True)
+    canvas.dpi, paths = 150, []
+    # Not savefig, which draws everything twice to lay it out: that is settled.
+    for kind, write in (("png", FigureCanvasAgg(canvas).print_png), ("svg", FigureCanvasSVG(canvas).print_svg)):
+        path = base.with_name(f"{base.name}.{kind}")
+        hidden = path.with_name(f".{path.name}.part")
+        write(hidden, metadata={"Date": None} if kind == "svg" else None)
+        os.replace(hidden, path)
+        paths.append(path)
+    return paths
+
+
+def draw(figure: Figure) -> Canvas:
+    """The figure on a matplotlib canvas: rows of panels, each with its legend below, the note last."""
+    columns = min(COLUMNS, figure.columns, len(figure.panels))
+    rows = -(-len(figure.panels) // columns)
+    width = {1: 6.6, 2: 9.6, 3: 13.2}[columns]
+    letters = int(width / columns * 12)
+    note = textwrap.wrap(figure.note, int(width * 14))
+    in_rows = [figure.panels[r * columns : (r + 1) * columns] for r in range(rows)]
+    legends = [_legend_height(panels, letters) for panels in in_rows]
+    talls = [PANEL_HEIGHT * max(panel.height for panel in panels) for panels in in_rows]
+    heights = [tall + legend for tall, legend in zip(talls, legends, strict=True)] + [NOTE_LINE * len(note) + 0.05]
+    canvas = Canvas(figsize=(width, sum(heights) + 0.4), layout=ConstrainedLayoutEngine(w_pad=0.1, h_pad=0.06))
+    canvas.suptitle("\n".join(textwrap.wrap(figure.title, int(width * 9))), fontsize=12.5, fontweight="bold")
+    grid = canvas.add_gridspec(rows + 1, columns, height_ratios=heights)
+    for i, panel in enumerate(figure.panels):
+        row, column = divmod(i, columns)
+        # A subfigure each, so that the colour bar of one panel does not narrow the others.
+        cell = canvas.add_subfigure(grid[row, column])
+        above, below = cell.subplots(2, 1, height_ratios=[talls[row], legends[row]])
+        _draw_panel(above, panel)
+        _draw_legend(below, above, letters)
+    if note:
+        foot = canvas.add_subfigure(grid[-1, :])
+        foot.text(0.5, 0.5, "\n".join(note), ha="center", va="center", color="#333333", fontsize=9)
+    settle(canvas)
+    return canvas
+
+
+def settle(canvas: Canvas) -> None:
+    """Lay out once and round: the solver's last digits differ from run to run, and files should not."""
+    canvas.draw_without_rendering()
+    canvas.set_layout_engine("none")
+    for axes in canvas.axes:
+        axes.set_position(np.round(axes.get_position().bounds, 5))
+
+
+def _entries(panel: Panel) -> list[str]:
+    return list(dict.fromkeys(s.label for s in panel.series if not isinstance(s, Heat)))
+
+
+def _legend_columns(labels: list[str], letters: int) -> int:
+    return 2 if len(labels) > 2 and max(map(len, labels)) <= letters // 2 - 7 else 1
+
+
+def _legend_height(panels: Any, letters: int) -> float:
+    def lines(panel: Panel) -> int:
+        labels = _entries(panel)
+        if not labels:
+            return 0
+        count = sum(_folded(label, letters - 4).count("\n") + 1 for label in labels)
+        return -(-count // _legend_columns(labels, letters))
+
+    return LEGEND_LINE * max(map(lines, panels)) + 0.05
+
+
+def _draw_legend(home: Axes, axes: Axes, letters: int) -> None:
+    home.set_axis_off()
+    handles = dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))
+    if handles:
+        columns = _legend_columns(list(handles), letters)
+        labels = [_folded(label, letters - 4) for label in handles]
+        home.legend(
+            handles.values(),
+            labels,
+            loc="upper center",
+            ncols=columns,
+            frameon=False,
+            borderaxespad=0,
+            handlelength=3,
+        )
+
+
+def _folded(text: str, letters: int = 38) -> str:
+    """Text in lines that fit along the side of a panel."""
+    return "\n".join(textwrap.wrap(text, letters))
+
+
+def _draw_panel(axes: Axes, panel: Panel) -> None:
+    axes.set_title(_folded(panel.title, 46))
+    axes.set_xlabel(_folded(panel.xlabel, 56))
+    axes.set_ylabel(_folded(panel.ylabel))
+    axes.set_xscale(panel.xscale)
+    axes.set_yscale(panel.yscale)
+    context = _Context(axes, panel)
+    for series in panel.series:
+        _add(series, context)
+    context.label_categories()
+    if panel.xlim is not None:
+        axes.set_xlim(*panel.xlim)
+    if panel.ylim is not None:
+        axes.set_ylim(*panel.ylim)
+    for axis, scale, limits in (
+        (axes.xaxis, panel.xscale, axes.get_xlim()),
+        (axes.yaxis, panel.yscale, axes.get_ylim()),
+    ):
+        if scale == "log":
+            _label_decades(axis, *limits)
+
+
+def _label_decades(axis: Axis, low: float, high: float) -> None:
+    """Ticks of a short log axis at 1, 2 and 5 times a power of ten, none in between: the default labels run together."""
+    axis.set_minor_formatter(NullFormatter())
+    if high < 100 * low:
+        axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+
+
+class _Context:
+    """What the drawing of one series needs to know of its panel."""
+
+    def __init__(self, axes: Axes, panel: Panel):
+        self.axes, self.panel, self.looks = axes, panel, Looks()
+        self.bars = [s for s in panel.series if isinstance(s, Bars)]
+        self.categories = list(dict.fromkeys(c for s in self.bars for c in s.categories))
+        self.dots = [s for s in panel.series if isinstance(s, Dots)]
+        self.lines = list(dict.fromkeys(c for s in self.dots for c in s.categories))
+        heat = any(isinstance(s, Heat) for s in panel.series)
+        halo = [patheffects.withStroke(linewidth=3.5, foreground="white")]
+        self.over: dict[str, Any] = {"path_effects": halo} if heat else {}
+
+    def x(self, values: Any) -> np.ndarray:
+        return shown(values, self.panel.xscale)
+
+    def y(self, values: Any) -> np.ndarray:
+        return shown(values, self.panel.yscale)
+
+    def whiskers(self, y: np.ndarray, low: Any, high: Any, *, along: str = "y") -> np.ndarray | None:
+        """Distances below and above on an axis, as matplotlib wants them."""
+        if low is None or high is None:
+            return None
+        scale = self.panel.xscale if along == "x" else self.panel.yscale
+        low, high = floored(low, y, scale), shown(high, scale)
+        return np.nan_to_num(np.clip([y - low, high - y], 0, None))
+
+    def label_categories(self) -> None:
+        if self.categories:
+            long = max(map(len, self.categories)) * len(self.categories) > 44
+            turn: dict[str, Any] = {"rotation": 25, "ha": "right", "rotation_mode": "anchor"} if long else {}
+            self.axes.set_xticks(range(len(self.categories)), self.categories, **turn)
+            self.axes.grid(False, axis="x")
+        if self.lines:
+            self.axes.set_yticks(range(len(self.lines)), self.lines)
+            self.axes.set_ylim(len(self.lines) - 0.5, -0.5)
+            self.axes.grid(False, axis="y")
+            for edge in range(1, len(self.lines)):
+                self.axes.axhline(edge - 0.5, color="#DDDDDD", linewidth=0.8)
+
+
+@singledispatch
+def _add(series: Series, context: _Context) -> None:
+    raise TypeError(f"no way to draw {type(series).__name__}")
+
+
+def _draws(kind: type) -> Callable[[Callable[[Any, _Context], None]], Any]:
+    return _add.register(kind)
+
+
+@_draws(Line)
+def _line(line: Line, at: _Context) -> None:
+    x, y = at.x(line.x), at.y(line.y)
+    if line.role == "measured":
+        look = at.looks.series(line.colour)
+        every = 1 if x.size <= 15 else (0.05 * (len(at.axes.lines) % 4), 0.2)
+        at.axes.plot(x, y, label=line.label, linewidth=1.6, markersize=4, markevery=every, **look, **at.over)
+    else:
+        at.axes.plot(x, y, label=line.label, **at.looks.rule(line.role, line.colour), **at.over)
+
+
+@_draws(Band)
+def _band(band: Band, at: _Context) -> None:
+    x, middle = at.x(band.x), at.y(band.middle)
+    look = at.looks.series(band.colour)
+    at.axes.fill_between(
+        x,
+        floored(band.low, middle, at.panel.yscale),
+        at.y(band.high),
+        color=look["color"],
+        alpha=0.2,
+        linewidth=0,
+    )
+    every = 1 if x.size <= 15 else (0.05 * (len(at.axes.lines) % 4), 0.2)
+    at.axes.plot(x, middle, label=band.label, linewidth=1.6, markersize=4, markevery=every, **look, **at.over)
+
+
+@_draws(Points)
+def _points(points: Points, at: _Context) -> None:
+    x, y = at.x(points.x), at.y(points.y)
+    at.axes.errorbar(
+        x,
+        y,
+        at.whiskers(y, points.low, points.high),
+        label=points.label,
+        linestyle="none",
+        markersize=5,
+        elinewidth=1.1,
+        capsize=2.5,
+        **at.looks.series(points.colour),
+        **at.over,
+    )
+
+
+@_draws(Bars)
+def _bars(bars: Bars, at: _Context) -> None:
+    place = next(i for i, other in enumerate(at.bars) if other is bars)
+    width = 0.8 / len(at.bars)
+    shift = (place - (len(at.bars) - 1) / 2) * width
+    x = np.array([at.categories.index(c) for c in bars.categories]) + shift
+    y = at.y(bars.values)
+    colour = at.looks.series(bars.colour)["color"]
+    at.axes.bar(
+        x,
+        y,
+        width * 0.92,
+        label=bars.label,
+        color=colour,
+        yerr=at.whiskers(y, bars.low, bars.high),
+        capsize=2.5,
+        hatch=("", "//", "..", "xx")[place % 4],
+        edgecolor="white",
+        linewidth=0,
+        error_kw={"elinewidth": 1.1, "ecolor": "#333333"},
+    )
+
+
+@_draws(Dots)
+def _dots(dots: Dots, at: _Context) -> None:
+    place = next(i for i, other in enumerate(at.dots) if other is dots)
+    y = np.array([at.lines.index(c) for c in dots.categories]) + 0.8 * ((place + 0.5) / len(at.dots) - 0.5)
+    x = at.x(dots.values)
+    at.axes.errorbar(
+        x,
+        y,
+        xerr=at.whiskers(x, dots.low, dots.high, along="x"),
+        label=dots.label,
+        linestyle="none",
+        markersize=4.5,
+        elinewidth=1.1,
+        **at.looks.series(dots.colour),
+    )
+
+
+@_draws(Marker)
+def _marker(marker: Marker, at: _Context) -> None:
+    draw_line = at.axes.axvline if marker.axis == "x" else at.axes.axhline
+    draw_line(marker.at, label=marker.label, **at.looks.rule(marker.role), **at.over)
+
+
+@_draws(Heat)
+def _heat(heat: Heat, at: _Context) -> None:
+    x, y = (edges(np.asarray(c, dtype=float), s) for c, s in ((heat.x, at.panel.xscale), (heat.y, at.panel.yscale)))
+    values = np.ma.masked_invalid(np.asarray(heat.z, dtype=float))
+    # Rasterised: a vector file of many thousand small squares is slow to open.
+    mesh = at.axes.pcolormesh(x, y, values, vmin=heat.low, vmax=heat.high, cmap="viridis", rasterized=True)
+    at.axes.set_facecolor("#D9D9D9")
+    at.axes.grid(False)
+    bar = at.axes.figure.colorbar(mesh, ax=at.axes, pad=0.02)
+    bar.set_label(_folded(heat.label))
+
+
+@_draws(Contour)
+def _contour(contour: Contour, at: _Context) -> None:
+    x, y = at.x(contour.x), at.y(contour.y)
+    white = contour.role == "measured"
+    look: dict[str, Any] = {"color": "white", "linewidth": 2.2} if white else at.looks.rule(contour.role)
+    halo = [patheffects.withStroke(linewidth=look["linewidth"] + 2, foreground="black" if white else "white")]
+    label: str | None = contour.label
+    for path in contour_generator(x, y, np.asarray(contour.z, dtype=float)).lines(contour.level):
+        at.axes.plot(*np.asarray(path).T, label=label, path_effects=halo, **look)
+        label = None  # one entry in the legend, however many pieces

@@ -1,0 +1,107 @@
+"""Compiled JAX against NumPy, on the patterns that the compiler has got wrong.
+
+A vmapped matrix-vector product followed by a reduction, with more than 128 KiB of results: XLA hands it to
+its YNNPACK backend on the CPU, which gets the results beyond that border wrong (jax issue 39103). Seen here
+with 3, 5, 6 and 7 columns in float64 (16385 rows and up) and 3 columns in float32 (32769 rows and up).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from gyrostat.jax_tools.float64 import double
+
+TOLERANCE = {"float64": 1e-10, "float32": 1e-4}
+LARGE = {"float64": ((16_385, 3), (20_001, 5)), "float32": ((32_769, 3), (40_001, 3))}
+SMALL = (200, 40)
+STACK = (512, 12, 12)
+
+Function = Callable[..., Any]
+
+
+@dataclass(frozen=True)
+class Check:
+    """One pattern at one shape: the largest error, relative to the largest value."""
+
+    pattern: str
+    dtype: str
+    shape: tuple[int, ...]
+    error: float
+
+    @property
+    def good(self) -> bool:
+        """Whether the error is within rounding."""
+        return self.error <= TOLERANCE[self.dtype]
+
+
+def _loop(M: Any, X: Any) -> Any:
+    def add(_: Any, total: Any) -> Any:
+        return total + jax.vmap(lambda x: jnp.sum((M @ x) ** 2))(X)
+
+    return jax.lax.fori_loop(0, 3, add, jnp.zeros(X.shape[0], X.dtype))
+
+
+def _scan(M: Any, X: Any) -> Any:
+    def step(X: Any, _: Any) -> Any:
+        return X / 2, jax.vmap(lambda x: jnp.sum(M @ x))(X)
+
+    return jax.lax.scan(step, X, None, length=3)[1]
+
+
+ROWS: dict[str, tuple[Function, Function]] = {
+    "vmap of sum(M x)": (lambda M, X: jax.vmap(lambda x: jnp.sum(M @ x))(X), lambda M, X: (X @ M.T).sum(1)),
+    "vmap of sum((M x)**2)": (
+        lambda M, X: jax.vmap(lambda x: jnp.sum((M @ x) ** 2))(X),
+        lambda M, X: ((X @ M.T) ** 2).sum(1),
+    ),
+    "vmap of max(M x)": (lambda M, X: jax.vmap(lambda x: jnp.max(M @ x))(X), lambda M, X: (X @ M.T).max(1)),
+    "vmap of norm(M x)": (
+        lambda M, X: jax.vmap(lambda x: jnp.linalg.norm(M @ x))(X),
+        lambda M, X: np.linalg.norm(X @ M.T, axis=1),
+    ),
+    "vmap of x.M x": (lambda M, X: jax.vmap(lambda x: x @ (M @ x))(X), lambda M, X: ((X @ M.T) * X).sum(1)),
+    "fori_loop of sum((M x)**2)": (_loop, lambda M, X: 3 * ((X @ M.T) ** 2).sum(1)),
+    "scan of sum(M x)": (_scan, lambda M, X: np.stack([(X @ M.T).sum(1) / 2**t for t in range(3)])),
+}
+"""Patterns over a matrix M and the rows x of X."""
+
+STACKS: dict[str, tuple[Function, Function]] = {
+    "vmap of sum((A x)**2)": (
+        lambda A, X: jax.vmap(lambda a, x: jnp.sum((a @ x) ** 2))(A, X),
+        lambda A, X: (np.einsum("nij,nj->ni", A, X) ** 2).sum(1),
+    ),
+    "vmap of sum((A A^T)**2)": (
+        lambda A, X: jax.vmap(lambda a: jnp.sum((a @ a.T) ** 2))(A),
+        lambda A, X: (np.einsum("nij,nkj->nik", A, A) ** 2).sum((1, 2)),
+    ),
+}
+"""Patterns over a stack of matrices A and the rows x of X."""
+
+
+def battery() -> list[Check]:
+    """Every pattern at every shape, in both precisions."""
+    checks = []
+    with double():
+        for dtype in TOLERANCE:
+            random = np.random.default_rng(0)
+            for rows, columns in (*LARGE[dtype], SMALL):
+                M = random.standard_normal((columns, columns)).astype(dtype)
+                X = random.standard_normal((rows, columns)).astype(dtype)
+                checks += [_check(name, pair, M, X) for name, pair in ROWS.items()]
+            A, X = (random.standard_normal(shape).astype(dtype) for shape in (STACK, STACK[:2]))
+            checks += [_check(name, pair, A, X) for name, pair in STACKS.items()]
+    return checks
+
+
+def _check(pattern: str, pair: tuple[Function, Function], M: np.ndarray, X: np.ndarray) -> Check:
+    compiled, plain = pair
+    got = np.asarray(jax.jit(compiled)(M, X))
+    want = plain(M.astype(np.float64), X.astype(np.float64))
+    error = float(np.abs(got - want).max() / np.abs(want).max())
+    return Check(pattern, str(X.dtype), X.shape if M.ndim == 2 else M.shape, error)

@@ -1,0 +1,38 @@
+"""What the theory says of a setting: conditions with verdicts, predicted curves, sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from gyrostat.lab.controls import Setting
+from gyrostat.lab.lab import RECORDS
+from gyrostat.lab.laboratories import lab_of
+from gyrostat.theory import Condition
+
+RELATIONS = {"<": "<", "<=": "≤", ">": ">", ">=": "≥", "in": "∈"}
+
+
+def theory(lab: str, setting: Setting) -> Iterator[dict[str, Any]]:
+    """Conditions with verdicts and predicted curves at once, then sentences."""
+    chosen = lab_of(lab)
+    steps = np.round(np.linspace(0, setting["num_steps"], RECORDS)).astype(int)
+    lines = [vars(line) for line in chosen.lines(setting, setting["view"], steps)]
+    yield {"kind": "conditions", "conditions": [_condition(c) for c in chosen.conditions(setting)], "lines": lines}
+    yield {"kind": "predictions", "sentences": chosen.sentences(setting)}
+
+
+def _condition(c: Condition) -> dict[str, Any]:
+    bound = f"({c.bound[0]:.3g}, {c.bound[1]:.3g})" if isinstance(c.bound, tuple) else f"{c.bound:.4g}"
+    if isinstance(c.bound, tuple) and not c.bound[0] < c.bound[1]:
+        bound += ", empty"
+    shown = {
+        "name": c.name,
+        "source": c.source,
+        "value": f"{c.value:.4g}",
+        "relation": RELATIONS[c.relation],
+        "bound": bound,
+    }
+    return {**shown, "note": c.note, "holds": bool(c.holds)}

@@ -1,0 +1,140 @@
+"""One fixed Gaussian design per environment, exact in law and never materialised.
+
+The run only ever asks for ``X^T X b`` with X the m x D design of an environment. Reveal X one right direction at a
+time: orthonormal q_1, q_2, ... of the queries so far, and rows
+
+    rho_k = chi_{m-k+1} q_k + (a Gaussian orthogonal to q_1 ... q_k)
+
+of the triangular factor of X in the basis that starts with the q's. Then ``X^T X b = sum_k rho_k (rho_k . b)`` for
+every b in the span, and a query that leaves the span appends a direction: a Bartlett decomposition that follows the
+algorithm. Time and memory per query are O(number of directions * D), whatever m.
+
+Label noise is one more Gaussian column of X: eps_i beside X_i, and b extended by -noise.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int, PRNGKeyArray
+
+from gyrostat import errors
+from gyrostat.environments import Environment, Environments
+from gyrostat.errors import GyrostatError
+from gyrostat.jax_tools.normals import chi_square, normal
+from gyrostat.jax_tools.random_bits import split
+from gyrostat.measurements.base import Demand, Measurements, Reading, Scene, need_finite, residual
+from gyrostat.models.spaces import Leaf, Space
+
+RELATIVE = 1e-11
+"""A query is taken to lie in the span when less than this part of it is new (rounding leaves about 1e-16)."""
+
+
+class Design(NamedTuple):
+    """What is known of every environment's design, in pages of rows that belong to one environment each."""
+
+    directions: Float[Array, "pages rows D"]
+    triangle: Float[Array, "pages rows D"]
+    table: Int[Array, "K most"]
+    known: Int[Array, " K"]
+    pages: Int[Array, ""]
+
+
+class FixedGaussian(Measurements):
+    """The same m Gaussian measurements per environment at every step (finite data), exact in law.
+
+    >>> FixedGaussian(8000, noise=0.1).noise.item()
+    0.1
+    """
+
+    num_samples: Leaf = eqx.field(converter=lambda x: errors.count("num_samples", x))
+    noise: Leaf = eqx.field(converter=lambda x: errors.number("noise", x, least=0), default=0.0)
+
+    @property
+    def vectorises(self) -> bool:
+        return False
+
+    def check(self, environments: Any, space: Space, mixes: bool) -> None:
+        need_finite(self, environments)
+        if mixes:
+            raise GyrostatError(
+                "FixedGaussian answers for all samples of an environment at once; a Pooled batch of single rows is not "
+                "of that form: use Full (every sample at every step), FreshGaussian, or Dense."
+            )
+
+    def init(self, key: PRNGKeyArray, environments: Environments, space: Space, demand: Demand) -> Design:
+        queries = demand.queries
+        K, D = environments.law.count, space.size + 1  # type: ignore[attr-defined]
+        rows = page_rows(D)
+        most = min(queries, D)  # directions one environment can ever have
+        pages = min(math.ceil(queries / rows) + K, K * math.ceil(most / rows))
+        # One page more: a query that stays in the span still writes its (zero) row somewhere.
+        empty = jnp.zeros((pages + 1, rows, D), dtype=float)
+        table = jnp.zeros((K, math.ceil(most / rows) + 1), dtype=jnp.int32)
+        return Design(empty, empty, table, jnp.zeros(K, dtype=jnp.int32), jnp.zeros((), dtype=jnp.int32))
+
+    def sense(self, state: Design, key: PRNGKeyArray, scene: Scene, environment: Environment) -> tuple[Reading, Any]:
+        b = jnp.append(scene.space.coordinates(residual(scene, environment)), -self.noise)
+        answer, state = gram_product(state, key, environment.index, b, self.num_samples)
+        gradient = scene.space.element(answer[:-1] / self.num_samples)
+        return Reading(gradient, b @ answer / self.num_samples), state
+
+    def mix(self, state: Any, key: PRNGKeyArray, scene: Scene) -> tuple[Reading, Any]:
+        raise NotImplementedError("refused by check")
+
+
+def page_rows(D: int) -> int:
+    """Rows per page: small enough for a page of large D to stay in cache, at least 4 to amortise the loop."""
+    return int(np.clip(2**19 // (8 * D), 4, 64))
+
+
+def gram_product(
+    design: Design, key: PRNGKeyArray, index: Int[Array, ""], b: Float[Array, " D"], m: Float[Array, ""]
+) -> tuple[Float[Array, " D"], Design]:
+    """``X^T X b`` for the design of environment ``index``, revealing a direction if ``b`` has a new one."""
+    Q, P, table, known, pages = design
+    rows = Q.shape[1]
+    n = known[index]
+    mine = table[index]
+    in_use = (n + rows - 1) // rows
+    squares, normals = split(key)
+
+    def deflate(j: Array, pair: tuple[Array, Array]) -> tuple[Array, Array]:
+        page, (q, z) = Q[mine[j]], pair
+        return q - (page @ q) @ page, z - (page @ z) @ page
+
+    def deflate_again(j: Array, q: Float[Array, " D"]) -> Float[Array, " D"]:
+        page = Q[mine[j]]
+        return q - (page @ q) @ page
+
+    # b almost lies in the span, so that one pass leaves errors that grow with the steps; the fresh Gaussian row z
+    # does not and is not normalised: one pass is enough for it.
+    q, z = jax.lax.fori_loop(0, in_use, deflate, (b, normal(normals, b.size)))
+    q = jax.lax.fori_loop(0, in_use, deflate_again, q)
+    length = jnp.linalg.norm(q)
+    is_new = (length > RELATIVE * jnp.linalg.norm(b)) & (n < jnp.minimum(m, b.size))
+    q = jnp.where(is_new, q / jnp.where(length > 0, length, 1.0), 0.0)
+    chi = jnp.sqrt(chi_square(squares, jnp.maximum(m - n, 1.0)))
+    row = jnp.where(is_new, z - q * (q @ z) + chi * q, 0.0)
+
+    opens = n % rows == 0
+    page = jnp.where(opens, pages, mine[jnp.maximum(in_use - 1, 0)])
+    Q = jax.lax.dynamic_update_slice(Q, q[None, None], (page, n % rows, jnp.zeros_like(n)))
+    P = jax.lax.dynamic_update_slice(P, row[None, None], (page, n % rows, jnp.zeros_like(n)))
+    took = is_new.astype(n.dtype)
+    table = table.at[index, n // rows].set(jnp.where(is_new & opens, page, mine[n // rows]))
+    design = Design(Q, P, table, known.at[index].add(took), pages + jnp.where(opens, took, 0))
+
+    mine = table[index]
+    in_use = (n + took + rows - 1) // rows
+
+    def gather(j: Array, answer: Float[Array, " D"]) -> Float[Array, " D"]:
+        page = P[mine[j]]
+        return answer + (page @ b) @ page
+
+    return jax.lax.fori_loop(0, in_use, gather, jnp.zeros_like(b)), design

@@ -1,0 +1,144 @@
+"""The deep linear network W_L ... W_1, for square and rectangular targets."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int
+
+from gyrostat import errors
+from gyrostat.errors import GyrostatError
+from gyrostat.jax_tools.lapack_order import after
+from gyrostat.jax_tools.small_products import times
+from gyrostat.models.base import Model, Outer, Params
+from gyrostat.models.spaces import Matrices
+from gyrostat.models.symmetric import width_of
+
+
+class DeepLinear(Model):
+    """``A = W_L ... W_1`` with W_l of size w_l x w_(l-1), w_0 the columns and w_L the rows of the target (Wang 2023).
+
+    ``pullback(W, G)_l = (W_L ... W_(l+1))^T G (W_(l-1) ... W_1)^T``, all at the old layers. ``width`` is that of every
+    hidden layer, by default the smaller side of the target; ``widths`` lists all of w_0, ..., w_L instead.
+
+    >>> import numpy as np
+    >>> DeepLinear(3, 100).shapes((2, 5))
+    ((100, 5), (100, 100), (2, 100))
+    >>> DeepLinear().product((np.array([[2.0]]), np.array([[3.0]]), np.array([[1.0], [5.0]]))).tolist()
+    [[6.0], [30.0]]
+    """
+
+    depth: int = eqx.field(static=True)
+    width: int | None = eqx.field(static=True)
+    widths: tuple[int, ...] | None = eqx.field(static=True)
+
+    def __init__(self, depth: int | None = None, width: int | None = None, *, widths: Sequence[int] | None = None):
+        if widths is not None and not (depth is None and width is None):
+            raise GyrostatError("widths already says the depth and every width: leave depth and width out.")
+        if widths is None:
+            self.widths = None
+        elif not isinstance(widths, Sequence | np.ndarray) or isinstance(widths, str) or len(widths) == 0:
+            raise GyrostatError(
+                "widths must list w_0, ..., w_L, the columns of the target first and its rows last; "
+                f"got {errors.shown(widths)}."
+            )
+        else:
+            self.widths = tuple(errors.integer("widths", w, least=1) for w in widths)
+            depth = len(self.widths) - 1
+        why = " (a single layer is the matrix itself and has no hidden layer)"
+        self.depth = errors.integer("depth", 3 if depth is None else depth, least=2, least_because=why)
+        self.width = None if width is None else errors.integer("DeepLinear's width", width, least=1)
+
+    def space(self, shape: tuple[int, ...]) -> Matrices:
+        if len(shape) != 2:
+            raise GyrostatError(f"DeepLinear makes matrices; the target has shape {shape}: use Diagonal for a vector.")
+        return Matrices(*shape)
+
+    def shapes(self, shape: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
+        rows, columns = shape
+        if self.widths is None:
+            widths = (columns, *[width_of("DeepLinear", self.width, min(shape))] * (self.depth - 1), rows)
+        else:
+            widths = self.widths
+        if (widths[0], widths[-1]) != (columns, rows):
+            raise GyrostatError(
+                f"widths {widths} do not chain with a target of {rows} rows and {columns} columns: "
+                f"begin with {columns} and end with {rows}."
+            )
+        return tuple(zip(widths[1:], widths[:-1], strict=True))
+
+    def product(self, params: Params) -> Float[Array, "n1 n2"]:
+        return forward(params)[-1]
+
+    def pullback(self, params: Params, gradient: Float[Array, "n1 n2"]) -> Params:
+        return directions(params, gradient)
+
+    def entry(self, params: Params, row: Int[Array, ""], column: Int[Array, ""]) -> Float[Array, ""]:
+        *rest, last = params
+        return last[row] @ _images(tuple(rest), column)[-1]
+
+    def entry_pullback(
+        self, params: Params, row: Int[Array, ""], column: Int[Array, ""], slope: Float[Array, ""]
+    ) -> tuple[Outer, ...]:
+        *rest, last = params
+        ahead = [jnp.equal(jnp.arange(rest[0].shape[1]), column).astype(float), *_images(tuple(rest), column)]
+        back = [slope * last[row]]
+        for W in rest[:0:-1]:
+            back.append(back[-1] @ W)
+        lefts = [*back[::-1], slope * jnp.equal(jnp.arange(len(last)), row)]
+        # A layer changes when the product through it has been taken: XLA would keep a copy for that product otherwise.
+        lefts = [lefts[0], *(after(before, left) for before, left in itertools.pairwise(lefts))]
+        return tuple(map(Outer, lefts, ahead))
+
+    def factor(self, params: Params) -> Float[Array, "n1 k"]:
+        return params[-1]
+
+    def cofactor(self, params: Params) -> Float[Array, "n2 k"]:
+        return params[0].T
+
+    def rank_limit(self, shape: tuple[int, ...]) -> int:
+        return min(min(s) for s in self.shapes(shape))
+
+    def factorise(self, product: Float[Array, "n1 n2"]) -> Params:
+        shapes, rank = self.shapes(product.shape), self.rank_limit(product.shape)
+        U, s, Vt = jnp.linalg.svd(product, full_matrices=False)
+        root = s[:rank] ** (1 / self.depth)
+        ends = [Vt[:rank].T, *(jnp.eye(w, rank) for w, _ in shapes[:-1]), U[:, :rank]]
+        return tuple((after * root) @ before.T for before, after in itertools.pairwise(ends))
+
+    @property
+    def rotates(self) -> bool:
+        return True
+
+    def rotated(self, params: Params, left: Array, right: Array) -> Params:
+        first, *hidden, last = params
+        return first @ right.T, *hidden, left @ last
+
+
+def forward(layers: Params) -> list[Array]:
+    """W_1, W_2 W_1, ..., W_L ... W_1: every product is as thin as the target has columns."""
+    reached = [layers[0]]
+    for W in layers[1:]:
+        reached.append(times(W, reached[-1]))
+    return reached
+
+
+def _images(layers: Params, column: Int[Array, ""]) -> list[Array]:
+    """The same for one column: a vector for each layer."""
+    reached = [layers[0][:, column]]
+    for W in layers[1:]:
+        reached.append(W @ reached[-1])
+    return reached
+
+
+def directions(layers: Params, gradient: Array) -> Params:
+    """The gradient with respect to each layer, given that with respect to the product."""
+    reached, back, found = forward(layers[:-1]), gradient, []
+    for W, before in zip(layers[:0:-1], reached[::-1], strict=True):
+        found.append(times(back, before.T))
+        back = times(W.T, back)
+    return back, *found[::-1]

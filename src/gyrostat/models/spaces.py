@@ -1,0 +1,145 @@
+"""Inner-product spaces in which a model's product, a target and a residual live.
+
+A Gaussian measurement only needs two things of its space: coordinates in which the inner product is the
+Euclidean one, and the standard Gaussian of that inner product. With them the exact-in-law engines are written
+once for vectors, symmetric matrices and rectangular matrices.
+"""
+
+from __future__ import annotations
+
+import abc
+import functools
+import math
+from typing import Any, TypeAlias
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from gyrostat.jax_tools.normals import normal
+
+Leaf: TypeAlias = Any
+"""A number or an array in a module's field: NumPy where the module is made, traced by JAX inside a run."""
+
+
+class Space(eqx.Module):
+    """A finite-dimensional inner-product space, isometric to R^size through its coordinates."""
+
+    @property
+    @abc.abstractmethod
+    def shape(self) -> tuple[int, ...]:
+        """The shape of an element as an array."""
+
+    @property
+    @abc.abstractmethod
+    def size(self) -> int:
+        """The number of coordinates."""
+
+    @abc.abstractmethod
+    def coordinates(self, element: Array) -> Float[Array, " size"]:
+        """Isometric coordinates: ``<A, B> = coordinates(A) . coordinates(B)``."""
+
+    @abc.abstractmethod
+    def element(self, coordinates: Float[Array, " size"]) -> Array:
+        """The element with these coordinates; the inverse of :meth:`coordinates`."""
+
+    def project(self, array: Array) -> Array:
+        """The nearest element of the space to any array of its shape."""
+        return array
+
+    def gaussian(self, key: PRNGKeyArray) -> Array:
+        """A standard Gaussian element: independent N(0, 1) coordinates."""
+        return self.element(normal(key, self.size))
+
+
+class Vectors(Space):
+    """R^p with the dot product.
+
+    >>> Vectors(3).size
+    3
+    """
+
+    length: int = eqx.field(static=True)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (self.length,)
+
+    @property
+    def size(self) -> int:
+        return self.length
+
+    def coordinates(self, element: Array) -> Array:
+        return element
+
+    def element(self, coordinates: Array) -> Array:
+        return coordinates
+
+
+class Matrices(Space):
+    """Rectangular matrices with ``<A, B> = trace(A^T B)``; the standard Gaussian has iid N(0, 1) entries."""
+
+    rows: int = eqx.field(static=True)
+    columns: int = eqx.field(static=True)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (self.rows, self.columns)
+
+    @property
+    def size(self) -> int:
+        return self.rows * self.columns
+
+    def coordinates(self, element: Array) -> Array:
+        return element.reshape(self.size)
+
+    def element(self, coordinates: Array) -> Array:
+        return coordinates.reshape(self.shape)
+
+
+class SymmetricMatrices(Space):
+    """Symmetric d x d matrices; the standard Gaussian has N(0, 1) on the diagonal and N(0, 1/2) off it.
+
+    That is the law of a symmetrised matrix of iid N(0, 1) entries, the measurement of Xu 2024, section B.2.
+
+    >>> import numpy as np
+    >>> space = SymmetricMatrices(2)
+    >>> [round(float(x), 3) for x in space.coordinates(np.array([[1.0, 2.0], [2.0, 3.0]]))]
+    [1.0, 2.828, 3.0]
+    """
+
+    dimension: int = eqx.field(static=True)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (self.dimension, self.dimension)
+
+    @property
+    def size(self) -> int:
+        return self.dimension * (self.dimension + 1) // 2
+
+    def project(self, array: Array) -> Array:
+        return (array + array.T) / 2
+
+    def coordinates(self, element: Array) -> Array:
+        rows, columns, scale, _ = _triangle(self.dimension, jnp.result_type(float))
+        return jnp.asarray(element)[rows, columns] * scale
+
+    def element(self, coordinates: Array) -> Array:
+        _, _, scale, where = _triangle(self.dimension, jnp.result_type(float))
+        return (coordinates / scale)[where]
+
+
+@functools.lru_cache(maxsize=64)
+def _triangle(d: int, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Indices of the upper triangle, the isometric scale of each entry, and where each entry is found again.
+
+    JAX remembers converted constants by the identity of the array, so an array that was a constant of a program in
+    double precision cannot be used in single precision: each precision has its own.
+    """
+    rows, columns = (i.astype(np.int32) for i in np.triu_indices(d))
+    scale = np.where(rows == columns, 1.0, math.sqrt(2.0)).astype(dtype)
+    where = np.zeros((d, d), dtype=np.int32)
+    where[rows, columns] = where[columns, rows] = np.arange(rows.size)
+    return rows, columns, scale, where

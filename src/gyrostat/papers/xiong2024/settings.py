@@ -1,0 +1,99 @@
+"""What the experiments of this paper share: its problems, late rates, and runs over several designs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+import gyrostat as gs
+from gyrostat.engine.simulate import Cell
+
+DIMENSION = 50
+LITERAL, FIGURE = 0.2, 0.03
+"""The printed learning rate, and one that fits the axes of the printed figures (ten times theirs in a tenth of the steps)."""
+
+FLOOR = 1e-24
+"""Losses below this are near rounding (1e-30) and not used in fits."""
+
+
+def factorisation(values: Sequence[float] = (1.0, 1.0), dimension: int = DIMENSION) -> gs.Problem:
+    """Recover diag(values, 0, ...) from the residual itself."""
+    return gs.Problem(gs.Environments.diagonal(dimension, values), gs.Identity())
+
+
+def sensing(
+    per_row: float, design: int, values: Sequence[float] = (1.0, 1.0), dimension: int = DIMENSION, noise: float = 0.0
+) -> gs.Problem:
+    """Recover diag(values, 0, ...) from ``per_row * dimension`` Gaussian measurements, shared by all runs of a ``design``.
+
+    The rows are kept in single precision: the reading is off by 1e-6 of itself, and losses still go down to rounding.
+    """
+    seen = gs.Dense(round(per_row * dimension), design=design, noise=noise, precision="single")
+    return gs.Problem(gs.Environments.diagonal(dimension, values), seen)
+
+
+def designs_of(seed: int, count: int) -> list[int]:
+    """Numbers of designs that belong to this seed alone."""
+    return [1000 * (seed % 10**6) + i for i in range(count)]
+
+
+def over_designs(
+    build: Callable[..., Cell],
+    settings: Mapping[str, Sequence[Any]],
+    designs: Sequence[int],
+    progress: Any,
+    **options: Any,
+) -> xr.Dataset:
+    """``run_grid`` of ``build(design=..., **setting)`` for every design; all their runs share the dimension ``seed``."""
+    found = []
+    for i, design in enumerate(designs):
+        step = None if progress is None else _part(progress, i, len(designs))
+        found.append(gs.run_grid(lambda **point: build(design=design, **point), settings, progress=step, **options))  # noqa: B023
+    joined = xr.concat(found, dim="seed", data_vars="minimal", coords="minimal", compat="override", join="override")
+    return joined.assign_coords(seed=np.arange(joined.sizes["seed"]))
+
+
+def _part(progress: Any, i: int, count: int) -> Any:
+    return lambda done, total: progress(i * total + done, count * total)
+
+
+def losses(ds: xr.Dataset) -> xr.DataArray:
+    """``||A - A_star||_F^2 / 2``, the paper's measure."""
+    return ds.distance**2 / 2
+
+
+def late_rate(steps: np.ndarray, loss: np.ndarray, part: float = 0.5) -> float:
+    """The rate of ``loss ~ exp(-rate * step)``, fitted to the last ``part`` of what lies above the floor of rounding.
+
+    >>> t = np.arange(100.0)
+    >>> round(late_rate(t, np.exp(-0.1 * t)), 6)
+    0.1
+    """
+    good = np.isfinite(loss) & (loss > FLOOR)
+    end = steps[good].max(initial=0.0)
+    use = good & (steps >= (1 - part) * end)
+    if use.sum() < 4:
+        return float("nan")
+    return float(-np.polyfit(steps[use], np.log(loss[use]), 1)[0])
+
+
+def late_rates(loss: xr.DataArray, step: xr.DataArray, part: float = 0.5) -> xr.DataArray:
+    """:func:`late_rate` of every run."""
+    along = "step" if "step" in loss.dims else "record"
+    return xr.apply_ufunc(
+        lambda y, t: late_rate(t, y, part), loss, step, input_core_dims=[[along], [along]], vectorize=True
+    )
+
+
+def tail_of(steps: np.ndarray, loss: np.ndarray, rate: float, part: float = 0.5) -> tuple[np.ndarray, np.ndarray]:
+    """A line of slope ``-rate`` (in log loss) through the middle of the late part of a curve, to draw over it."""
+    good = np.isfinite(loss) & (loss > FLOOR)
+    end = steps[good].max(initial=0.0)
+    t = steps[good & (steps >= (1 - part) * end)]
+    if t.size < 2:
+        return np.zeros(0), np.zeros(0)
+    middle = t[len(t) // 2]
+    return t, loss[steps == middle][0] * np.exp(-rate * (t - middle))

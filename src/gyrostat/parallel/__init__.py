@@ -1,0 +1,1 @@
+"""Worker processes, threads, progress displays and whole-file writes."""

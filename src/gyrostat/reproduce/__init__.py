@@ -1,0 +1,1 @@
+"""Reproducing papers: the runner, the results store, the table of claims, and the report."""

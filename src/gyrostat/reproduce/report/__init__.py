@@ -1,0 +1,100 @@
+"""``index.html``: what was run, what was claimed, what was found; one file that needs nothing else."""
+
+from __future__ import annotations
+
+import importlib.resources
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from gyrostat.errors import GyrostatError
+from gyrostat.experiments import registry
+from gyrostat.figures.palette import AFTER_DARK
+from gyrostat.figures.plotly_canvas import RIM
+from gyrostat.reproduce.report import status
+from gyrostat.reproduce.report.contents import Entry, gather
+from gyrostat.reproduce.report.markup import HOME, Markup, fill, together
+from gyrostat.reproduce.report.overview import overview
+from gyrostat.reproduce.report.sections import section
+from gyrostat.reproduce.store import Store, write_whole
+from gyrostat.version import __version__
+
+STYLE = (HOME / "base.css").read_text(encoding="utf-8")
+"""The colours and letters that pages of gyrostat share."""
+DARK_PAGE = "#14171A"  # --paper of base.css
+SCRIPTS = ("say", "plots", "keys", "table", "filters")
+
+
+def write_report(store: Store) -> Path:
+    """Write ``index.html`` from everything that is finished in the folder, whenever it was run.
+
+    The figures are made again from the stored data; the verdicts are those of ``claims.json``.
+    """
+    entries = gather(store)
+    page = fill(
+        "page",
+        style=Markup(STYLE + _file("report.css") + _hues()),
+        early=Markup(_file("early.js")),
+        themes=_choices("theme", {"auto": "Auto", "light": "Light", "dark": "Dark"}),
+        overview=overview(entries),
+        paper_choices=_choices("paper", {"all": "All"} | {name: name for name in _papers(entries)}),
+        verdict_choices=_choices("verdict", {"all": "All"} | {s.key: s.brief for s in status.OF_CLAIMS}),
+        sections=together(_of_paper(store, paper, entries) for paper in _papers(entries)),
+        version=__version__,
+        folder=store.folder,
+        library=Markup(plotly_script()),
+        script=Markup(_script()),
+    )
+    path = store.folder / "index.html"
+    write_whole(path, page + "\n")
+    return path
+
+
+def rebuild(folder: Path) -> Path:
+    """``gyrostat report DIR``: the page of a results folder, made again from what it holds."""
+    store = Store(folder)
+    if not store.data.is_dir():
+        raise GyrostatError(f"{str(folder)!r} holds no results.zarr: run gyrostat reproduce --out {folder}.")
+    return write_report(store)
+
+
+def plotly_script() -> str:
+    """Plotly's JavaScript, from the installed package; whole, because it carries no smaller bundle."""
+    return importlib.resources.files("plotly").joinpath("package_data/plotly.min.js").read_text(encoding="utf-8")
+
+
+def _file(name: str) -> str:
+    return (HOME / name).read_text(encoding="utf-8")
+
+
+def _script() -> str:
+    parts = [
+        f"const AFTER_DARK = {json.dumps(AFTER_DARK | {RIM: DARK_PAGE})};",
+        *(_file(f"{name}.js") for name in SCRIPTS),
+    ]
+    return '"use strict";\n' + "\n".join(parts)
+
+
+def _hues() -> str:
+    """A class for each colour of the palette, on a light and on a dark page."""
+    return "".join(
+        f".hue{i} {{ color: light-dark({light}, {dark}); }}\n" for i, (light, dark) in enumerate(AFTER_DARK.items())
+    )
+
+
+def _papers(entries: Sequence[Entry]) -> list[str]:
+    return list(dict.fromkeys(entry.paper for entry in entries))
+
+
+def _choices(group: str, options: dict[str, str]) -> Markup:
+    first = next(iter(options))
+    return together(
+        fill("choice", group=group, value=value, label=label, checked=" checked" if value == first else "")
+        for value, label in options.items()
+    )
+
+
+def _of_paper(store: Store, paper: str, entries: Sequence[Entry]) -> Markup:
+    shown = [entry for entry in entries if entry.paper == paper and (entry.run or entry.error)]
+    title = registry.PAPERS.get(paper, paper)
+    return fill("paper", paper=paper, title=title, sections=together(section(store, entry) for entry in shown))

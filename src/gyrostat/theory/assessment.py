@@ -1,0 +1,120 @@
+"""Everything the theory says about one setting: assumptions, windows, predictors, expected error."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import NamedTuple
+
+import numpy as np
+
+from gyrostat import errors
+from gyrostat.diagnostics import IsometryEstimate, isometry_constant
+from gyrostat.environments import Finite, Law
+from gyrostat.theory import bounds, transition
+from gyrostat.theory.conditions import Condition
+from gyrostat.theory.error_law import error_law
+
+
+@dataclasses.dataclass(frozen=True)
+class Setting:
+    """A HeteroSGD run as the theory sees it.
+
+    >>> Setting(law=Finite([-5.0, 7.0])).dimension
+    100
+    """
+
+    law: Law
+    dimension: int = 100
+    rank: int = 1
+    overlap: float = 0.0
+    step_size: float = 0.05
+    init_scale: float = 1e-3
+    num_steps: int = 200
+    num_samples: int = 8000
+
+    def __post_init__(self) -> None:
+        errors.integer("dimension", self.dimension, least=2)
+        errors.integer("rank", self.rank, least=1, most=self.dimension, most_because=", the dimension")
+        errors.number("overlap", self.overlap, least=0, most=1)
+        errors.number("step_size", self.step_size, above=0)
+        errors.number("init_scale", self.init_scale, above=0)
+        errors.integer("num_steps", self.num_steps, least=1)
+        errors.integer("num_samples", self.num_samples, least=1)
+
+
+class Prediction(NamedTuple):
+    """What will happen: the chance that the spurious part is eliminated, and the error left if it is."""
+
+    eliminated: float
+    lyapunov: bool
+    critical_spread: float | None
+    error: float
+    pooled_gap: float | None
+
+
+class Assessment(NamedTuple):
+    """Conditions with their verdicts, the estimated isometry constant, and the predicted outcome."""
+
+    conditions: list[Condition]
+    isometry: IsometryEstimate
+    prediction: Prediction
+
+
+def assess(setting: Setting, *, isometry_draws: int = 3, runs: int = 2000, seed: int = 0) -> Assessment:
+    """Check every assumption and condition of Xu 2024 for a setting, and predict the outcome of the run.
+
+    >>> from gyrostat import TwoPoint
+    >>> outcome = assess(Setting(TwoPoint(spread=8.0), dimension=30, num_samples=2400), isometry_draws=2, runs=500)
+    >>> outcome.prediction.lyapunov, outcome.prediction.eliminated > 0.8
+    (True, True)
+    """
+    law, d, r1 = setting.law, setting.dimension, setting.rank
+    # RIP of rank 4 (r1 + r2) is what Assumption 3 asks for; above the dimension it is the whole spectrum.
+    wanted = min(4 * (r1 + law.rank), d)
+    isometry = isometry_constant(d, setting.num_samples, wanted, draws=isometry_draws, seed=seed)
+    rule = transition.eliminated_by_lyapunov(
+        law, setting.step_size, init_scale=setting.init_scale, num_steps=setting.num_steps
+    )
+    informal = transition.informal_window(law)
+    conditions = [
+        *bounds.assumptions(
+            law, dimension=d, rank=r1, overlap=setting.overlap, delta=isometry.value, init_scale=setting.init_scale
+        ),
+        *bounds.step_conditions(law, setting.step_size),
+        Condition("step size in the informal window", "section 4", setting.step_size, "in", informal, "gamma = 0.1"),
+        rule,
+    ]
+    return Assessment(conditions, isometry, _predict(setting, rule.holds, runs, seed))
+
+
+def _predict(setting: Setting, lyapunov: bool, runs: int, seed: int) -> Prediction:
+    law = setting.law
+    final = transition.surrogate(
+        law,
+        setting.step_size,
+        init_scale=setting.init_scale,
+        num_steps=setting.num_steps,
+        num_samples=setting.num_samples,
+        runs=runs,
+        seed=seed,
+    )
+    error = error_law(
+        law,
+        dimension=setting.dimension,
+        rank=setting.rank,
+        step_size=setting.step_size,
+        num_samples=setting.num_samples,
+    )
+    gap = bounds.pooled_gap(setting.rank, law.rank) if np.allclose(law.mean, np.eye(law.rank)) else None
+    return Prediction(float((final < transition.LEARNT).mean()), lyapunov, _critical(setting), error, gap)
+
+
+def _critical(setting: Setting) -> float | None:
+    """The closed form, where the law is a symmetric two-point law."""
+    law = setting.law
+    if not (isinstance(law, Finite) and law.count == 2 and np.allclose(law.weights, 0.5) and law.rank >= 1):
+        return None
+    mean = float(np.asarray(law.mean)[0, 0])
+    return transition.critical_spread(
+        setting.step_size, init_scale=setting.init_scale, num_steps=setting.num_steps, mean=mean
+    )

@@ -1,0 +1,103 @@
+"""Which environments a step sees."""
+
+from __future__ import annotations
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import stats
+
+import gyrostat as gs
+from conftest import given_places
+from gyrostat.algorithms.batches import Batches
+from gyrostat.measurements import Measurements, Reading
+from gyrostat.measurements.base import Scene
+from gyrostat.models.spaces import SymmetricMatrices
+
+
+class Which(Measurements):
+    """Answers with the number of the environment that it was asked about, and counts the questions."""
+
+    def sense(self, state, key, scene, environment):
+        index = environment.index.astype(float)
+        return Reading(index, index**2), state + 1
+
+    def mix(self, state, key, scene):
+        return Reading(jnp.asarray(-7.0), jnp.asarray(49.0)), state + 1
+
+
+def visited(batches: Batches, law, steps: int, seed: int = 0) -> np.ndarray:
+    places = given_places(4, law)
+    scene = Scene(places, SymmetricMatrices(4), jnp.eye(4))
+    run = jax.random.key(seed)
+
+    @eqx.filter_jit
+    def one(t):
+        return batches.read(Which(), 0, t, run, jax.random.fold_in(run, t), scene)[0].gradient
+
+    return np.asarray(jax.vmap(one)(jnp.arange(steps)))
+
+
+LAW = gs.Finite([1.0, 2.0, 3.0, 4.0, 5.0])
+
+
+def test_cyclic_goes_round(x64):
+    np.testing.assert_array_equal(visited(gs.OneEnvironment("cyclic"), LAW, 12), np.arange(12) % 5)
+
+
+def test_shuffled_visits_each_environment_once_per_pass(x64):
+    seen = visited(gs.OneEnvironment("shuffled"), LAW, 5 * 400).reshape(400, 5)
+    assert (np.sort(seen, axis=1) == np.arange(5)).all()
+    # Passes are uniform permutations, independent of each other: every place holds every environment equally
+    # often.
+    counts = np.stack([np.bincount(seen[:, j].astype(int), minlength=5) for j in range(5)])
+    assert min(stats.chisquare(row).pvalue for row in counts) > 1e-3 / 5
+    repeats = (seen[1:] == seen[:-1]).mean()
+    assert abs(repeats - 0.2) < 5 * np.sqrt(0.16 / 1995)
+    assert not np.array_equal(seen, visited(gs.OneEnvironment("shuffled"), LAW, 2000, seed=1).reshape(400, 5))
+
+
+def test_iid_follows_the_weights(x64):
+    weights = np.array([0.5, 0.1, 0.4])
+    seen = visited(gs.OneEnvironment("iid"), gs.Finite([1.0, 2.0, 3.0], weights), 6000).astype(int)
+    assert stats.chisquare(np.bincount(seen, minlength=3), 6000 * weights).pvalue > 1e-3
+    pairs = np.bincount(3 * seen[1:] + seen[:-1], minlength=9).reshape(3, 3)  # successive draws are independent
+    assert stats.chi2_contingency(pairs).pvalue > 1e-3
+
+
+def test_pooled_asks_for_a_mixture(x64):
+    assert gs.Pooled().mixes and not gs.OneEnvironment().mixes and not gs.Full().mixes
+    assert (visited(gs.Pooled(), LAW, 3) == -7).all()
+
+
+def test_full_averages_by_weights(x64):
+    weights = [0.5, 0.2, 0.3]
+    law = gs.Finite([1.0, 2.0, 3.0], weights)
+    np.testing.assert_allclose(visited(gs.Full(), law, 2), 0.2 + 2 * 0.3, rtol=1e-14)
+    places = given_places(4, law)
+    scene = Scene(places, SymmetricMatrices(4), jnp.eye(4))
+    reading, asked = gs.Full().read(Which(), jnp.asarray(0), 0, jax.random.key(0), jax.random.key(1), scene)
+    assert int(asked) == 3 == gs.Full().queries(law)
+    assert float(reading.residual_square) == pytest.approx(0.2 + 4 * 0.3, rel=1e-14)  # the mean of squares
+
+
+def test_full_on_the_population_is_the_mixture(x64):
+    places = given_places(4, gs.Finite([1.0, -2.0, 3.0], [0.5, 0.2, 0.3]))
+    scene = Scene(places, SymmetricMatrices(4), jnp.eye(4))
+    key = jax.random.key(0)
+    full, _ = gs.Full().read(gs.Identity(), (), 0, key, key, scene)
+    mixed, _ = gs.Pooled().read(gs.Identity(), (), 0, key, key, scene)
+    np.testing.assert_allclose(full.gradient, mixed.gradient, atol=1e-14)
+
+
+@pytest.mark.parametrize("order", ["iid", "cyclic", "shuffled"])
+def test_orders_serve_laws_in_another_basis(order, x64):
+    """Example 1's law is written in another basis; its environments keep their numbers."""
+    recipe = gs.FeatureEnvironments(4, 1, gs.Finite([1.0, 2.0]))
+    places = recipe.draw(jax.random.key(0))
+    scene = Scene(places, SymmetricMatrices(4), jnp.eye(4))
+    key = jax.random.key(1)
+    reading, _ = gs.OneEnvironment(order).read(Which(), 0, jnp.asarray(1), key, key, scene)
+    assert float(reading.gradient) in ({1.0} if order == "cyclic" else {0.0, 1.0})

@@ -1,0 +1,49 @@
+"""`gyrostat check`: the theory's verdicts on a setting, from the command line."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from rich.console import Console
+from typer.testing import CliRunner
+
+import gyrostat as gs
+from gyrostat import theory
+from gyrostat.cli import app
+from gyrostat.errors import GyrostatError
+from gyrostat.theory.wording import law_of, show
+
+
+def test_the_table_has_every_condition_and_the_outcome():
+    setting = theory.Setting(gs.TwoPoint(spread=8.0), dimension=20, num_samples=2000)
+    found = theory.assess(setting, isometry_draws=2, runs=400)
+    out = io.StringIO()
+    show(setting, found, Console(file=out, width=200))
+    text = out.getvalue()
+    assert all(condition.name.split(" (")[0] in text for condition in found.conditions)
+    assert "eliminated in a typical run" in text and "M* = 4.16" in text and "at least" in text
+
+
+def test_laws_by_name_and_by_list():
+    assert isinstance(law_of("uniform", mean=1.0, spread=2.0, rank=1), gs.Uniform)
+    law = law_of("two-point", mean=1.0, spread=6.0, rank=2, values="-5,7", weights=".25,.75")
+    assert law.weights.tolist() == [0.25, 0.75] and law.rank == 2
+
+
+@pytest.mark.parametrize(
+    ("options", "word"),
+    [
+        (["--law", "two-pont"], "two-point"),
+        (["--values", "1,x"], "values"),
+        (["--weights", "1"], "--values"),
+        (["--values", "1,2", "--weights", ".5,.6"], "sum to one"),
+        (["--spread", "-1"], "spread"),
+        (["--rank", "200"], "rank"),
+        (["--spurious-rank", "0"], "rank"),
+    ],
+)
+def test_bad_options_are_refused_with_a_word_of_help(options, word):
+    outcome = CliRunner().invoke(app, ["check", *options])
+    assert isinstance(outcome.exception, GyrostatError)
+    assert word in str(outcome.exception)

@@ -1,0 +1,122 @@
+"""The command line: exit statuses, one-sentence errors, quick help."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from checks import call
+from gyrostat import cli
+from gyrostat.errors import GyrostatError
+from gyrostat.experiments import registry
+from gyrostat.reproduce.store import Store
+from gyrostat.version import __version__
+
+
+@pytest.fixture
+def folder(tmp_path):
+    shared = {
+        "statement": "s",
+        "criterion": "c",
+        "reason": "",
+        "seeds": 1,
+        "seconds": 0.1,
+        "measured": {"x": 1.0},
+    }
+    for name, verdict in (("xu2024/fig1", "holds"), ("xu2024/fig2", "fails"), ("other/fig1", "undecided")):
+        Store(tmp_path).put_claims(name, [{"id": f"{name}/a", **shared, "verdict": verdict, "expected": "holds"}])
+    return tmp_path
+
+
+def test_version_and_help(monkeypatch, capsys):
+    assert call(monkeypatch, capsys, "--version") == (0, f"gyrostat {__version__}\n", "")
+    for command in ((), ("reproduce",), ("report",), ("claims",), ("doctor",), ("bench",), ("fit",), ("predict",)):
+        status, said, _ = call(monkeypatch, capsys, *command, "--help")
+        assert status == 0 and "Usage: gyrostat" in said
+
+
+def test_help_is_quick():
+    slow = ("numpy", "jax", "xarray", "matplotlib", "pandas", "sklearn")
+    code = f"import sys, gyrostat.cli; print([name for name in {slow} if name in sys.modules])"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("reproduce", "xu2042"), "gyrostat: unknown paper or figure 'xu2042': did you mean 'xu2024'"),
+        (("reproduce", "--jobs", "-1"), "gyrostat: jobs must be a whole number of at least 1; got -1."),
+        (("reproduce", "--jobs", "0"), "gyrostat: jobs must be a whole number of at least 1; got 0."),
+        (("reproduce", "--seed", "-3"), "gyrostat: seed must be a whole number of at least 0; got -3."),
+        (("reproduce", "--seed", "one"), "--seed"),
+        (("reproduce", "--size", "huge"), "--size"),
+        (("reproduce", "--colour"), "No such option"),
+        (("claims", "--paper", "xu2042"), "gyrostat: unknown paper 'xu2042': did you mean 'xu2024'"),
+        (("claims", "--surprises"), "need a results folder"),
+        (("claims", "nowhere"), "'nowhere' holds no claims.json"),
+        (("nonsense",), "No such command"),
+    ],
+)
+def test_bad_usage_is_one_sentence_and_status_two(monkeypatch, capsys, tmp_path, arguments, words):
+    monkeypatch.chdir(tmp_path)
+    status, said, complaint = call(monkeypatch, capsys, *arguments)
+    assert status == 2 and words in complaint and said == ""
+    assert "Traceback" not in complaint and not list(tmp_path.iterdir())
+
+
+def test_unwritable_folder(monkeypatch, capsys, tmp_path):
+    (tmp_path / "file").touch()
+    paper = next(iter(registry.PAPERS))
+    status, _, complaint = call(monkeypatch, capsys, "reproduce", paper, "--size", "smoke", "--out", tmp_path / "file")
+    assert status == 2 and complaint.count("\n") == 1 and "cannot write results to" in complaint
+
+
+def test_claims_of_a_folder(monkeypatch, capsys, folder):
+    def ids(*filters):
+        status, said, _ = call(monkeypatch, capsys, "claims", folder, "--json", *filters)
+        assert status == 0
+        return [record["id"] for record in json.loads(said)]
+
+    assert ids() == ["other/fig1/a", "xu2024/fig1/a", "xu2024/fig2/a"]
+    assert ids("--paper", "xu2024") == ["xu2024/fig1/a", "xu2024/fig2/a"]
+    assert ids("--verdict", "fails") == ["xu2024/fig2/a"]
+    assert ids("--surprises") == ["other/fig1/a", "xu2024/fig2/a"]
+    assert ids("--paper", "xu2024", "--verdict", "undecided") == []
+    status, said, _ = call(monkeypatch, capsys, "claims", folder)
+    assert status == 0 and "xu2024/fig2/a" in said and said.count("SURPRISE") == 2
+    assert "No claims." in call(monkeypatch, capsys, "claims", folder, "--paper", "xu2024", "--verdict", "undecided")[1]
+
+
+def test_declared_statements(monkeypatch, capsys):
+    status, said, _ = call(monkeypatch, capsys, "claims", "--paper", "xu2024", "--json")
+    records = json.loads(said)
+    assert status == 0 and records and all(r["id"].startswith("xu2024/") and r["statement"] for r in records)
+    status, said, _ = call(monkeypatch, capsys, "claims")
+    assert status == 0 and "Statements" in said
+
+
+def test_exit_statuses_pass_through(monkeypatch, capsys):
+    from gyrostat.cli import doctor
+
+    for status in (0, 1):
+        monkeypatch.setattr(doctor, "doctor", lambda console, status=status: status)
+        assert call(monkeypatch, capsys, "doctor")[0] == status
+
+
+def test_main_hides_only_our_own_errors(monkeypatch, capsys):
+    def raises(error):
+        def command(**_):
+            raise error
+
+        return command
+
+    monkeypatch.setattr(cli, "app", raises(GyrostatError("rank must be 1.")))
+    assert call(monkeypatch, capsys) == (2, "", "gyrostat: rank must be 1.\n")
+    monkeypatch.setattr(cli, "app", raises(KeyboardInterrupt()))
+    assert call(monkeypatch, capsys)[0] == 130
+    monkeypatch.setattr(cli, "app", raises(ValueError("a fault")))
+    with pytest.raises(ValueError, match="a fault"):
+        cli.main()

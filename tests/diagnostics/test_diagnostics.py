@@ -1,0 +1,172 @@
+"""Diagnostics against their formulas in NumPy, and the isometry constant against the whole spectrum."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import gyrostat as gs
+import reference
+from conftest import given_places, orthonormal
+from gyrostat.diagnostics import View
+
+pytestmark = pytest.mark.usefixtures("hasty")
+
+RNG = np.random.default_rng(0)
+BASIS = orthonormal(0, 5, 3)
+U_STAR, V_STAR = BASIS[:, :1], BASIS[:, 1:]
+VALUES = np.array([2.0])
+LAW = gs.Finite([np.diag([1.0, 3.0]), np.array([[0.5, 1.0], [1.0, -2.0]])], [0.25, 0.75])
+MEAN = 0.25 * LAW.values[0] + 0.75 * LAW.values[1]
+A_STAR = 2 * U_STAR @ U_STAR.T
+U, V = RNG.standard_normal((2, 5, 4))
+A = U @ U.T - V @ V.T
+VIEW = View(
+    gs.Environments(U_STAR, V_STAR, LAW, values=VALUES), gs.SymmetricDifference(width=4), (U, V), (len(U), len(U))
+)
+W = np.hstack([U, V])
+R, Q = W.T @ U_STAR, W.T @ V_STAR
+E = W - U_STAR @ R.T - V_STAR @ Q.T
+FROBENIUS = np.linalg.norm
+
+EXPECTED = {
+    "signal": abs(U_STAR.T @ A @ U_STAR).item() / 2,
+    "spurious": FROBENIUS(V_STAR.T @ A @ V_STAR) / FROBENIUS(MEAN),
+    "signal_values": np.diag(U_STAR.T @ A @ U_STAR),
+    "spurious_values": np.diag(V_STAR.T @ A @ V_STAR),
+    "error": FROBENIUS(E),
+    "error_operator": FROBENIUS(E, 2),
+    "spurious_part": FROBENIUS(Q),
+    "invariant_singular_values": np.linalg.svd(R, compute_uv=False),
+    "singular_values": np.sort(np.abs(np.linalg.eigvalsh(A)))[::-1],
+    "distance": FROBENIUS(A - A_STAR),
+    "distance_to_mean": FROBENIUS(A - A_STAR - V_STAR @ MEAN @ V_STAR.T),
+    "loss": sum(
+        w * FROBENIUS(A - A_STAR - V_STAR @ S @ V_STAR.T) ** 2 / 2 for w, S in zip(LAW.weights, LAW.values, strict=True)
+    ),
+}
+
+
+def test_every_diagnostic_has_an_expected_value():
+    assert set(EXPECTED) <= set(gs.DIAGNOSTICS)
+    ours = {n for n, d in gs.DIAGNOSTICS.items() if d.function.__module__ == "gyrostat.diagnostics.signals"}
+    assert ours == set(EXPECTED)
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_diagnostic_equals_its_formula(name, x64):
+    chosen = gs.DIAGNOSTICS[name]
+    found = np.asarray(chosen.function(VIEW))
+    assert found.ndim == len(chosen.dims)
+    np.testing.assert_allclose(found, EXPECTED[name], rtol=1e-11)  # singular values: rounding times a few
+
+
+def test_parts_add_up(x64):
+    from gyrostat.diagnostics.signals import parts
+
+    r, q, e = (np.asarray(x) for x in parts(VIEW))
+    np.testing.assert_allclose(U_STAR @ r.T + V_STAR @ q.T + e, W, atol=1e-13)
+    np.testing.assert_allclose(np.hstack([U_STAR, V_STAR]).T @ e, 0, atol=1e-13)
+
+
+def test_diagonal_diagnostics_are_those_of_the_diagonal_matrix(x64):
+    law = gs.Finite([1.0, 3.0])
+    u, v = RNG.standard_normal((2, 4))
+    vectors = gs.VectorEnvironments([1.0, -2.0, 0.0, 0.0], [2], law)
+    identity = np.eye(4)
+    matrices = gs.Environments(identity[:, :2], identity[:, 2:3], law, values=[1.0, -2.0])
+    narrow = View(vectors, gs.Diagonal(), (u, v), (len(u),))
+    wide = View(matrices, gs.SymmetricDifference(), (np.diag(u), np.diag(v)), (len(u), len(u)))
+    for name in (
+        "signal",
+        "spurious",
+        "signal_values",
+        "spurious_values",
+        "singular_values",
+        "distance",
+        "loss",
+    ):
+        found, wanted = (gs.DIAGNOSTICS[name].function(x) for x in (narrow, wide))
+        np.testing.assert_allclose(found, wanted, rtol=1e-12, err_msg=name)
+
+
+def test_spurious_share_without_a_mean_or_without_a_spurious_part(x64):
+    centred = View(given_places(4, gs.TwoPoint(mean=0.0, spread=1.0)), gs.Symmetric(), (np.eye(4),), (4, 4))
+    assert float(gs.DIAGNOSTICS["spurious"].function(centred)) == pytest.approx(1.0, rel=1e-12)
+    absent = View(gs.Environments(U_STAR), gs.Symmetric(), (np.eye(5),), (5, 5))
+    assert float(gs.DIAGNOSTICS["spurious"].function(absent)) == 0.0
+    assert float(gs.DIAGNOSTICS["signal"].function(absent)) == pytest.approx(1.0, rel=1e-12)
+
+
+@pytest.mark.parametrize("independent", [False, True])
+def test_loss_in_another_basis_is_the_mean_over_draws(independent, x64):
+    """Features are not orthonormal, so entries of Sigma mix: independent ones are not shared ones."""
+    import jax
+
+    recipe = gs.FeatureEnvironments(4, 1, gs.Uniform(mean=0.5, spread=3.0, rank=2, independent=independent))
+    places = recipe.draw(jax.random.key(1))
+    found = float(gs.DIAGNOSTICS["loss"].function(View(places, gs.Symmetric(), (0.3 * np.eye(4),), (4, 4))))
+    sigma = jax.jit(jax.vmap(lambda k: places.law.draw(k).sigma))(jax.random.split(jax.random.key(2), 40_000))
+    B = np.asarray(places.spurious_basis)
+    gap = 0.09 * np.eye(4) - np.asarray(places.invariant) - B @ np.asarray(sigma) @ B.T
+    losses = np.sum(gap**2, axis=(1, 2)) / 2
+    assert abs(found - losses.mean()) < 5 * losses.std() / np.sqrt(len(losses))
+
+
+def test_a_diagnostic_of_ones_own_is_found_by_name():
+    from gyrostat.diagnostics import diagnostic
+
+    @diagnostic("entry")
+    def largest_entry_for_this_test(view):
+        """The first row of the product."""
+        return view.product[0]
+
+    try:
+        problem = gs.Problem(given_places(3), gs.Identity())
+        found = gs.run(gs.HeteroSGD(0.1), problem, num_steps=2, record=["largest_entry_for_this_test"])
+        assert found["largest_entry_for_this_test"].dims == ("seed", "step", "entry")
+    finally:
+        del gs.DIAGNOSTICS["largest_entry_for_this_test"]
+
+
+# --- the isometry constant ------------------------------------------------------------------------
+
+
+def brute_constants(d: int, m: int, n: int) -> np.ndarray:
+    """max |eigenvalue of X^T X / m - 1| for explicit designs: the constant of rank d."""
+    rng = np.random.default_rng(d + m)
+    X = np.stack([[reference.svec(x) for x in reference.gaussian(rng, (d, d), m)] for _ in range(n)])
+    values = np.linalg.eigvalsh(np.swapaxes(X, 1, 2) @ X / m)
+    return np.abs(values - 1).max(axis=1)
+
+
+def test_full_rank_isometry_constant_has_the_law_of_the_spectrum():
+    d, m, n = 2, 40, 150
+    brute = brute_constants(d, m, n)
+    # Sixty power iterations in three dimensions: the eigenvalue is found to far below the spread over
+    # designs.
+    found = gs.isometry_constant(d, m, d, draws=n, steps=60)
+    assert stats.ks_2samp(found.draws, brute).pvalue > 1e-3
+    assert found.low < brute.mean() + 4 * brute.std() / np.sqrt(
+        n
+    ) and found.high > brute.mean() - 4 * brute.std() / np.sqrt(n)
+    # The test can fail: the constant of other sample sizes is refuted.
+    assert stats.ks_2samp(found.draws, brute_constants(d, m // 2, n)).pvalue < 1e-6
+
+
+def test_isometry_constant_grows_with_rank_and_falls_with_samples():
+    sizes = np.array([250, 1000, 4000, 16000])
+    low, high = ([gs.isometry_constant(5, int(m), r, draws=8).value for m in sizes] for r in (1, 5))
+    assert (np.array(low) < high).all()
+    # Search included: a climb that is slower for more samples would show as a steeper slope (it was -0.66
+    # once).
+    for values in (low, high):
+        slope = np.polyfit(np.log(sizes), np.log(values), 1)[0]
+        assert -0.57 < slope < -0.43  # m^-1/2; eight designs with a spread of about 10 % each
+
+
+def test_isometry_interval_contains_its_mean():
+    found = gs.isometry_constant(5, 100, 1, draws=4)
+    assert found.low < found.value < found.high and found.draws.shape == (4,)
+    assert found.value == pytest.approx(found.draws.mean())

@@ -1,0 +1,262 @@
+"""A deep linear network in the few dimensions of its hidden layers that it can reach is the network that was stated."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import gyrostat as gs
+from completion_problem import EPS, OBSERVED, PLACES, TRUTH
+from conftest import Watch
+from gyrostat.algorithms.schedules import Rule
+from gyrostat.diagnostics.signals import resolve
+from gyrostat.engine import simulate as loop
+from gyrostat.engine.reduction import hidden_layers as confined
+from gyrostat.engine.reduction import subspace as reduction
+
+pytestmark = pytest.mark.usefixtures("hasty")
+
+SGD = gs.Problem(PLACES, gs.Entries(OBSERVED, batch_size=1))
+SCHEDULE = gs.WarmUp(30, 0.03, gs.Constant(0.2, 0.1))
+WIDTH = 26
+KRYLOV = reduction.Reduction(widths="krylov")
+
+
+def hidden(sees: str) -> gs.Diagnostic:
+    """How wide the first hidden layer is where a diagnostic is asked."""
+    rotates, of_product = sees == "small", sees == "product"
+    return gs.Diagnostic(f"width_{sees}", lambda v: jnp.asarray(float(len(v.params[0]))), (), "", rotates, of_product)
+
+
+WIDTHS = [hidden(sees) for sees in ("small", "product", "stated")]
+CASES = {
+    "two layers, any start": (gs.DeepLinear(2, WIDTH), gs.FanInUniform(), SGD, 4),
+    "five orthogonal layers": (gs.DeepLinear(5, WIDTH), gs.Orthogonal(0.9), SGD, 4),
+    "rectangular, all entries": (
+        gs.DeepLinear(3, WIDTH),
+        gs.Orthogonal(),
+        gs.Problem(gs.RandomRectangular(3, 4, 1), gs.Entries([(0, 0), (1, 3), (2, 1), (2, 2)])),
+        7,
+    ),
+    "six rows and five columns": (
+        gs.DeepLinear(4, WIDTH),
+        gs.Orthogonal(),
+        gs.Problem(gs.RandomRectangular(6, 5, 2), gs.Entries([(i, i % 5) for i in range(6)], batch_size=2)),
+        11,
+    ),
+}
+
+
+TERSE = ("five orthogonal layers", "rectangular, all entries")
+"""Cases that show their layers only: what is computed from them is compared in the others."""
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_confined_run_is_the_whole_run(name):
+    model, start, problem, width = CASES[name]
+    algorithm = gs.RidgeDescent(SCHEDULE, model=model, start=start)
+    watch = Watch()
+    layers = [] if name in TERSE else ["layer_norms", "imbalances", "excess_cost"]
+    record = ["singular_values", "distance", "error", "product", watch.diagnostic, *layers, *WIDTHS]
+    options = {"num_steps": 120, "seeds": 2, "record": record, "record_at": 5}
+    small = gs.run(algorithm, problem, **options)  # "auto"
+    whole = gs.run(algorithm, problem, reduction="never", **options)
+    assert (small.width_small == width).all() and (small.width_product == width).all()
+    assert (whole.width_small == model.width).all()
+    for quantity in whole.data_vars:
+        if not str(quantity).startswith("width"):
+            np.testing.assert_allclose(small[quantity], whole[quantity], rtol=1e-12, atol=1e-12, err_msg=str(quantity))
+    assert (small.width_stated == model.width).all()
+    assert np.abs(whole.product.values[:, -1] - whole.product.values[:, 0]).max() > 0.1  # something happened
+
+
+def test_a_run_in_krylov_spaces_is_the_whole_run():
+    """Asked for the layers themselves, what leaks must be smaller; with enough levels it is, and the run is not made again."""
+    model = gs.DeepLinear(3, 60)
+    algorithm = gs.RidgeDescent(0.03, 0.1, model=model, start=gs.FanInUniform(0.7))
+    names = ["singular_values", "distance", "error", "product", "imbalances"]
+    options = {"num_steps": 60, "seeds": 2, "record": [*names, Watch().diagnostic, *WIDTHS], "record_at": 3}
+    small, whole = (gs.run(algorithm, SGD, reduction=mode, **options) for mode in ("auto", "never"))
+    assert (small.width_small == 24).all() and (small.width_product == 24).all() and (small.width_stated == 60).all()
+    assert (whole.width_small == 60).all()
+    for name in (*names, "params"):
+        np.testing.assert_allclose(small[name], whole[name], rtol=1e-12, atol=1e-12, err_msg=name)
+    always = gs.run(algorithm, SGD, reduction="always", **options)  # the same program, and not refused
+    np.testing.assert_array_equal(always.params, small.params)
+    assert np.abs(whole.product.values[:, -1] - whole.product.values[:, 0]).max() > 0.1  # something happened
+
+
+def fresh() -> gs.Diagnostic:
+    """The product, under a function of its own: a program that records it was compiled for no other number of levels."""
+    return gs.Diagnostic("product", lambda v: v.product, ("row", "column"), of_product=True)
+
+
+@pytest.fixture
+def levels(monkeypatch):
+    """Sets the number of Krylov levels, which compiled programs do not know, and gives a product that none has seen."""
+
+    def choose(number: int) -> gs.Diagnostic:
+        monkeypatch.setattr(confined, "LEVELS", number)
+        return fresh()
+
+    return choose
+
+
+def outcome(kind: reduction.Reduction, product: gs.Diagnostic) -> dict[str, np.ndarray]:
+    """Three runs of 120 steps, reduced or not, that show their product and their layers."""
+    algorithm = gs.RidgeDescent(SCHEDULE, model=gs.DeepLinear(3, 30), start=gs.FanInUniform())
+    record = resolve([product, Watch().diagnostic])
+    return loop._Program([(algorithm, SGD)], record, np.array([40, 120]), 0, None, kind)([(0, s) for s in range(3)], 3)
+
+
+@pytest.fixture(scope="module")
+def whole():
+    """The runs without Krylov spaces, which know of no levels."""
+    return outcome(reduction.Reduction(), fresh())
+
+
+@pytest.mark.parametrize("number", [2, 4, 6])
+def test_what_is_cut_off_is_felt_by_the_square_in_the_product_and_as_it_is_in_the_layers(number, levels, whole):
+    """The bound behind LEAKS, where leaks are large enough to be seen above rounding."""
+    cut = outcome(KRYLOV, levels(number))
+    leak = cut["leak"]
+    product, layers = (np.abs(cut[n] - whole[n]).reshape(3, -1).max(axis=1) for n in ("product", "params"))
+    assert (leak > 1e-5).all() and (layers > 1e-4 * leak).all()  # something is cut off
+    assert (product <= leak**2).all() and (layers <= leak).all()
+    assert (product > 1e-5 * leak**2).all()  # and felt by no higher power
+
+
+@pytest.mark.parametrize("number", [7, 8])
+def test_below_the_limit_runs_are_kept_and_exact_and_above_it_made_again(number, levels):
+    """Leaks between 1e-10 and 1e-5: small enough for the product from eight levels on, never for the layers."""
+    product = levels(number)
+    algorithm = gs.RidgeDescent(SCHEDULE, model=gs.DeepLinear(3, 40), start=gs.FanInUniform())
+    leak = loop._Program([(algorithm, SGD)], (product,), np.array([120]), 0, None, KRYLOV)([(0, 0), (0, 1)], 2)["leak"]
+    asked = [([product], reduction.LEAKS["product"])]
+    if number == 8:  # runs that are kept for their product are still made again for their layers
+        asked.append(([product, Watch().diagnostic], reduction.LEAKS["layers"]))
+    for record, limit in asked:
+        options = {"num_steps": 120, "seeds": 2, "record": record, "record_at": 1}
+        auto, never = (gs.run(algorithm, SGD, reduction=mode, **options) for mode in ("auto", "never"))
+        again = [np.array_equal(auto.product[k], never.product[k]) for k in range(2)]
+        np.testing.assert_allclose(auto.product, never.product, atol=1e-12)
+        assert all(again) if (leak > limit).all() else not any(again)  # a reduced run differs in its last digits
+    assert (leak > reduction.LEAKS["layers"]).all() and (leak > reduction.LEAKS["product"]).all() == (number < 8)
+
+
+def test_runs_that_leak_are_made_again_or_refused(levels):
+    """With two levels much arrives at the last: "auto" is the whole run to the bit, "always" says no."""
+    product = levels(2)
+    algorithm = gs.RidgeDescent(0.05, 0.1, model=gs.DeepLinear(3, 12), start=gs.FanInUniform())
+    options = {"num_steps": 50, "seeds": 2, "record": [product], "record_at": 3}
+    assert reduction.decide("auto", algorithm, SGD).widths == "krylov"
+    auto, never = (gs.run(algorithm, SGD, reduction=mode, **options) for mode in ("auto", "never"))
+    np.testing.assert_array_equal(auto.product, never.product)
+    assert "leak" not in auto
+    with pytest.raises(gs.GyrostatError, match="not exact here: 2 of 2 runs left the Krylov spaces"):
+        gs.run(algorithm, SGD, reduction="always", **options)
+
+
+class Signs(Rule):
+    """A rule that depends on the coordinates of the hidden layers."""
+
+    def __call__(self, model, params, reading, step_size, ridge):
+        directions = model.pullback(params, reading.gradient)
+        return tuple(p - step_size * jnp.sign(g) for p, g in zip(params, directions, strict=True))
+
+
+FOUR = gs.DeepLinear(4, 20)
+INEXACT = [
+    (gs.RidgeDescent(0.1, model=FOUR), SGD, "FanInUniform at depth 4"),
+    (gs.RidgeDescent(0.1, model=FOUR, start=gs.FanInGaussian()), SGD, "FanInGaussian at depth 4"),
+    (
+        gs.RidgeDescent(0.1, model=gs.DeepLinear(widths=(2, 9, 8, 9, 2)), start=gs.Orthogonal()),
+        SGD,
+        "Orthogonal at depth 4",
+    ),
+    (
+        gs.Algorithm(FOUR, gs.Orthogonal(), gs.Full(), gs.Constant(0.1), Signs()),
+        SGD,
+        "Signs depends on the coordinates",
+    ),
+    (gs.RidgeDescent(0.1, model=gs.DeepLinear(3, 3), start=gs.Orthogonal()), SGD, "4 dimensions of a hidden layer"),
+]
+
+
+@pytest.mark.parametrize("i", range(len(INEXACT)))
+def test_where_it_is_not_exact_always_is_refused_with_the_reason(i):
+    algorithm, problem, reason = INEXACT[i]
+    with pytest.raises(gs.GyrostatError, match=f"not exact here: {reason}.*'auto' or 'never'"):
+        gs.run(algorithm, problem, num_steps=2, reduction="always")
+    assert not reduction.decide("auto", algorithm, problem)
+
+
+def test_both_reductions_at_once():
+    """Factorisation by a deep network: rows and columns, and then the widths."""
+    problem = gs.Problem(gs.RandomRectangular(40, 30, 1, values=[1.0]), gs.Identity())
+    algorithm = gs.RidgeDescent(0.05, 0.01, model=gs.DeepLinear(widths=(30, 4, 40)), start=gs.FanInGaussian(0.5))
+    found = reduction.decide("auto", algorithm, problem)
+    assert found.rows and found.widths is None  # 10 dimensions do not fit into a layer of 4
+    wide = gs.RidgeDescent(0.05, 0.01, model=gs.DeepLinear(3, 90), start=gs.Orthogonal(0.5))
+    assert reduction.decide("auto", wide, problem) == reduction.Reduction(False, "closed")
+    watch = Watch()
+    options = {
+        "num_steps": 40,
+        "record": ["singular_values", "product", "layer_norms", watch.diagnostic],
+        "record_at": 3,
+    }
+    for chosen in (algorithm, wide):
+        small, whole = (gs.run(chosen, problem, reduction=mode, **options) for mode in ("auto", "never"))
+        for name in ("singular_values", "product", "layer_norms", "params"):
+            np.testing.assert_allclose(small[name], whole[name], rtol=1e-12, atol=1e-12)
+
+
+def test_krylov_bases_are_orthonormal_and_hold_every_image(x64):
+    rng = np.random.default_rng(0)
+    first, W, last = rng.standard_normal((30, 2)), rng.standard_normal((30, 30)), rng.standard_normal((3, 30))
+    P, Q = (np.asarray(basis) for basis in confined.krylov_bases((first, W, last)))
+    assert [P.shape[1], Q.shape[1]] == confined.krylov_widths(3, 2) == [30, 30]
+    for basis in (P, Q):
+        np.testing.assert_allclose(basis.T @ basis, np.eye(30), atol=1e-12)
+    for X, part in ((first, P[:, :2]), (W.T @ last.T, P[:, :5]), (W.T @ W @ first, P[:, :7]), (W @ first, Q[:, :5])):
+        np.testing.assert_allclose(part @ (part.T @ X), X, atol=1e-9 * np.abs(X).max())
+
+
+def test_only_random_starts_of_three_layers_use_krylov_spaces():
+    """Given layers may be such that a level is empty."""
+    model = gs.DeepLinear(3, 40)
+    given = gs.Given(*(np.ones(s) for s in model.shapes((2, 2))))
+    assert confined.kind(model, given, (2, 2)) is None
+    assert confined.kind(model, gs.ScaledGaussian(0.1), (2, 2)) == "krylov"
+    assert confined.kind(gs.DeepLinear(widths=(2, 9, 8, 2)), gs.Orthogonal(), (2, 2)) is None
+    assert confined.kind(gs.DeepLinear(2, 9), given, (2, 2)) == "closed"
+
+
+@pytest.mark.parametrize("shape", [(2, 3), (4, 1)])
+def test_one_entry_is_that_of_the_product(shape, x64):
+    rng = np.random.default_rng(1)
+    layers = tuple(jnp.asarray(rng.standard_normal(s)) for s in ((5, shape[1]), (4, 5), (shape[0], 4)))
+    model, params = confined.Confined(tuple(W.shape for W in layers)), (*layers, jnp.asarray(0.5))
+    A = layers[2] @ layers[1] @ layers[0]
+    for i, j in np.ndindex(*shape):
+        assert float(model.entry(params, i, j)) == pytest.approx(float(A[i, j]), rel=1e-12)
+
+
+def test_numbers_too_small_are_zero_so_that_nothing_slows_down():
+    """After a collapse all layers shrink by the ridge; below 2e-308 they are exactly zero, never denormal."""
+    algorithm = gs.RidgeDescent(0.5, 1.9, model=gs.DeepLinear(3, 6), start=gs.Orthogonal(0.05))
+    for mode in ("auto", "never"):
+        found = gs.run(algorithm, SGD, num_steps=600, record=["product", "layer_norms"], record_at=601, reduction=mode)
+        smallest = np.abs(np.concatenate([found.product.values.ravel(), found.layer_norms.values.ravel()]))
+        assert (smallest[smallest > 0] >= np.finfo(float).tiny).all()
+        assert np.abs(found.layer_norms.values[0, -1]).max() == 0  # .05^(600) is far below
+
+    with gs.precision.double():
+        assert float(jax.jit(lambda x: x / 2)(jnp.asarray(np.finfo(float).tiny))) == 0
+
+
+def test_the_problem_is_that_of_the_paper():
+    assert np.linalg.matrix_rank(TRUTH) == 1 and TRUTH[0, 1] == 1 / EPS
+    np.testing.assert_allclose(PLACES.invariant, TRUTH, rtol=1e-6)

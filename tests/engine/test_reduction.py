@@ -1,0 +1,210 @@
+"""A run in the subspace that it can reach is the run that was stated."""
+
+from __future__ import annotations
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import gyrostat as gs
+from conftest import Watch, orthonormal
+from gyrostat.algorithms.schedules import Rule
+from gyrostat.diagnostics import View
+from gyrostat.engine.reduction import subspace as reduction
+
+pytestmark = pytest.mark.usefixtures("hasty")
+
+N, ROWS, COLUMNS = 14, 15, 12
+
+
+def seen_rows(name: str, rotates: bool) -> gs.Diagnostic:
+    """A diagnostic that tells in how many dimensions it was asked."""
+    return gs.Diagnostic(name, lambda view: jnp.asarray(float(len(view.product))), rotates=rotates)
+
+
+SMALL, STATED = seen_rows("small", rotates=True), seen_rows("stated", rotates=False)
+
+
+def overlapping(rank: int, law: gs.environments.Law) -> gs.RandomEnvironments:
+    return gs.RandomEnvironments(N, rank, law, values=np.linspace(1.0, 0.5, rank), overlap=0.4)
+
+
+OFF = np.array([[1.0, 0.6], [0.6, -0.5]])
+CASES = {
+    "symmetric descent": (gs.GradientDescent(0.1, width=3, symmetric=True, start=0.4), overlapping(2, gs.Absent()), 5),
+    "difference, one environment at a time": (
+        gs.HeteroSGD(0.05, init_scale=0.3, model=gs.SymmetricDifference(2)),
+        overlapping(2, gs.Finite([OFF, -2 * OFF, np.eye(2)])),
+        8,
+    ),
+    "rectangle, preconditioned": (
+        gs.PrecGD(0.2, width=3, start=0.4),
+        gs.RandomRectangular(ROWS, COLUMNS, 2, gs.Finite([-0.4, 0.8]), values=[1.0, 0.5]),
+        6,
+    ),
+    "imbalance step": (
+        gs.GradientDescent(0.1, width=3, start=0.4, events=[gs.ImbalanceStep(at=20, beta=0.9)]),
+        gs.RandomRectangular(ROWS, COLUMNS, 2, values=[1.0, 0.5]),
+        5,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_reduced_run_is_the_whole_run(name):
+    algorithm, recipe, rows = CASES[name]
+    watch = Watch()
+    trajectory = ["signal", "spurious", "error", "error_operator", "distance", "loss", "singular_values"]
+    names = [*trajectory, watch.diagnostic, SMALL, STATED]
+    options = {"num_steps": 40, "seeds": 2, "record": names, "record_at": 5, "tolerance": 0.3}
+    problem = gs.Problem(recipe, gs.Identity())
+    small = gs.run(algorithm, problem, **options)  # "auto"
+    whole = gs.run(algorithm, problem, reduction="never", **options)
+    n = problem.shape[0]
+    assert (small.small == rows).all() and (whole.small == n).all()  # the reduced run was made where it says
+    assert (small.stated == n).all() and (whole.stated == n).all()
+    assert small.attrs.keys() == whole.attrs.keys()
+    for quantity in whole.data_vars:
+        if quantity in ("small", "params"):
+            continue
+        # Forty contracting steps on numbers of order one.
+        np.testing.assert_allclose(small[quantity], whole[quantity], rtol=1e-12, atol=1e-12, err_msg=quantity)
+    # What does not rotate sees the stated parameters. The imbalance step leaves the signs of F's columns to the SVD.
+    ours, theirs = small.params.values, whole.params.values
+    if name == "imbalance step":
+        ours, theirs = np.abs(ours), np.abs(theirs)
+    np.testing.assert_allclose(ours, theirs, atol=1e-12)
+    assert (whole.distance.values[:, -1] < whole.distance.values[:, 0]).all()  # and something happened
+
+
+def test_every_diagnostic_that_rotates_is_the_same_in_the_small_space(x64):
+    """All of them at once, and without a run: the flag is a promise of each."""
+    left, right = orthonormal(0, ROWS, 4), orthonormal(1, COLUMNS, 4)
+    law = gs.Finite([OFF, np.eye(2)])
+    places = gs.RectangularEnvironments(left[:, :2], right[:, :2], left[:, 2:], right[:, 2:], law, values=[2.0, 1.0])
+    rng = np.random.default_rng(2)
+    algorithm = gs.GradientDescent(0.1, width=3)
+    params = rng.standard_normal((ROWS, 3)), rng.standard_normal((COLUMNS, 3))
+    assert reduction.reduced_shape(algorithm, gs.Problem(places, gs.Identity())) == (7, 7)
+
+    @jax.jit
+    def seen(params):
+        stage, model = reduction.stage(algorithm, places, params, reduction.Reduction(rows=True)), algorithm.model
+        assert stage.environments.shape == (7, 7)
+        pairs = ((stage.environments, stage.params), (places, params))
+        views = [View(environments, model, shown, (ROWS, COLUMNS)) for environments, shown in pairs]
+        return stage.lift(stage.params), [{n: d.function(v) for n, d in gs.DIAGNOSTICS.items()} for v in views]
+
+    lifted, (small, whole) = seen(params)
+    for found, given in zip(lifted, params, strict=True):
+        np.testing.assert_allclose(found, given, atol=1e-13)
+    coordinates = {"row_norms", "left_factor", "right_factor", "product"}
+    hidden = {"layer_norms", "imbalances", "imbalances_frobenius", "excess_cost"}
+    assert {name for name, chosen in gs.DIAGNOSTICS.items() if not chosen.rotates} == coordinates | hidden
+    for name in gs.DIAGNOSTICS:
+        if name in coordinates:
+            assert small[name].shape != whole[name].shape
+        else:
+            np.testing.assert_allclose(small[name], whole[name], rtol=1e-11, atol=1e-12, err_msg=name)
+
+
+class Signs(Rule):
+    """Descent along the signs of the gradient: a rule that depends on the coordinates."""
+
+    def __call__(self, model, params, reading, step_size, ridge):
+        directions = model.pullback(params, reading.gradient)
+        return tuple(p - step_size * jnp.sign(g) for p, g in zip(params, directions, strict=True))
+
+
+PLAIN = gs.Environments.diagonal(N, [1.0])
+SIGNED = gs.Algorithm(gs.Symmetric(1), gs.ScaledGaussian(0.1), gs.Full(), gs.Constant(0.01), Signs())
+INEXACT = [
+    (gs.GradientDescent(0.1, width=2), gs.Problem(PLAIN, gs.FreshGaussian(50)), "FreshGaussian"),
+    (gs.GradientDescent(0.1, width=2), gs.Problem(PLAIN, gs.Dense(50)), "Dense"),
+    (SIGNED, gs.Problem(PLAIN, gs.Identity()), "Signs"),
+    (
+        gs.PooledGD(0.1, model=gs.Diagonal()),
+        gs.Problem(gs.VectorEnvironments([1.0, 0.0, 0.0]), gs.Identity()),
+        "Diagonal",
+    ),
+]
+
+
+@pytest.mark.parametrize("i", range(len(INEXACT)))
+def test_where_it_is_not_exact_always_is_refused_with_the_reason(i):
+    algorithm, problem, reason = INEXACT[i]
+    with pytest.raises(gs.GyrostatError, match=f"not exact here: {reason} .*'auto' or 'never'"):
+        gs.run(algorithm, problem, num_steps=2, reduction="always")
+    assert not reduction.decide("auto", algorithm, problem)
+
+
+def test_a_rule_that_depends_on_the_coordinates_runs_in_them():
+    found = gs.run(SIGNED, gs.Problem(PLAIN, gs.Identity()), num_steps=1, record=[SMALL], record_at=1)
+    assert float(found.small[0, 0]) == N
+
+
+class Recipe(eqx.Module):
+    """A recipe of a user's own: what Problem asks for, and no word about its rank."""
+
+    law: gs.environments.Law
+    shape: tuple[int, ...] = eqx.field(static=True, default=(N, N))
+
+    def draw(self, key):
+        return gs.RandomEnvironments(N, 2, self.law).draw(key)
+
+
+def test_a_recipe_that_does_not_state_its_rank_runs_where_it_was_stated():
+    problem, algorithm = gs.Problem(Recipe(gs.Absent()), gs.Identity()), gs.GradientDescent(0.1, width=3, start=0.4)
+    known = gs.Problem(gs.RandomEnvironments(N, 2), gs.Identity())
+    options = {"num_steps": 9, "record": ["distance", SMALL], "record_at": 2, "tolerance": 0.5}
+    found, wanted = gs.run(algorithm, problem, **options), gs.run(algorithm, known, **options)
+    assert (found.small == N).all() and (wanted.small == 5).all()
+    np.testing.assert_allclose(found.distance, wanted.distance, atol=1e-12)
+    with pytest.raises(gs.GyrostatError, match="Recipe does not state its rank"):
+        gs.run(algorithm, problem, reduction="always", **options)
+
+
+def test_nothing_is_reduced_that_would_not_become_smaller():
+    """Seven columns span seven dimensions anyway; asked for all the same, the run is the same."""
+    problem = gs.Problem(gs.RandomEnvironments(6, 2, values=[1.0, 0.5]), gs.Identity())
+    algorithm = gs.GradientDescent(0.1, width=5, start=0.4)
+    assert not reduction.decide("auto", algorithm, problem) and reduction.decide("always", algorithm, problem)
+    options = {"num_steps": 20, "record": ["distance", "left_factor"], "record_at": 3}
+    auto, always = (gs.run(algorithm, problem, reduction=mode, **options) for mode in ("auto", "always"))
+    for name in ("distance", "left_factor"):
+        np.testing.assert_allclose(always[name], auto[name], atol=1e-12)
+
+
+def test_ten_thousand_dimensions():
+    """A product of 10^8 entries is never made: the run equals the one in the six dimensions where it starts."""
+    rng, n = np.random.default_rng(3), 10_000
+    F, G = 0.3 * rng.standard_normal((6, 3)), 0.1 * rng.standard_normal((6, 3))
+
+    def run(size: int, **options):
+        wide = [np.vstack([x, np.zeros((size - 6, 3))]) for x in (F, G)]
+        algorithm = gs.GradientDescent(0.1, start=gs.Given(*wide), width=3)
+        problem = gs.Problem(gs.Environments.diagonal(size, [1.0, 0.7]), gs.Identity())
+        record = ["distance", "factor_values", "row_norms"]
+        return gs.run(algorithm, problem, num_steps=50, record=record, record_at=3, tolerance=1e-3, **options)
+
+    large, small = run(n), run(6, reduction="never")
+    assert large.sizes["row"] == n and large.row_norms.values[0, -1, 6:].max() < 1e-25
+    for name in ("distance", "factor_values", "reached"):
+        np.testing.assert_allclose(large[name], small[name], atol=1e-12)
+    np.testing.assert_allclose(large.row_norms.values[..., :6], small.row_norms.values, atol=1e-12)
+
+
+def test_random_start_in_ten_thousand_dimensions_is_that_of_the_key():
+    """The start is drawn before anything is reduced, so ``reduction`` does not change a seed's numbers."""
+    n = 10_000
+    algorithm = gs.GradientDescent(0.1, width=2, symmetric=True, start=0.5)
+    problem = gs.Problem(gs.Environments.diagonal(n, [1.0]), gs.Identity())
+    found = gs.run(algorithm, problem, num_steps=1, record=["left_factor"], record_at=2)
+    with gs.precision.double():
+        key = jax.random.split(jax.random.fold_in(jax.random.key(0), 0), 4)[1]
+        (X,) = (np.asarray(x) for x in algorithm.start(algorithm.model, (n, n), key))
+    np.testing.assert_allclose(found.left_factor.values[0, 0], X, atol=1e-14)
+    after = X - 2 * 0.1 * (X @ (X.T @ X) - np.outer(np.eye(n, 1), X[0]))  # eq. (2.3), never forming X X^T
+    np.testing.assert_allclose(found.left_factor.values[0, 1], after, atol=1e-13)

@@ -1,0 +1,374 @@
+"""The estimators: scikit-learn's contract, the core's steps, least squares as the oracle, and known answers."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+import sklearn
+from sklearn.base import clone
+from sklearn.linear_model import LinearRegression
+from sklearn.model_selection import LeaveOneGroupOut, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import gyrostat as gs
+from gyrostat.estimators import InvariantLinearRegressor, stacked
+from gyrostat.estimators.invariant.descent import amplification, descend, orders
+from gyrostat.estimators.invariant.effects import Effects, effects_of, measured, robust
+from gyrostat.estimators.invariant.moments import moments, parts_of
+from gyrostat.estimators.invariant.variation import cochran, mean_differs_from_zero, spread, spread_interval
+
+SITES = np.repeat(["n", "s", "e", "w"], [150, 250, 200, 300])
+STRENGTHS = {"n": 1.2, "s": -0.8, "e": 0.9, "w": -0.4}
+
+
+@parametrize_with_checks([InvariantLinearRegressor()])
+def test_scikit_learn_s_checks(estimator, check):
+    check(estimator)
+
+
+def data(seed: int = 0, *, correlation: float = 0.4, more: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
+    """y = 3 + x_0 - x_1 / 2 + s_e x_2 + a baseline of the site + noise; the features are correlated and shifted by site."""
+    rng = np.random.default_rng(seed)
+    mixing = np.linalg.cholesky((1 - correlation) * np.eye(6) + correlation)
+    s = np.array([STRENGTHS[site] for site in SITES]) + more
+    X = rng.standard_normal((len(s), 6)) @ mixing.T + s[:, None]
+    return X, 3 + X[:, 0] - X[:, 1] / 2 + s * X[:, 2] + 5 * s + 0.5 * rng.standard_normal(len(s))
+
+
+# --- the parts ------------------------------------------------------------------------------------
+
+
+def by_site(X, y, centred=True):
+    return moments(parts(X, y, centred))
+
+
+def parts(X, y, centred=True):
+    return parts_of(X, y, [np.flatnonzero(site == SITES) for site in STRENGTHS], centred=centred)
+
+
+def test_effects_are_least_squares_in_each_environment():
+    X, y = data()
+    whole, alone = (effects_of(by_site(X, y), adjust=adjust) for adjust in (True, False))
+    for e, site in enumerate(STRENGTHS):
+        Xe, ye = X[site == SITES], y[site == SITES]
+        fit = LinearRegression().fit(Xe, ye)
+        np.testing.assert_allclose(whole.effects[e], fit.coef_, atol=1e-10)
+        centred = Xe - Xe.mean(axis=0)
+        covariance = np.sum((ye - fit.predict(Xe)) ** 2) / (len(ye) - 7) * np.linalg.inv(centred.T @ centred)
+        np.testing.assert_allclose(whole.errors[e], np.sqrt(np.diag(covariance)), rtol=1e-8)
+        single = [LinearRegression().fit(Xe[:, [j]], ye).coef_[0] for j in range(X.shape[1])]
+        np.testing.assert_allclose(alone.effects[e], single, atol=1e-10)
+    np.testing.assert_allclose(whole.maps, np.broadcast_to(np.eye(6), (4, 6, 6)), atol=1e-10)
+
+
+def test_the_tests_of_effects_have_their_level():
+    """5000 features without effect, and 5000 with one effect everywhere: each test is wrong in one of a hundred."""
+    rng = np.random.default_rng(0)
+    errors = rng.uniform(0.5, 2.0, (4, 10_000))
+    truth = np.repeat([0.0, 3.0], 5000)
+    effects = truth + errors * rng.standard_normal(errors.shape)
+    differ, present = cochran(effects, errors)[1] < 0.01, mean_differs_from_zero(effects, errors, 0.01)[0] < 0.01
+    assert abs(differ.mean() - 0.01) < 4 * np.sqrt(0.0099 / 10_000)
+    assert abs(present[:5000].mean() - 0.01) < 4 * np.sqrt(0.0099 / 5000)
+    assert present[5000:].mean() > 0.8
+    varied = effects + np.array([6.0, -6.0, 6.0, -6.0])[:, None]
+    assert (cochran(varied, errors)[1] < 0.01).mean() > 0.9
+
+
+def test_intervals_of_the_spread_cover_it():
+    """Effects with tau = 1 over 6 places, 4000 times, intervals at level 0.1: one of twenty begins above it, no more than
+    that end below it (fewer, as effects that agree by chance are spread out), and tau = 4 is rarely held.
+    """
+    rng = np.random.default_rng(1)
+    errors = rng.uniform(0.3, 1.0, (6, 4000))
+    effects = rng.standard_normal((6, 4000)) + errors * rng.standard_normal((6, 4000))
+    low, high = spread_interval(effects, errors, 0.1)
+    assert abs((low > 1).mean() - 0.05) < 4 * np.sqrt(0.0475 / 4000)
+    assert 0 < (high < 1).mean() < 0.05 + 4 * np.sqrt(0.0475 / 4000)
+    alike = 1 + 1e-3 * errors * rng.standard_normal(
+        errors.shape
+    )  # closer than errors let expect: the bound is not zero
+    assert (spread_interval(alike, errors, 0.1)[1] > errors.min(axis=0)).all()
+    assert (spread_interval(np.ones_like(errors), errors, 0.1)[1] > errors.min(axis=0)).all()
+    assert ((low <= 4) & (high >= 4)).mean() < 0.2 and (low <= high).all()
+
+
+def test_what_errors_explain_is_no_variation():
+    rng = np.random.default_rng(2)
+    errors = np.full((40, 3000), 0.5)
+    for tau in (0.0, 0.5, 2.0):
+        effects = 1 + tau * rng.standard_normal(errors.shape) + errors * rng.standard_normal(errors.shape)
+        squares = spread(effects, errors) ** 2 * 40 / 39
+        assert np.sqrt(squares.mean()) == pytest.approx(tau, abs=0.05 if tau else 0.25)
+    seen = Effects(np.zeros((40, 1, 1)), effects, np.zeros((40, 1, 1)))._replace(covariances=_diagonal(errors[:, :5]))
+    few = seen._replace(effects=effects[:, :5])
+    np.testing.assert_allclose(few.shown(few.differ(0.01)).effects.std(axis=0), spread(few.effects, errors[:, :5]))
+    alike = few._replace(effects=1 + 0.1 * few.effects)
+    np.testing.assert_allclose(alike.shown(alike.differ(0.01)).effects, np.broadcast_to(alike.mean, (40, 5)))
+
+
+def test_standard_errors_allow_for_uneven_noise():
+    """Noise that grows with |x|: White's sandwich by hand; where noise is even, both agree within a few per cent."""
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((len(SITES), 3))
+    y = X @ [1.0, 0.0, -1.0] + X[:, 0] ** 2 * rng.standard_normal(len(SITES))
+    data = moments(parts(X, y))
+    for adjust in (True, False):
+        plain = effects_of(data, adjust=adjust)
+        found = robust(plain, data, parts(X, y), (np.ones(3), 1.0), adjust=adjust)
+        Xe, ye = next(iter(parts(X, y)))
+        columns = [[0, 1, 2]] if adjust else [[0], [1], [2]]
+        for chosen in columns:
+            Z = Xe[:, chosen]
+            bread = np.linalg.inv(Z.T @ Z)
+            left = ye - Z @ (bread @ Z.T @ ye)
+            meat = (Z * left[:, None] ** 2).T @ Z * len(Z) / (len(Z) - 1 - len(chosen))
+            sandwich = np.sqrt(np.diag(bread @ meat @ bread))
+            free = len(Z) - 1 - len(chosen)
+            wanted = np.maximum(sandwich, plain.errors[0, chosen]) * np.sqrt(free / (free - 2))
+            np.testing.assert_allclose(found.errors[0, chosen], wanted, rtol=1e-8)
+        assert (found.errors[:, 0] > 1.3 * plain.errors[:, 0]).all()
+        units, rows = np.array([1e-3, 50.0, 2.0]), [np.flatnonzero(site == SITES) for site in STRENGTHS]
+        (_, one, a), (_, two, b) = (measured(*pair, rows, adjust=adjust) for pair in ((X, y), (X * units, 9 * y)))
+        np.testing.assert_allclose(found.errors, one.errors * a, rtol=1e-9)
+        np.testing.assert_allclose(two.errors * b, 9 * one.errors * a / units, rtol=1e-9)
+
+
+def test_tests_hold_their_level_in_small_environments():
+    """Eight places with 12 rows and three features: 600 tests at level 0.01; with classical errors 6 % are wrong."""
+    rng = np.random.default_rng(4)
+    wrong = []
+    for _ in range(200):
+        X, rows = rng.standard_normal((96, 3)), np.split(np.arange(96), 8)
+        _, seen, _ = measured(X, X @ [1.0, 0.0, -0.5] + rng.standard_normal(96), rows, adjust=True)
+        wrong += (cochran(seen.effects, seen.errors)[1] < 0.01).tolist()
+    assert np.mean(wrong) < 0.025
+
+
+def _diagonal(errors):
+    return errors[:, :, None] ** 2 * np.eye(errors.shape[1])
+
+
+def test_the_kernel_takes_the_steps_of_the_core():
+    X, y = data(correlation=0.2)
+    X, y = X - X.mean(axis=0), (y - y.mean()) / 5
+    kappa, eta, steps = 1.5, 0.02, 40
+    whole = by_site(X, y, centred=False)
+    seen = Effects(whole.grams, whole.crosses, np.ones_like(whole.grams)).amplified(np.full(6, kappa))
+    turns = np.arange(steps)[None] % 4
+    at, path, late = descend(seen, turns, step_size=eta, init_scale=0.1)
+    labels = np.select([site == SITES for site in STRENGTHS], range(4))
+    problem = gs.Problem(gs.Observed((6,), 4), gs.DenseData(X, y, environment=labels))
+    algorithm = gs.HeteroSGD(eta, init_scale=0.1, order="cyclic", amplify=kappa, model=gs.Diagonal())
+    beta = gs.Diagnostic("beta", lambda view: view.product, ("feature",))
+    core = gs.run(algorithm, problem, num_steps=steps, record=[beta], record_at=steps + 1).beta.values[0]
+    assert at.tolist() == list(range(41))
+    np.testing.assert_allclose(path, core, atol=1e-12)
+    np.testing.assert_allclose(late[0], core[21:].mean(axis=0), atol=1e-12)
+
+
+def test_orders_visit_every_environment_once_per_round():
+    found = orders(5, 22, 300, np.random.RandomState(0))
+    assert found.shape == (300, 22) and (np.sort(found[:, 5:10], axis=1) == np.arange(5)).all()
+    assert (np.bincount(found[:, 0], minlength=5) > 30).all()
+
+
+@pytest.mark.parametrize("effect", [0.1, 0.3, 0.8])
+@pytest.mark.parametrize("tolerance", [0.3, 1.0])
+def test_tolerance_is_where_descent_changes_its_mind(effect, tolerance):
+    """Known effects m (1 +- r) in two environments, many features at once: kept below the tolerance, forgotten above.
+
+    In between, E log(1 + eta (m - beta + noise)) = 0 leaves beta = m (1 - (r / tolerance)^2) for small steps and long
+    runs; at m = 0.1, M* is 6 % below its limit sqrt(2 m / eta), so the law is off by 2 x 6 % of (r / tolerance)^2.
+    """
+    eta, alpha, steps = 0.05, 1e-3, 8000
+    ratios = tolerance * np.array([0.0, 0.25, 0.5, 0.75, 1.3, 2.0, 5.0])
+    effects = effect * np.stack([1 - ratios, 1 + ratios])
+    seen = Effects(np.broadcast_to(np.eye(7), (2, 7, 7)), effects, np.ones((2, 7, 7)))
+    kappa = amplification(seen, tolerance, step_size=eta, init_scale=alpha, num_steps=steps)
+    turns = orders(2, steps, 4, np.random.RandomState(0))
+    learnt = descend(seen.amplified(kappa), turns, step_size=eta, init_scale=alpha)[2].mean(axis=0) / effect
+    assert (learnt[4:] < 0.1).all()
+    np.testing.assert_allclose(learnt[:4], 1 - (ratios[:4] / tolerance) ** 2, atol=0.08)
+
+
+# --- the estimator --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_recovers_what_holds_everywhere(seed):
+    X, y = data(seed)
+    model = InvariantLinearRegressor(random_state=0).fit(X, y, environments=SITES)
+    assert {0, 1} <= set(model.invariant_features_) and model.spurious_features_.tolist() == [2]
+    assert model.status_ == "settled" and model.environments_ == ["n", "s", "e", "w"]
+
+
+def test_the_coefficients_kept_are_those_of_least_squares():
+    """Every environment with a baseline of its own: dummies."""
+    X, y = data()
+    model = InvariantLinearRegressor(random_state=0).fit(X, y, environments=SITES)
+    kept = np.setdiff1d(range(6), model.spurious_features_)
+    dummies = (SITES[:, None] == np.array(list(STRENGTHS))).astype(float)
+    oracle = LinearRegression(fit_intercept=False).fit(np.hstack([X[:, kept], dummies]), y)
+    np.testing.assert_allclose(model.coef_[kept], oracle.coef_[: len(kept)], atol=1e-8)
+    assert np.count_nonzero(model.coef_) == len(kept)
+    assert model.predict(X).mean() == pytest.approx(y.mean(), abs=1e-10)
+
+
+def test_beats_pooled_least_squares_where_its_mean_spurious_effect_turns_round():
+    """Pooled data learn the mean effect of x_2, here about 1/2; in a new place it is -3/2. (A mean of zero harms nobody.)"""
+    ours, pooled = [], []
+    for seed in range(10):
+        X, y = data(seed, more=0.4)
+        rng = np.random.default_rng(100 + seed)
+        X_new = rng.standard_normal((2000, 6))
+        y_new = 3 + X_new[:, 0] - X_new[:, 1] / 2 - 1.5 * X_new[:, 2]
+        model = InvariantLinearRegressor(random_state=seed).fit(X, y, environments=SITES)
+        dummies = (SITES[:, None] == np.array(list(STRENGTHS)[1:])).astype(float)
+        peer = LinearRegression().fit(np.hstack([X, dummies]), y)
+        for errors, coef in ((ours, model.coef_), (pooled, peer.coef_[:6])):
+            errors.append(np.var(y_new - X_new @ coef))
+    assert np.max(np.array(ours) / np.array(pooled)) < 0.9
+
+
+def test_a_feature_that_the_response_causes_with_changing_sign_is_left_out():
+    hits = []
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        X = rng.standard_normal((len(SITES), 3))
+        y = X[:, 0] + rng.standard_normal(len(SITES))
+        X[:, 2] = np.array([STRENGTHS[s] for s in SITES]) * y + rng.standard_normal(len(SITES))
+        model = InvariantLinearRegressor(random_state=0).fit(X, y, environments=SITES)
+        hits.append(2 in model.spurious_features_ and abs(model.coef_[0] - 1) < 0.15)
+    assert np.mean(hits) >= 0.9
+
+
+def test_irm_s_example_is_not_solved_and_the_status_says_that_nothing_is_invariant():
+    rng = np.random.default_rng(0)
+    scale = np.repeat([0.2, 1.0, 2.0, 3.0], 300)
+    x = scale * rng.standard_normal(1200)
+    y = x + scale * rng.standard_normal(1200)
+    X = np.column_stack([x, y + rng.standard_normal(1200)])
+    model = InvariantLinearRegressor(random_state=0).fit(X, y, environments=scale)
+    assert model.status_ == "nothing invariant" and model.spurious_features_.tolist() == [0, 1]
+    assert not model.coef_.any() and np.ptp(model.predict(X)) == 0
+
+
+def test_covariates_that_change_their_scale_are_no_change_of_effect():
+    rng = np.random.default_rng(0)
+    scale = np.repeat([0.3, 1.0, 3.0], 300)
+    X = scale[:, None] * rng.standard_normal((900, 2))
+    y = X[:, 0] - X[:, 1] + 0.1 * rng.standard_normal(900)
+    for adjust in (True, False):
+        model = InvariantLinearRegressor(adjust=adjust, random_state=0).fit(X, y, environments=scale)
+        np.testing.assert_allclose(model.coef_, [1, -1], atol=0.05)
+
+
+def test_units_do_not_matter():
+    X, y = data()
+    units = np.array([1e-3, 1.0, 50.0, 1.0, 1.0, 7.0])
+    first, second = (
+        InvariantLinearRegressor(random_state=0).fit(*pair, environments=SITES) for pair in ((X, y), (X * units, 9 * y))
+    )
+    np.testing.assert_allclose(second.coef_ * units / 9, first.coef_, rtol=1e-6, atol=1e-9)
+    np.testing.assert_array_equal(second.invariant_features_, first.invariant_features_)
+
+
+def test_one_environment_is_least_squares():
+    X, y = data()
+    model = InvariantLinearRegressor().fit(X, y)
+    assert model.status_ == "one environment" and model.spurious_features_.size == 0
+    kept = model.invariant_features_
+    np.testing.assert_allclose(model.coef_[kept], LinearRegression().fit(X[:, kept], y).coef_, atol=1e-8)
+
+
+def test_constant_columns_have_no_effect_and_a_column_may_be_constant_in_one_environment():
+    X, y = data()
+    X[:, 5] = 2.0
+    X[SITES == "n", 0] = X[SITES == "n", 0].mean()
+    y = X[:, 0] - X[:, 1] / 2 + 0.1 * np.random.default_rng(0).standard_normal(len(y))
+    model = InvariantLinearRegressor(random_state=0).fit(X, y, environments=SITES)
+    assert model.coef_[5] == 0 and {0, 1} <= set(model.invariant_features_)
+    np.testing.assert_allclose(model.coef_[:2], [1.0, -0.5], atol=0.05)
+
+
+def test_without_refit_and_without_intercept():
+    X, y = data()
+    X, y = X - X.mean(axis=0), y - y.mean()
+    model = InvariantLinearRegressor(refit=False, fit_intercept=False, standardize=False, num_steps=400, random_state=0)
+    model.fit(X, y, environments=SITES)
+    assert model.intercept_ == 0.0 and model.n_iter_ == 400 and model.path_.shape == (101, 6)
+    assert (model.path_[0] == 0).all() and model.path_steps_[[0, -1]].tolist() == [0, 400]
+
+
+# --- scikit-learn ---------------------------------------------------------------------------------
+
+
+def test_pandas_cloning_pickling_and_labels_of_any_kind():
+    X, y = data()
+    frame = pd.DataFrame(X, columns=list("abcdef"))
+    model = InvariantLinearRegressor(random_state=0).fit(
+        frame, pd.Series(y), environments=pd.Series(SITES, dtype="category")
+    )
+    assert model.feature_names_in_.tolist() == list("abcdef")
+    again = clone(model).fit(X, y, environments=[("site", s) for s in SITES])
+    np.testing.assert_array_equal(again.coef_, model.coef_)
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).predict(frame), model.predict(frame))
+    X, y, environments = stacked([(X[site == SITES], y[site == SITES]) for site in STRENGTHS])
+    assert (environments == np.repeat(range(4), [150, 250, 200, 300])).all()
+    np.testing.assert_array_equal(clone(model).fit(X, y, environments=environments).coef_, model.coef_)
+
+
+def test_pipelines_and_leave_one_environment_out():
+    X, y = data()
+    with sklearn.config_context(enable_metadata_routing=True):
+        model = InvariantLinearRegressor(random_state=0).set_fit_request(environments=True)
+        pipeline = make_pipeline(StandardScaler(), model)
+        alone = clone(model).fit(StandardScaler().fit_transform(X), y, environments=SITES)
+        np.testing.assert_array_equal(pipeline.fit(X, y, environments=SITES)[-1].coef_, alone.coef_)
+        scores = cross_val_score(
+            pipeline, X, y, cv=LeaveOneGroupOut(), params={"environments": SITES, "groups": SITES}, error_score="raise"
+        )
+    assert scores.shape == (4,) and np.isfinite(scores).all()
+
+
+@pytest.mark.parametrize(
+    ("options", "environments", "message"),
+    [
+        ({"tolerance": 0}, SITES, "tolerance must be a finite number above 0; got 0"),
+        ({"step_size": "big"}, SITES, "unknown step_size 'big': choose one of auto"),
+        ({"step_size": -1.0}, SITES, "step_size must be a finite number above 0"),
+        ({"step_size": 50.0}, SITES, "step_size=50 makes the descent diverge: give a smaller one"),
+        ({"num_steps": 1}, SITES, "num_steps must be a whole number of at least 4"),
+        ({"num_orders": 0}, SITES, "num_orders must be a whole number of at least 1"),
+        ({"init_scale": 0.0}, SITES, "init_scale must be a finite number above 0"),
+        ({}, SITES[1:], "environments must hold one label for each of the 900 rows of X; got 899"),
+        ({}, ["alone", *SITES[1:]], "environments must have at least 2 rows each; 'alone' has fewer"),
+        ({}, [None, *SITES[1:]], "environments has 1 missing labels"),
+        (
+            {},
+            ["few"] * 8 + [*SITES[8:]],
+            "adjust=True estimates 6 effects .* at least 10 rows; 'few' has 8: use adjust=False",
+        ),
+    ],
+)
+def test_bad_input_is_refused(options, environments, message):
+    X, y = data()
+    with pytest.raises(gs.GyrostatError, match=message):
+        InvariantLinearRegressor(**options).fit(X, y, environments=environments)
+
+
+def test_missing_values_and_odd_pairs_are_refused():
+    X, y = data()
+    X[3, 2] = np.nan
+    with pytest.raises(ValueError, match="NaN"):
+        InvariantLinearRegressor().fit(X, y, environments=SITES)
+    with pytest.raises(gs.GyrostatError, match=r"pairs\[1\] has X of shape \(2, 3\)"):
+        stacked([(np.ones((2, 2)), [1, 2]), (np.ones((2, 3)), [1, 2])])
+    with pytest.raises(gs.GyrostatError, match=r"pairs must list one \(X, y\) per environment"):
+        stacked([])

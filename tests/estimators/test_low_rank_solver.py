@@ -1,0 +1,214 @@
+"""The solver behind LowRankImputer: its parts against matrices written out, and recovery near the limit."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from gyrostat.benchmarks.completion.tables import Synthetic, synthetic
+from gyrostat.estimators.low_rank.solver import Factors, Observed, Options, complete, observed
+from gyrostat.estimators.low_rank.solver.determined import core, extended, part, undetermined
+from gyrostat.estimators.low_rank.solver.observed import balanced, split
+from gyrostat.estimators.low_rank.solver.ranks import Ranks
+from gyrostat.estimators.low_rank.solver.repair import repaired
+from gyrostat.estimators.low_rank.solver.reweighted import hypothesis
+from gyrostat.estimators.low_rank.solver.ridge import Ridge, grown, largest, solved, sweep
+from gyrostat.estimators.low_rank.solver.spectrum import strongest
+from gyrostat.estimators.low_rank.solver.tangent import Point, Weights, leading, retracted, solve
+
+
+def some(seed: int = 0, shape=(7, 5), share: float = 0.6) -> tuple[Observed, np.ndarray, np.ndarray]:
+    """Observed entries, the matrix they are from and the mask."""
+    rng = np.random.default_rng(seed)
+    A, mask = rng.standard_normal(shape), rng.random(shape) < share
+    rows, columns = np.nonzero(mask)
+    order = rng.permutation(len(rows))
+    return Observed(shape, rows[order], columns[order], A[rows, columns][order]), A, mask
+
+
+def test_entries_in_any_order_make_the_same_matrices():
+    seen, A, mask = some()
+    np.testing.assert_array_equal(seen.matrix(seen.values).toarray(), np.where(mask, A, 0))
+    np.testing.assert_array_equal(seen.transposed(seen.values).toarray(), np.where(mask, A, 0).T)
+    G = np.random.default_rng(1).standard_normal((5, 3))
+    wanted = np.einsum("ij,ja,jb->iab", mask.astype(float), G, G)
+    np.testing.assert_allclose(seen.grams(G), wanted, atol=1e-12)
+    assert seen.freedom(seen.largest_rank) < len(seen) <= seen.freedom(seen.largest_rank + 1)
+
+
+def test_blocks_give_what_the_whole_gives(monkeypatch):
+    seen, *_ = some(4)
+    factors = [np.random.default_rng(1).standard_normal((n, 3)) for n in seen.shape]
+    sides = [(factors[1], False), (factors[0], True)]
+    whole = [solved(seen, x, np.ones(3), transposed=t) for x, t in sides]
+    monkeypatch.setattr(observed, "GRAMS", 20)  # two rows, or two pairs of columns, at a time
+    assert all(len(list(seen.blocks(3, transposed=t))) > 1 for t in (False, True))
+    for (x, t), wanted in zip(sides, whole, strict=True):
+        np.testing.assert_array_equal(solved(seen, x, np.ones(3), transposed=t), wanted)
+
+
+def test_splitting_leaves_something_everywhere():
+    seen, *_ = some(3, share=0.3)
+    fit, held = split(seen, 0.5, np.random.RandomState(0))
+    assert len(fit) + len(held) == len(seen) and len(held) > 0
+    assert set(fit.rows) == set(seen.rows) and set(fit.columns) == set(seen.columns)
+
+
+def test_one_factor_is_a_ridge_regression_for_each_row():
+    seen, A, mask = some(4)
+    G, w = np.random.default_rng(5).standard_normal((5, 2)), np.array([0.3, 2.0])
+    found = solved(seen, G, w, transposed=False)
+    for i in range(7):
+        X = G[mask[i]]
+        np.testing.assert_allclose(found[i], np.linalg.solve(X.T @ X + np.diag(w), X.T @ A[i, mask[i]]), atol=1e-10)
+
+
+def objective(seen: Observed, factors: Factors, ridge: Ridge) -> float:
+    left = seen.values - factors.at(seen.rows, seen.columns)
+    return 0.5 * np.sum(left**2) + ridge.strength * np.sum(balanced(factors)[1] ** ridge.power)
+
+
+@pytest.mark.parametrize("depth", [2.0, 3.0, 5.0])
+def test_sweeps_lower_the_penalised_loss(depth):
+    """The weights majorise the Schatten penalty, so no sweep that drops nothing may raise the objective."""
+    seen, *_ = some(6, shape=(20, 15))
+    ridge = Ridge(0.02, depth)
+    factors = grown(seen, Factors(np.zeros((20, 0)), np.zeros((15, 0))), ridge, 4)
+    values = [objective(seen, factors, ridge)]
+    for _ in range(5):
+        before = factors.rank
+        factors, _ = sweep(seen, factors, ridge)
+        assert factors.rank == before
+        values.append(objective(seen, factors, ridge))
+    assert (np.diff(values) <= 1e-9).all() and values[-1] < values[0]
+
+
+@pytest.mark.parametrize("depth", [3.0, 4.0])
+def test_the_fold_is_where_the_minimum_is_lost(depth):
+    ridge = Ridge(0.7, depth)
+    s_fold, t_fold = ridge.fold(2.0)
+    s = np.linspace(1e-3, 10, 200_001)
+    for t, has in ((1.01 * t_fold, True), (0.99 * t_fold, False)):
+        slope = 2.0 * (s - t) + 0.7 * ridge.power * s ** (ridge.power - 1)
+        assert (slope.min() < 0) == has
+    assert abs(2.0 * (s_fold - t_fold) + 0.7 * ridge.power * s_fold ** (ridge.power - 1)) < 1e-10
+
+
+def test_nothing_comes_in_above_the_largest_ridge():
+    seen, *_ = some(7, shape=(30, 20))
+    top, nothing = largest(seen, 3.0), Factors(np.zeros((30, 0)), np.zeros((20, 0)))
+    assert grown(seen, nothing, Ridge(1.01 * top), 5).rank == 0 and grown(seen, nothing, Ridge(0.99 * top), 5).rank >= 1
+
+
+def test_the_joint_step_is_least_squares_on_the_tangent_space():
+    seen, *_ = some(8, shape=(9, 8), share=0.9)
+    rng = np.random.default_rng(9)
+    U, V = (np.linalg.qr(rng.standard_normal((n, 2)))[0] for n in (9, 8))
+    point, w = Point(U, np.array([3.0, 1.0]), V), Weights(np.array([0.1, 0.4]), np.array([[0.02, 0.03], [0.03, 0.3]]))
+    step = solve(seen, point, w, accuracy=1e-13, limit=500)
+    inside, outside = np.eye(9) - U @ U.T, np.eye(8) - V @ V.T
+
+    def cost(F: np.ndarray, G: np.ndarray) -> float:
+        left = seen.values - Factors(np.hstack([F, U]), np.hstack([V, G])).at(seen.rows, seen.columns)
+        ridge = np.sum(w.outside * ((inside @ F) ** 2 + 0).sum(0)) + np.sum(w.inside * (U.T @ F) ** 2)
+        return np.sum(left**2) + ridge + np.sum(w.outside * (G**2).sum(0))
+
+    best = cost(step.F, step.G)
+    np.testing.assert_allclose(V.T @ step.G, 0, atol=1e-10)
+    for _ in range(20):
+        dF, dG = 1e-3 * rng.standard_normal((9, 2)), 1e-3 * outside @ rng.standard_normal((8, 2))
+        assert cost(step.F + dF, step.G + dG) > best
+    np.testing.assert_allclose(
+        step.residual,
+        seen.values - Factors(np.hstack([step.F, U]), np.hstack([V, step.G])).at(seen.rows, seen.columns),
+        atol=1e-10,
+    )
+
+
+def test_leading_components_and_retraction_are_those_of_the_matrix_written_out():
+    seen, *_ = some(10, shape=(80, 70), share=0.2)
+    rng = np.random.default_rng(11)
+    U, V = (np.linalg.qr(rng.standard_normal((n, 2)))[0] for n in (80, 70))
+    point = Point(U, np.array([30.0, 20.0]), V)
+    step = solve(seen, point, Weights.flat(2, 0.1), accuracy=1e-3, limit=50)
+    low = step.F @ V.T + U @ step.G.T
+    wanted = np.linalg.svd(low + seen.matrix(step.residual).toarray(), compute_uv=False)[:3]
+    np.testing.assert_allclose(leading(seen, point, step, 3).s, wanted, rtol=1e-3)
+    np.testing.assert_allclose(retracted(point, step).s, np.linalg.svd(low, compute_uv=False)[:2], rtol=1e-8)
+    np.testing.assert_allclose(
+        strongest(seen, seen.values, 2)[1],
+        np.linalg.svd(seen.matrix(seen.values).toarray(), compute_uv=False)[:2],
+        rtol=1e-3,
+    )
+
+
+def test_recovery_near_the_limit_without_the_rank():
+    """A fifth more entries than degrees of freedom."""
+    found = []
+    for seed in range(10):
+        problem = synthetic(Synthetic(50, 5, 1.2), seed)
+        result = complete(problem.seen, Options(), np.random.RandomState(seed))
+        wrong = result.factors.at(problem.test.rows, problem.test.columns) - problem.test.values
+        rows, columns = undetermined(problem.seen, 5)
+        wrong = wrong[~np.isin(problem.test.rows, rows) & ~np.isin(problem.test.columns, columns)]
+        exact = np.sqrt(np.mean(wrong**2)) < 1e-4 * problem.scale
+        assert result.exact == exact  # where cells determine it, a certificate does not lie
+        found.append(exact and result.factors.rank == 5)
+    assert np.mean(found) >= 0.9  # ten were found when this was written
+
+
+def test_noise_that_is_plain_ends_the_search_for_an_exact_fit(monkeypatch):
+    """Held-out entries are not taken in for a search that cannot succeed; without noise the same table is exact."""
+    whole = []
+    tried = Ranks._unjudged
+    monkeypatch.setattr(Ranks, "_unjudged", lambda self, ranks, **more: whole.append(1) or tried(self, ranks, **more))
+    for noise in (0.05, 0.0):
+        problem = synthetic(Synthetic(80, 8, 1.5, noise=noise))
+        result = complete(problem.seen, Options(), np.random.RandomState(0))
+        assert result.exact == (noise == 0) and result.factors.rank == 8 and not whole
+
+
+def test_a_nuclear_norm_is_tried_where_a_deeper_ridge_finds_little():
+    depths = []
+    for noise in (0.1, 2.0):
+        problem = synthetic(Synthetic(60, 3, 2.0, noise=noise))
+        path = complete(problem.seen, Options(exact=False), np.random.RandomState(0)).path
+        depths.append({depth for _, depth, _, _ in path})
+    assert depths == [{3.0}, {2.0, 3.0}]
+
+
+def test_a_wrong_rank_is_not_certified():
+    problem = synthetic(Synthetic(40, 4, 2.0))
+    assert [hypothesis(problem.seen, rank, 3.0).exact for rank in (1, 3, 4)] == [False, False, True]
+
+
+def test_what_is_known_determines_the_rest():
+    """The whole matrix from the factors of half of its rows and half of its columns."""
+    problem = synthetic(Synthetic(40, 2, 2.0))
+    whole = hypothesis(problem.seen, 2, 3.0).factors
+    known = [np.arange(40) % 2 == 0, np.arange(40) % 2 == 0]
+    rest = part(problem.seen, known)
+    start = Factors(whole.left[known[0]], whole.right[known[1]])
+    np.testing.assert_allclose(start.at(rest.rows, rest.columns), rest.values, atol=1e-6)
+    found = extended(problem.seen, start, known)
+    wrong = found.at(problem.test.rows, problem.test.columns) - problem.test.values
+    assert np.median(np.abs(wrong)) < 1e-6
+    kept = core(problem.seen, [np.ones(40, dtype=bool)] * 2, 4)
+    inside = part(problem.seen, kept)
+    assert len(inside) and min(np.bincount(inside.rows).min(), np.bincount(inside.columns).min()) > 4
+
+
+@pytest.mark.parametrize(("oversampling", "noise"), [(1.2, 0.0), (2.0, 0.1)])
+def test_a_fit_that_is_nearly_right_is_repaired_and_noise_is_let_be(oversampling, noise):
+    seen = synthetic(Synthetic(100, 3, oversampling, noise=noise), 1009).seen
+    tried = hypothesis(seen, 3, 3.0)
+    found = repaired(seen, tried, 3.0)
+    assert not tried.exact and found.exact == (noise == 0)
+    assert (found is tried) == (noise > 0)
+
+
+def test_rows_that_share_their_few_entries_are_undetermined():
+    """A row of 4 entries, two of them in columns of 3: 9 unknowns, 8 equations. Found as an exact fit with a wrong row."""
+    problem = synthetic(Synthetic(100, 3, 1.2), 103)
+    rows, columns = undetermined(problem.seen, 3)
+    assert 10 in rows and {14, 53} <= set(columns.tolist()) and len(rows) < 10

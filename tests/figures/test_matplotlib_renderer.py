@@ -1,0 +1,148 @@
+"""Figures: every kind of series is drawn, nothing overlaps, files are the same each time."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.colors import to_hex
+
+from gyrostat.figures.axis_scales import edges
+from gyrostat.figures.declarations import Band, Bars, Contour, Dots, Figure, Heat, Line, Marker, Panel, Points
+from gyrostat.figures.matplotlib_renderer import draw, render
+from gyrostat.figures.palette import COLOURS
+
+X = np.arange(1.0, 31.0)
+CURVES = Panel(
+    "Curves",
+    "step",
+    "value",
+    [
+        Band(X, X - 2, X, X + 2, "band"),
+        Line(X, X**2, "line"),
+        Line(X, X, "theory", "theory"),
+        Line(X, 2 * X, "bound", "bound"),
+        Line(X, 3 * X, "paper", "paper"),
+        Marker(3, "level"),
+        Marker(9, "time", "x"),
+    ],
+    yscale="log",
+)
+POINTS = Panel(
+    "Points",
+    "spread",
+    "share",
+    [Points([1, 2, 4], [1, 0.5, 0], "points", [0.5, 0.1, -1], [2, 1, 1])],
+    "log",
+    "log",
+)
+NAMES = ["HeteroSGD with a long name", "PooledSGD with a long name", "least squares"]
+BARS = Panel(
+    "Bars",
+    "method",
+    "share",
+    [Bars(NAMES, np.array([1, 2, 3]), "a", [0, 1, 2], [2, 3, 4]), Bars(NAMES[:2], [2, 1], "b")],
+)
+HEAT = Panel(
+    "Heat",
+    "x",
+    "y",
+    [
+        Heat([1, 2, 4], [1, 10], [[1, np.nan, 2], [3, 4, 5]], "share"),
+        Marker(2, "m", "x"),
+        Contour([1, 2, 4], [1, 10], [[1, 2, 2], [3, 4, 5]], "measured edge", 2.5),
+        Contour([1, 2, 4], [1, 10], [[1, 2, 2], [3, 4, 5]], "predicted edge", 3.5, "theory"),
+        Contour([1, 2, 4], [1, 10], [[1, 2, 2], [3, 4, 5]], "nowhere", 9.0, "bound"),
+    ],
+    "log",
+)
+DOTS = Panel(
+    "Dots",
+    "ratio",
+    "",
+    [
+        Dots(NAMES, [0.1, 1, 10], "a", [0.05, 0.5, 5], [0.2, 2, 20]),
+        Dots(NAMES[1:], [1, 2], "b", [0.5, 1], [2, 4]),
+        Marker(1, "one", "x"),
+    ],
+    "log",
+    height=1.5,
+)
+PANELS = [CURVES, POINTS, BARS, HEAT, DOTS]
+
+
+def boxes(canvas):
+    """Rectangles in pixels of everything with words: panels with their labels, legends, the note."""
+    drawer = FigureCanvasAgg(canvas).get_renderer()
+    canvas.draw(drawer)
+    cells = [cell for cell in canvas.subfigs if cell.axes]
+    panels = [cell.axes[0].get_tightbbox(drawer) for cell in cells]
+    legends = [cell.axes[1].get_legend().get_window_extent(drawer) for cell in cells]
+    notes = [text.get_window_extent(drawer) for cell in canvas.subfigs for text in cell.texts]
+    return [*panels, *legends, *notes, canvas._suptitle.get_window_extent(drawer)]
+
+
+@pytest.mark.parametrize("panels", [[CURVES], [BARS, HEAT], PANELS])
+def test_nothing_overlaps_or_is_cut(panels):
+    canvas = draw(Figure("A title that is rather long, to see where it goes", panels, note="What to see. " * 14))
+    found = boxes(canvas)
+    for a, b in itertools.combinations(found, 2):
+        across = min(a.x1, b.x1) - max(a.x0, b.x0)
+        down = min(a.y1, b.y1) - max(a.y0, b.y0)
+        assert across < 2 or down < 2, (a, b)
+    width, height = canvas.canvas.get_width_height()
+    assert all(b.x0 >= -1 and b.y0 >= -1 and b.x1 <= width + 1 and b.y1 <= height + 1 for b in found)
+
+
+def test_dots_stand_in_lines_from_the_top_with_whiskers_along_them():
+    canvas = draw(Figure("t", [DOTS]))
+    axes = canvas.subfigs[0].axes[0]
+    assert [label.get_text() for label in axes.get_yticklabels()] == NAMES and axes.get_ylim() == (2.5, -0.5)
+    first, second = (box for box in axes.containers)
+    (x, y), (_, below) = first[0].get_data(), second[0].get_data()
+    np.testing.assert_allclose(x, [0.1, 1, 10])
+    np.testing.assert_allclose(y.round(), [0, 1, 2])
+    assert (below > y[1:]).all() and (below.round() == [1, 2]).all()  # in the same line, one below the other
+    whisker = first[2][0].get_segments()[0]
+    np.testing.assert_allclose(whisker[:, 0], [0.05, 0.2])
+    usual = draw(Figure("t", [Panel("Dots", "ratio", "", DOTS.series, "log")]))
+    assert canvas.get_figheight() > usual.get_figheight() + 1
+
+
+def test_roles_and_colours():
+    axes = draw(Figure("t", [CURVES])).subfigs[0].axes[0]
+    lines = {line.get_label(): line for line in axes.lines}
+    assert lines["line"].get_linestyle() == "-" and to_hex(lines["line"].get_color()).upper() == COLOURS[1]
+    dashes = {lines[role]._unscaled_dash_pattern[1] for role in ("theory", "bound", "paper")}
+    assert len(dashes) == 3 and None not in dashes
+    assert to_hex(lines["theory"].get_color()) == "#111111"
+    assert axes.get_title() == "Curves" and axes.get_xlabel() == "step" and axes.get_ylabel() == "value"
+
+
+def test_log_axes_leave_out_what_is_not_positive():
+    panel = Panel("t", "x", "y", [Line([0, 1, 2], [1.0, 0.0, 2.0], "a"), Line([1, 2], [-1, -2], "b")], "log", "log")
+    line = draw(Figure("t", [panel])).subfigs[0].axes[0].lines[0]
+    assert np.isnan(line.get_xdata()[0]) and np.isnan(line.get_ydata()[1]) and line.get_ydata()[2] == 2
+
+
+def test_rows_of_at_most_three():
+    canvas = draw(Figure("t", [CURVES] * 5))
+    places = [cell.axes[0].get_position(original=True) for cell in canvas.subfigs]
+    assert len(places) == 5 and canvas.get_figwidth() > canvas.get_figheight()
+    tops = {round(cell.bbox.y0) for cell in canvas.subfigs}
+    assert len(tops) == 2
+
+
+def test_edges_in_the_scale_of_the_axis():
+    assert edges(np.array([1.0, 100.0]), "log") == pytest.approx([0.1, 10, 1000])
+    assert edges(np.array([3.0]), "linear").tolist() == [2.5, 3.5]
+
+
+def test_files_are_the_same_each_time(tmp_path):
+    figure = Figure("t", [HEAT, CURVES], note="n")
+    first = [path.read_bytes() for path in render(figure, tmp_path / "a" / "one")]
+    second = [path.read_bytes() for path in render(figure, tmp_path / "b" / "two")]
+    assert first == second and b"<dc:date>" not in first[1]
+    assert sorted(path.name for path in (tmp_path / "a").iterdir()) == ["one.png", "one.svg"]

@@ -1,0 +1,103 @@
+"""Small products as sums, and the loop that keeps runs beside each other: the same numbers, laid out otherwise."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import gyrostat as gs
+from gyrostat.jax_tools import runs_last_loop as lanes
+from gyrostat.jax_tools import small_products as products
+from gyrostat.jax_tools.small_products import square, times, written
+
+pytestmark = pytest.mark.usefixtures("hasty")
+
+RUNS = 5
+
+
+def gaussian(*shape: int) -> np.ndarray:
+    return np.random.default_rng(len(shape)).normal(size=shape)
+
+
+@pytest.mark.parametrize("sizes", [(3, 4, 2), (1, 1, 1), (3, 0, 2), (20, 20, 20)])
+@pytest.mark.parametrize("batched", [(0, None), (None, 0), (0, 0)])
+def test_times_is_the_product_alone_and_over_runs(sizes, batched, x64):
+    m, k, n = sizes
+    A, B = gaussian(RUNS, m, k), gaussian(RUNS, k, n) + 1
+    np.testing.assert_allclose(times(jnp.asarray(A[0]), jnp.asarray(B[0])), A[0] @ B[0], atol=1e-13)
+    given = [x if axis == 0 else x[0] for x, axis in zip((A, B), batched, strict=True)]
+    wanted = given[0] @ given[1]
+    np.testing.assert_allclose(jax.vmap(times, in_axes=batched)(*map(jnp.asarray, given)), wanted, atol=1e-13)
+
+
+def test_times_can_be_differentiated(x64):
+    """In reverse, twice, and over runs; against the product of a library."""
+    A, B = jnp.asarray(gaussian(RUNS, 2, 3)), jnp.asarray(gaussian(RUNS, 3, 2))
+    for derivative in (jax.grad, jax.hessian):
+        found = jax.vmap(derivative(lambda A, B: jnp.sum(times(A, B) ** 3)))(A, B)
+        wanted = jax.vmap(derivative(lambda A, B: jnp.sum((A @ B) ** 3)))(A, B)
+        np.testing.assert_allclose(found, wanted, rtol=1e-12, atol=1e-12)
+
+
+def test_arrays_of_numpy_stay_in_double_precision():
+    A = gaussian(3, 3)
+    assert isinstance(times(A, A), np.ndarray) and times(A, A).dtype == np.float64
+
+
+@pytest.mark.parametrize("shape", [(), (4,), (3, 2)])
+def test_square_sums_over_one_run_only(shape, x64):
+    A = gaussian(RUNS, *shape)
+    wanted = (A**2).reshape(RUNS, -1).sum(1)
+    np.testing.assert_allclose(jax.vmap(square)(jnp.asarray(A)), wanted, rtol=1e-13)
+    found = jax.vmap(lambda A: lanes.fori_loop(0, 1, lambda t, s: (s[0], square(s[0])), (A, 0.0))[1])(jnp.asarray(A))
+    np.testing.assert_allclose(found, wanted, rtol=1e-13)
+
+
+def test_the_loop_is_the_ordinary_one(x64):
+    """Over runs, with arrays of every number of dimensions, values from around it, and what runs have in common."""
+    common, own, vector = gaussian(3, 3), gaussian(RUNS, 3, 2), gaussian(RUNS, 4)
+
+    def run(loop, own, vector):
+        def body(t, state):
+            U, count, shared = state
+            step = times(times(jnp.asarray(common), own), times(U.T, U)) + times(shared, U)
+            return U - 0.01 * step * jnp.sum(vector), count + t + 1, shared * 0.9
+
+        return loop(0, 7, body, (own, jnp.zeros((), dtype=int), jnp.asarray(common)))
+
+    wanted = jax.vmap(lambda o, v: run(jax.lax.fori_loop, o, v))(own, vector)
+    found = jax.vmap(lambda o, v: run(lanes.fori_loop, o, v))(own, vector)
+    for one, other in zip(found, wanted, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-12)
+    layouts = str(jax.make_jaxpr(jax.vmap(lambda o, v: run(lanes.fori_loop, o, v)))(own, vector))
+    assert f"f64[3,2,{RUNS}]" in layouts and not lanes.are_last()
+
+
+def test_runs_are_last_where_products_are_small(monkeypatch, x64):
+    """The layout is chosen by size, and a run does not depend on it."""
+    assert written((7, 7), (jnp.ones((7, 5)),)) and not written((20, 20), (jnp.ones((20, 20)),))
+    problem = gs.Problem(gs.Environments.diagonal(9, [1.0, 0.5]), gs.Identity())
+    algorithm = gs.GradientDescent(0.1, width=3, start=0.1)
+    asked = []
+    many = lanes.fori_loop
+    monkeypatch.setattr(lanes, "fori_loop", lambda *a: asked.append(1) or many(*a))
+    beside = gs.run(algorithm, problem, num_steps=40, seeds=RUNS, record=["distance"])
+    assert asked
+    monkeypatch.setattr(products, "WRITTEN", 0)
+    jax.clear_caches()
+    asked.clear()
+    apart = gs.run(algorithm, problem, num_steps=40, seeds=RUNS, record=["distance"])
+    assert not asked
+    np.testing.assert_allclose(beside.distance, apart.distance, rtol=1e-12)
+
+
+def test_a_run_that_left_the_finite_range_is_nan_from_then_on_and_reaches_nothing():
+    problem = gs.Problem(gs.Environments.diagonal(4, [1.0]), gs.Identity())
+    algorithm = gs.GradientDescent(3.0, width=2, symmetric=True, start=1.0)
+    found = gs.run(algorithm, problem, num_steps=60, seeds=3, record=["distance"], record_at=61, tolerance=1e-3)
+    left = found.diverged.values
+    assert (left > 0).all() and (found.reached.values == -1).all()
+    for run, at in zip(found.distance.values, left, strict=True):
+        assert np.isnan(run[at:]).all() and np.isfinite(run[:at]).all()

@@ -1,0 +1,242 @@
+"""Designs as arrays that runs share, the Gram operator, and the mean square residual of every measurement."""
+
+from __future__ import annotations
+
+import itertools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import gyrostat as gs
+import reference
+from conftest import Notes, given_places, orthonormal, rectangular_places
+from gyrostat.measurements.base import Demand, Scene
+from gyrostat.measurements.dense import Gram, Rows
+from gyrostat.models.spaces import Matrices, SymmetricMatrices
+
+pytestmark = pytest.mark.usefixtures("hasty")
+
+LAW = gs.Finite([-1.0, 2.0], [0.4, 0.6])
+SQUARE, RECTANGLE = given_places(3, LAW), rectangular_places(4, 3, LAW)
+SPACES = {"symmetric": (SQUARE, SymmetricMatrices(3)), "rectangle": (RECTANGLE, Matrices(4, 3))}
+ALONE, MIXED = Demand(1, False), Demand(1, True)
+KEY = 0
+"""Of jax.random.key: what is asked here does not depend on it."""
+
+
+def scene_of(kind: str, seed: int = 0) -> Scene:
+    places, space = SPACES[kind]
+    return Scene(places, space, jnp.asarray(reference.gaussian(np.random.default_rng(seed), places.shape)))
+
+
+def matrices_of(kind: str, X: np.ndarray) -> np.ndarray:
+    """Measurement matrices from their coordinates."""
+    if kind == "symmetric":
+        return np.stack([reference.smat(x) for x in X])
+    return X.reshape(-1, *RECTANGLE.shape)
+
+
+def residuals(X: np.ndarray, A: np.ndarray, y: np.ndarray) -> np.ndarray:
+    return np.array([np.sum(X_i * A) - y_i for X_i, y_i in zip(X, y, strict=True)])
+
+
+# --- one design for all runs ----------------------------------------------------------------------
+
+
+def test_runs_share_the_design_of_a_number(notes: Notes):
+    """Three seeds with starts of their own ask the same rows, and these are the rows that ``rows`` gives."""
+    measurements = gs.Dense(6, noise=0.3, design=11, operator="rows")
+    problem = gs.Problem(RECTANGLE, notes.spy(measurements))
+    found = gs.run(gs.GradientDescent(0.01, width=2), problem, num_steps=2, seeds=3, record=["distance"], record_at=2)
+    assert len(np.unique(found.distance[:, 0])) == 3
+    rows = measurements.rows(RECTANGLE, Matrices(4, 3))
+    assert rows.matrices.shape == (2, 6, 12) and rows.noises.shape == (2, 6)
+    asked = [note for run in notes.read() for note in run]
+    assert len(asked) == 3 * 2 * 2
+    for note in asked:
+        e = int(note["index"])
+        np.testing.assert_array_equal(note["rows"], rows.matrices[e])
+        y = np.asarray(rows.matrices[e]) @ note["target"].ravel() + np.asarray(rows.noises[e])
+        np.testing.assert_allclose(note["responses"], y, atol=1e-13)
+    assert not np.array_equal(rows.matrices[0], rows.matrices[1])  # each environment has its own
+
+
+def test_other_numbers_and_no_number_are_other_designs(x64):
+    space = Matrices(4, 3)
+    one, two = (np.asarray(gs.Dense(6, design=i).rows(RECTANGLE, space).matrices) for i in (1, 2))
+    assert np.abs(one - two).min() > 0
+    keys = jax.random.key(1), jax.random.key(2)
+    first, second = (gs.Dense(6, operator="rows").init(key, RECTANGLE, space, ALONE).matrices for key in keys)
+    assert np.abs(np.asarray(first) - np.asarray(second)).min() > 0
+    shared = [gs.Dense(6, operator="rows", design=1).init(key, RECTANGLE, space, ALONE).matrices for key in keys]
+    np.testing.assert_array_equal(shared[0], one)
+    np.testing.assert_array_equal(shared[1], one)
+
+
+def test_rows_of_a_run_through_the_gram_operator():
+    """Twelve dimensions and nine rows: "auto" takes the Gram matrix; NumPy takes the rows and gets the same path."""
+    measurements, eta = gs.Dense(9, noise=0.2, design=3), 0.05
+    start = gs.Given(0.5 * np.eye(4, 2), 0.3 * np.eye(3, 2))
+    names = ["left_factor", "right_factor"]
+    algorithm = gs.GradientDescent(eta, width=2, start=start)
+    found = gs.run(algorithm, gs.Problem(RECTANGLE, measurements), num_steps=8, record=names, record_at=[8])
+    rows = measurements.rows(RECTANGLE, Matrices(4, 3))
+    batches = []
+    for e, sigma in enumerate(LAW.values):
+        X, target = np.asarray(rows.matrices[e]), np.asarray(RECTANGLE.target(sigma))
+        batches.append((X.reshape(-1, 4, 3), X @ target.ravel() + np.asarray(rows.noises[e])))
+    params = tuple(np.asarray(p) for p in start.params)
+    for _ in range(8):
+        params = reference.full_step("Asymmetric", params, batches, LAW.weights, eta)
+    np.testing.assert_allclose(found.left_factor.values[0, 0], params[0], atol=1e-12)
+    np.testing.assert_allclose(found.right_factor.values[0, 0], params[1], atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", SPACES)
+def test_gram_operator_equals_rows(kind, x64):
+    scene = scene_of(kind)
+    by_rows, by_gram = (gs.Dense(20, noise=0.4, design=5, operator=operator) for operator in ("rows", "gram"))
+    rows = by_rows.init(jax.random.key(KEY), scene.environments, scene.space, ALONE)
+    gram = by_gram.init(jax.random.key(KEY), scene.environments, scene.space, ALONE)
+    assert isinstance(rows, Rows) and isinstance(gram, Gram)
+    for e in range(2):
+        wanted, _ = by_rows.sense(rows, None, scene, LAW.at(e))
+        found, _ = by_gram.sense(gram, None, scene, LAW.at(e))
+        for field in ("gradient", "residual_square", "response_mean"):
+            np.testing.assert_allclose(getattr(found, field), getattr(wanted, field), rtol=1e-12, atol=1e-12)
+        # And the rows themselves against sums written out.
+        X = matrices_of(kind, np.asarray(rows.matrices[e]))
+        A, target = np.asarray(scene.product), np.asarray(scene.environments.target(LAW.values[e]))
+        y = residuals(X, target, -np.asarray(rows.noises[e]))
+        np.testing.assert_allclose(wanted.gradient, reference.gradient(A, X, y), atol=1e-12)
+        assert float(wanted.residual_square) == pytest.approx(np.mean(residuals(X, A, y) ** 2), rel=1e-12)
+        assert float(wanted.response_mean) == pytest.approx(y.mean(), rel=1e-12)
+
+
+@pytest.mark.parametrize(("m", "demand", "kind"), [(3, ALONE, Gram), (2, ALONE, Rows), (3, MIXED, Rows)])
+def test_the_cheaper_operator_is_chosen(m, demand, kind, x64):
+    """Six coordinates: one product with 6 x 6 numbers against two with m x 6; a mixture draws from the rows."""
+    state = gs.Dense(m).init(jax.random.key(KEY), SQUARE, SymmetricMatrices(3), demand)
+    assert isinstance(state, kind)
+
+
+# --- single precision -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("operator", ["rows", "gram"])
+def test_single_precision_is_that_of_the_design_only(operator, x64):
+    """The reading is off by single rounding, and really by that much, while everything around it stays double."""
+    scene = scene_of("rectangle")
+    wanted, found = (_first_reading(scene, operator, precision) for precision in ("double", "single"))
+    for field in ("gradient", "residual_square"):
+        one, other = np.asarray(getattr(wanted, field)), np.asarray(getattr(found, field))
+        assert other.dtype == np.float64
+        off = np.abs(one - other).max() / np.abs(one).max()
+        assert 1e-10 < off < 1e-5, f"{field} is off by {off:.1e}"
+
+
+def _first_reading(scene, operator, precision):
+    measurements = gs.Dense(20, noise=0.4, design=5, operator=operator, precision=precision)
+    state = measurements.init(jax.random.key(KEY), scene.environments, scene.space, ALONE)
+    return measurements.sense(state, None, scene, LAW.at(0))[0]
+
+
+@pytest.mark.parametrize("operator", ["rows", "gram"])
+def test_single_precision_does_not_end_convergence(operator):
+    places = gs.Environments.diagonal(6, [1.0, 1.0])
+    problem = gs.Problem(places, gs.Dense(200, design=1, operator=operator, precision="single"))
+    found = gs.run(gs.GradientDescent(0.2, width=2, start=0.1), problem, num_steps=500, seeds=2, record=["distance"])
+    assert (found.distance.isel(step=-1) < 1e-13).all()
+
+
+def test_single_precision_refuses_designs_that_jax_multiplies_wrongly():
+    problem = gs.Problem(gs.Environments.diagonal(3), gs.Dense(32_769, design=1, precision="single"))
+    with pytest.raises(gs.GyrostatError, match=r"at most 32768 rows .* got 32769 x 9: use precision='double'"):
+        gs.run(gs.GradientDescent(0.1, width=2), problem, num_steps=1)
+
+
+# --- the mean square residual ---------------------------------------------------------------------
+
+
+def test_residual_of_the_population(x64):
+    scene = scene_of("rectangle")
+    A = np.asarray(scene.product)
+    reading, _ = gs.Identity().sense((), None, scene, LAW.at(1))
+    M = A - np.asarray(RECTANGLE.target(LAW.values[1]))
+    assert float(reading.residual_square) == pytest.approx(np.linalg.norm(M) ** 2, rel=1e-13)
+    reading, _ = gs.Identity().mix((), None, scene)
+    mean = A - np.asarray(RECTANGLE.mean_target)
+    assert float(reading.residual_square) == pytest.approx(np.linalg.norm(mean) ** 2, rel=1e-13)
+
+
+@pytest.mark.parametrize("batch_size", [None, 4])
+def test_residual_of_given_data(batch_size, x64):
+    rng = np.random.default_rng(1)
+    X, y, label = rng.standard_normal((9, 4, 3)), rng.standard_normal(9), np.arange(9) % 2
+    data, scene = gs.DenseData(X, y, label, batch_size=batch_size), scene_of("rectangle", 2)
+    state = data.init(jax.random.key(KEY), RECTANGLE, scene.space, ALONE)
+    A = np.asarray(scene.product)
+    reading, _ = data.sense(state, jax.random.key(7), scene, LAW.at(1))
+    each = residuals(X[label == 1], A, y[label == 1])
+    if batch_size is None:
+        np.testing.assert_allclose(reading.residual_square, np.mean(each**2), rtol=1e-12)
+        return
+    # Four of four rows with replacement: the square is a mean over a multiset that the gradient shows too.
+    rows = list(itertools.product(range(4), repeat=4))
+    G = np.array([reference.gradient(A, X[label == 1][list(r)], y[label == 1][list(r)]) for r in rows])
+    nearest = np.argmin(np.abs(G - np.asarray(reading.gradient)).max(axis=(1, 2)))
+    np.testing.assert_allclose(G[nearest], reading.gradient, atol=1e-12)
+    np.testing.assert_allclose(reading.residual_square, np.mean(each[list(rows[nearest])] ** 2), rtol=1e-12)
+
+
+def test_residual_of_rank_one_samples_ignores_the_truncation(x64):
+    """Truncation leaves samples out of the gradient; the residual is that of all of them."""
+    scene = scene_of("symmetric")._replace(product=jnp.eye(3))
+    key, measurements = jax.random.key(3), gs.RankOne(30, truncation=2.5, noise=0.3)
+    x, eps = (np.asarray(v) for v in measurements._draw(key, scene))
+    y = np.einsum("ni,ij,nj->n", x, np.asarray(SQUARE.target(LAW.values[0])), x) + eps
+    predicted = np.sum(x**2, axis=1)
+    assert (predicted > 2.5).any()
+    reading, _ = measurements.sense((), key, scene, LAW.at(0))
+    assert float(reading.residual_square) == pytest.approx(np.mean((predicted - y) ** 2), rel=1e-12)
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.5])
+def test_residual_of_a_revealed_design_is_a_quadratic_form(noise, x64):
+    """Once every direction of a fixed design is known, residuals are b^T (X^T X / m) b with its one Gram matrix."""
+    scene, measurements, m = scene_of("symmetric"), gs.FixedGaussian(9, noise=noise), 9
+    rng = np.random.default_rng(4)
+    state = measurements.init(jax.random.key(KEY), SQUARE, scene.space, Demand(30, False))
+    sense = jax.jit(lambda state, key, A: measurements.sense(state, key, scene._replace(product=A), LAW.at(0)))
+    target = np.asarray(SQUARE.target(LAW.values[0]))
+    B, answers, squares = [], [], []
+    for t in range(16):
+        A = reference.gaussian(rng, (3, 3))
+        reading, state = sense(state, jax.random.key(t), jnp.asarray(A))
+        B.append(np.append(reference.svec(A - target), -noise))
+        answers.append(reference.svec(np.asarray(reading.gradient)))
+        squares.append(float(reading.residual_square))
+    B, answers, squares = np.array(B), np.array(answers), np.array(squares)
+    # The Gram matrix of (X_i, eps_i) by least squares from the answers; its last entry, eps^T eps, only shows in the
+    # residuals.
+    rows = np.linalg.lstsq(B, answers, rcond=None)[0].T
+    corner = 0.0
+    if noise:
+        known = np.einsum("ni,ni->n", B[:, :-1], answers) + B[:, -1] * (B[:, :-1] @ rows[:, -1])
+        corner = np.mean((squares - known) / noise**2)
+        assert 0.05 < corner < 4  # chi-square of nine degrees of freedom over nine: between 1e-5 and 1 - 1e-6
+    full = np.einsum("ni,ni->n", B[:, :-1], answers) + B[:, -1] * (B[:, :-1] @ rows[:, -1]) + corner * B[:, -1] ** 2
+    np.testing.assert_allclose(squares, full, rtol=1e-10)  # least squares: rounding times the condition of B
+    assert np.asarray(state.known)[0] == min(m, 6 + (noise > 0))
+
+
+def test_square_asymmetric_targets_are_measured_by_all_their_entries(x64):
+    """Asymmetric on a square target: rows have n^2 coordinates, not n (n + 1) / 2."""
+    places = gs.Environments(orthonormal(8, 3, 1))
+    space = gs.Asymmetric().space(places.shape)
+    rows = gs.Dense(5, design=0).rows(places, space)
+    assert rows.matrices.shape == (1, 5, 9)
+    A = rows.matrices[0, 0].reshape(3, 3)
+    assert np.abs(np.asarray(A - A.T)).max() > 0.1

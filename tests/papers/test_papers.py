@@ -1,0 +1,47 @@
+"""The papers' registry, reproducibility of an experiment, and the small statistics that claims are made of."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import paper_checks
+from gyrostat.experiments.registry import PAPERS, experiments
+from gyrostat.experiments.statistics import crossing, last, median, share_below, slope, wilson
+
+
+def test_every_paper_has_its_file_of_tests():
+    here = Path(__file__).parent
+    assert all((here / f"test_{paper}.py").exists() for paper in PAPERS)
+
+
+def test_the_same_seed_gives_the_same_numbers():
+    experiment = experiments("xu2024")["diagonal"]
+    again = experiment.compute(seed=20261115, progress=None, **experiment.sizes["smoke"])
+    assert again.equals(paper_checks.data("xu2024", "diagonal"))
+    other = experiment.compute(seed=20261116, progress=None, **experiment.sizes["smoke"])
+    assert not other.equals(again)
+
+
+def test_statistics_count_divergence_as_failure():
+    import xarray as xr
+
+    values = xr.DataArray([[0.0, 0.05], [0.0, np.nan], [0.0, np.nan]], dims=("seed", "step"))
+    assert float(share_below(last(values), 0.1)) == pytest.approx(1 / 3)
+    assert float(median(last(values))) == np.inf
+
+
+def test_crossing_and_slope_and_interval():
+    x = np.array([1.0, 2.0, 3.0, 4.0])
+    assert crossing(x, np.array([0.0, 0.6, 0.4, 0.8]), 0.5) == pytest.approx(3.25)
+    assert math.isnan(crossing(x, np.zeros(4), 0.5))
+    assert slope(x, 7 * x**-0.5) == pytest.approx(-0.5)
+    from scipy.stats import binomtest
+
+    for k, n in ((0, 20), (7, 50), (50, 50)):
+        interval = binomtest(k, n).proportion_ci(method="wilson")
+        low, high = wilson(np.array(k), n, z=1.959963984540054)
+        assert (float(low), float(high)) == pytest.approx((interval.low, interval.high), abs=1e-9)

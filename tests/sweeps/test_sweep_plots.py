@@ -1,0 +1,206 @@
+"""Pictures and tables of sweeps, the predictors over them, and the commands."""
+
+from __future__ import annotations
+
+import io
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import xarray as xr
+from rich.console import Console
+from test_sweep import with_
+from typer.testing import CliRunner
+
+import gyrostat as gs
+from checks import refuses
+from gyrostat.cli import app
+from gyrostat.figures.declarations import Contour, Figure, Heat, Marker, Panel, Points
+from gyrostat.figures.matplotlib_renderer import draw
+from gyrostat.sweeps import pictures, progress, spec, tables
+from gyrostat.sweeps.layout import summarised
+from gyrostat.sweeps.theory import predict, predictions
+from gyrostat.theory import critical_spread, eliminated_by_lyapunov, informal_window, lyapunov_exponent
+from gyrostat.theory.predictors import PREDICTORS, SURROGATE, predictors, question
+
+RULE, ZERO, WINDOW, _ = PREDICTORS
+
+
+def made_up(order=("iid",), seeds=40) -> xr.Dataset:
+    """A sweep whose share of successes is one half where spread = 100 * step_size, except a cell that is not done."""
+    etas, spreads = np.linspace(0.02, 0.1, 5), np.linspace(1, 11, 21)
+    share = 1 / (1 + np.exp(-2 * (spreads[None] - 100 * etas[:, None])))
+    hits = np.arange(seeds)[None, None] < np.round(share * seeds)[:, :, None]
+    dims, size = ("step_size", "spread", "order"), (5, 21, len(order))
+    data = np.broadcast_to(hits[:, :, None], (*size, seeds)).astype("int8")
+    done = np.full(size, seeds)
+    done[0, 20] = 0
+    ds = xr.Dataset(
+        {
+            "succeeded": ((*dims, "seed"), data),
+            "diverged": ((*dims, "seed"), np.full((*size, seeds), -1)),
+            "spurious": ((*dims, "seed"), 1.0 - data),
+            "done": (dims, done),
+            "steps": (dims, np.full(size, 200)),
+        },
+        coords={"step_size": etas, "spread": spreads, "order": list(order), "seed": np.arange(seeds)},
+        attrs={"success": "spurious below 0.1"},
+    )
+    ds.step_size.attrs.update(label="step size eta", scale="log")
+    return summarised(ds)
+
+
+def heats(figure: Figure) -> list[list]:
+    return [[s for s in panel.series if isinstance(s, Heat)] for panel in figure.panels]
+
+
+def test_the_boundary_is_drawn_where_half_of_the_runs_succeed():
+    (panel,) = pictures.diagram(made_up(), "T", "S", {}).panels
+    assert panel.xscale == "log" and panel.xlabel == "step size eta"
+    lines = draw(Figure("T", [panel])).axes[0].lines
+    x, y = lines[0].get_data()
+    assert np.allclose(y, 100 * x, rtol=0.08)  # a step of the grid is half a unit
+
+
+def test_a_panel_for_every_other_setting_and_holes_filled():
+    figure = pictures.diagram(made_up(("iid", "cyclic")), "T", "S", {})
+    assert [panel.title for panel in figure.panels] == ["order: iid", "order: cyclic"] and figure.columns == 2
+    assert all(np.isfinite(heat.z).all() for (heat,) in heats(figure))
+    assert "208 of 210 cells were computed" in figure.note
+    drawn = pictures.slices(made_up(("iid", "cyclic")), "T")
+    points = [s for s in drawn.panels[0].series if isinstance(s, Points)]
+    assert len(points) == 4 and (points[0].low[:-1] <= points[0].y[:-1]).all()
+
+
+def test_one_axis_gives_a_curve_with_marks():
+    one = made_up().isel(step_size=2, drop=True)
+    rising = xr.DataArray(np.linspace(-1, 1, 21)[:, None], coords={"spread": one.spread, "order": ["iid"]})
+    (panel,) = pictures.diagram(one, "T", "", {"rule": rising}).panels
+    assert [type(s) for s in panel.series] == [Points, Marker] and panel.series[1].at == pytest.approx(6.0)
+    assert pictures.slices(one, "T") is None
+    draw(Figure("T", [panel]))
+
+
+def test_the_table_of_the_boundary():
+    ds = made_up()
+    headings, rows = tables.boundary(ds, {})
+    assert headings == ["step_size", "order", "spread at one half"]
+    assert [float(row[2]) for row in rows] == pytest.approx([2, 4, 6, 8, 10], abs=0.1)
+    table = tables.cells(ds)
+    assert len(table) == 104 and list(table.columns[:3]) == ["step_size", "spread", "order"]
+
+
+def test_without_success_the_median_is_shown():
+    ds = made_up().drop_vars(["success", "succeeded", "success_low", "success_high"])
+    (panel,) = pictures.diagram(ds, "T", "", {}).panels
+    assert [type(s) for s in panel.series] == [Heat] and "median of spurious" in panel.series[0].label
+    assert tables.boundary(ds, {}) == ([], [])
+
+
+def test_contours_are_drawn_in_pieces_with_one_entry():
+    x = np.linspace(-2, 2, 41)
+    two_rings = np.minimum((x[None] - 1) ** 2, (x[None] + 1) ** 2) + x[:, None] ** 2
+    axes = draw(Figure("T", [Panel("P", "x", "y", [Contour(x, x, two_rings, "rings", 0.25)])])).axes[0]
+    assert len(axes.lines) == 2 and axes.get_legend_handles_labels()[1] == ["rings"]
+    assert np.allclose(axes.lines[0].get_ydata() ** 2 + (np.abs(axes.lines[0].get_xdata()) - 1) ** 2, 0.25, atol=0.01)
+
+
+def test_predictors_are_the_rules_of_the_theory():
+    def asked(spread, eta=0.05):
+        places = gs.RandomEnvironments(9, law=gs.TwoPoint(spread=spread))
+        return question(gs.HeteroSGD(eta, init_scale=1e-3), gs.Problem(places, gs.FreshGaussian(720)), 200)
+
+    edge = critical_spread(0.05, init_scale=1e-3, num_steps=200)
+    assert PREDICTORS[RULE](asked(edge)) == pytest.approx(0, abs=1e-9)
+    for M in (3.0, 5.0, 7.0):
+        law = gs.TwoPoint(spread=M)
+        holds = eliminated_by_lyapunov(law, 0.05, init_scale=1e-3, num_steps=200).holds
+        assert (PREDICTORS[RULE](asked(M)) > 0) == holds
+        assert PREDICTORS[ZERO](asked(M)) == -lyapunov_exponent(law, 0.05)
+        assert PREDICTORS[WINDOW](asked(M)) == 0.05 - informal_window(law)[0]
+    assert PREDICTORS[SURROGATE](asked(1.0)) < -0.4 and PREDICTORS[SURROGATE](asked(9.0)) > 0.4
+
+
+def test_predictors_speak_only_of_what_they_know():
+    places = gs.RandomEnvironments(9, law=gs.TwoPoint(spread=3.0))
+    fresh = gs.Problem(places, gs.FreshGaussian(720))
+    assert set(predictors(gs.HeteroSGD(0.05), fresh)) == set(PREDICTORS)
+    assert SURROGATE not in predictors(gs.HeteroSGD(0.05, order="cyclic"), fresh)
+    assert predictors(gs.PooledSGD(0.05), fresh) == ()
+    assert predictors(gs.GradientDescent(0.05), gs.Problem(gs.RandomEnvironments(9), gs.Identity())) == ()
+
+
+def test_predictions_are_kept_beside_the_store(tmp_path):
+    table = with_(
+        axes={"spread": {"linear": [1, 20], "points": 40}, "order": ["iid", "cyclic"], "step_size": [0.05, 0.1]}
+    )
+    predict(spec(table), tmp_path)
+    found = predictions(tmp_path)
+    assert set(found) == set(PREDICTORS) and found[RULE].sizes == {"spread": 16, "order": 2, "step_size": 2}
+    assert found[SURROGATE].sel(order="cyclic").isnull().all() and found[SURROGATE].sel(order="iid").notnull().all()
+    assert predictions(tmp_path / "elsewhere") == {}
+
+
+def test_commands(tmp_path, monkeypatch):
+    run = CliRunner().invoke
+    listed = run(app, ["sweep", "--list"])
+    assert listed.exit_code == 0 and "step-spread" in listed.output
+    file = tmp_path / "small.toml"
+    file.write_text(
+        'title = "Small"\nnum_steps = 40\nseeds = 3\nmeasurements.kind = "Identity"\n'
+        'algorithm = {kind = "HeteroSGD", step_size = 0.05, init_scale = 0.05}\n'
+        'environments = {kind = "RandomEnvironments", dimension = 3, law.kind = "TwoPoint"}\n'
+        "axes.spread = [2.0, 8.0, 14.0]\naxes.step_size = [0.05, 0.07]\nsuccess.spurious.below = 0.1\n"
+    )
+    out = tmp_path / "out"
+    done = run(app, ["sweep", str(file), "--out", str(out), "--jobs", "0", "--set", "axes.spread=[2.0, 8.0]"])
+    assert done.exit_code == 0, done.output
+    assert "4 of 4 cells done" in done.output and "The boundary" in done.output
+    wanted = {
+        "diagram.png",
+        "diagram.svg",
+        "slices.png",
+        "slices.svg",
+        "table.csv",
+        "theory.json",
+        "sweep.json",
+        "store.zarr",
+    }
+    assert wanted <= {path.name for path in out.iterdir()}
+    before = (out / "diagram.png").read_bytes()
+    (out / "diagram.png").unlink()
+    monkeypatch.setattr("gyrostat.engine.simulate.simulate", None)  # drawing again computes nothing
+    assert run(app, ["plot", str(out)]).exit_code == 0 and (out / "diagram.png").read_bytes() == before
+    assert run(app, ["export", str(out), str(tmp_path / "a.nc"), str(tmp_path / "a.csv")]).exit_code == 0
+    assert (tmp_path / "a.nc").exists() and (tmp_path / "a.csv").read_text().startswith("spread,step_size,seeds")
+    for arguments in (["plot", str(tmp_path)], ["sweep"], ["sweep", str(file), "--out", str(out)]):
+        assert isinstance(run(app, arguments).exception, gs.GyrostatError)
+
+
+def test_a_folder_without_a_sweep(tmp_path):
+    from gyrostat.sweeps.conclude import loaded
+
+    refuses(lambda: loaded(tmp_path), "holds no sweep")
+
+
+def test_progress_says_rate_time_left_and_failures(monkeypatch):
+    """Half of the work done in ten seconds leaves ten, however few the cells."""
+    now = [100.0]
+    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
+    said = io.StringIO()
+    shown = progress.Lines(Console(file=said, width=100))
+    heavy, light = (SimpleNamespace(points=[0] * n, weight=w) for n, w in ((1, 50.0), (10, 50.0)))
+    shown.expect(13, 2, 100.0)
+    now[0] += 10
+    shown.finished(heavy)
+    assert said.getvalue() == "3/13 cells, 0.1 cells/s, 0:10 left\n"
+    shown.advanced(light, 0.5)
+    assert said.getvalue().count("\n") == 1  # not again so soon
+    assert shown.counts.text() == "3/13 cells, 0.6 cells/s, 0:03 left"
+    shown.forgotten(light)
+    shown.failed("a = 1: broken", 25.0)
+    assert shown.counts.text() == "3/13 cells, 0.1 cells/s, 0:03 left, 1 failed" and "FAILED a = 1" in said.getvalue()
+    with progress.display(Console(file=said, force_terminal=True, width=80)) as bar:
+        bar.expect(3, 1, 2.0)
+        bar.finished(heavy)
+    assert isinstance(bar, progress.Bar) and "2/3 cells" in said.getvalue()

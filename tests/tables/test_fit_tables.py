@@ -1,0 +1,241 @@
+"""Tables in, models and pages out: ``gyrostat fit`` and ``gyrostat predict``."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from rich.console import Console
+
+from gyrostat.benchmarks.invariance import real
+from gyrostat.cli import app
+from gyrostat.errors import GyrostatError
+from gyrostat.estimators import InvariantLinearRegressor, InvariantQuadraticRegressor
+from gyrostat.tables import fit as fitting
+from gyrostat.tables.forest_plot import forest
+from gyrostat.tables.model_files import SavedModel
+from gyrostat.tables.reading import Column, read_table
+
+SITES = np.repeat(["Aarhus", "Bergen", "Cork", "Delft"], 150)
+
+
+@pytest.fixture
+def frame():
+    """The dose has one effect, the protocol another in every place, and the sex a baseline."""
+    rng = np.random.default_rng(0)
+    X, sex = rng.standard_normal((600, 2)), rng.choice(["f", "m"], 600)
+    strength = np.repeat([1.2, -0.6, 0.9, -0.3], 150)
+    y = 3 + X[:, 0] + strength * X[:, 1] + 0.6 * (sex == "m") + 0.3 * rng.standard_normal(600)
+    return pd.DataFrame({"dose": X[:, 0], "protocol": X[:, 1], "sex": sex, "site": SITES, "outcome": y})
+
+
+@pytest.fixture
+def quiet(tmp_path):
+    return Console(file=(tmp_path / "said.txt").open("w"), width=140)
+
+
+def run(arguments: list[str]):
+    from typer.testing import CliRunner
+
+    return CliRunner().invoke(app, arguments)
+
+
+def fitted(frame, tmp_path, quiet, **options):
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    return fitting.fit(
+        tmp_path / "rows.csv", target="outcome", environment="site", out=tmp_path / "out", console=quiet, **options
+    )
+
+
+def test_fit_and_predict_by_the_command_line(frame, tmp_path):
+    frame.to_parquet(tmp_path / "rows.parquet")
+    out = tmp_path / "out"
+    done = run(
+        ["fit", str(tmp_path / "rows.parquet"), "--target", "outcome", "--environment", "site", "--out", str(out)]
+    )
+    assert done.exit_code == 0 and "removed: protocol" in done.output
+    assert sorted(p.name for p in out.iterdir()) == [
+        "forest.png",
+        "forest.svg",
+        "heterogeneity.csv",
+        "model.json",
+        "summary.html",
+    ]
+    done = run(["predict", str(out), str(tmp_path / "rows.parquet"), "--out", str(tmp_path / "p.csv")])
+    assert (
+        done.exit_code == 0 and "600 predictions of outcome" in done.output and "Root mean square error" in done.output
+    )
+    X = np.column_stack([frame.dose, frame.protocol, frame.sex == "m"]).astype(float)
+    model = InvariantLinearRegressor(random_state=0).fit(X, frame.outcome, environments=frame.site)
+    np.testing.assert_allclose(pd.read_csv(tmp_path / "p.csv").prediction, model.predict(X), rtol=1e-9)
+
+
+def test_a_quadratic_model_is_that_of_the_estimator(frame, tmp_path, quiet):
+    frame["outcome"] = frame.dose**2 + frame.protocol**2 * np.repeat([1.5, -0.7, 1.2, -0.2], 150)
+    numbers = frame.drop(columns="sex")
+    saved, _ = fitted(numbers, tmp_path, quiet, kind="quadratic")
+    X = numbers[["dose", "protocol"]].to_numpy()
+    Z = (X - X.mean(axis=0)) / X.std(axis=0)
+    model = InvariantQuadraticRegressor(random_state=0).fit(Z, frame.outcome, environments=SITES)
+    np.testing.assert_allclose(
+        SavedModel.read(tmp_path / "out" / "model.json").predict(numbers), model.predict(Z), rtol=1e-9
+    )
+    page = (tmp_path / "out" / "summary.html").read_text()
+    assert page.index("Kept: +1.00 dose") < page.index("Removed: +1.00 protocol") < page.index("about linear effects")
+    assert saved.about["status"] == "settled"
+
+
+def test_the_model_is_plain_json(frame, tmp_path, quiet):
+    saved, _ = fitted(frame, tmp_path, quiet)
+    record = json.loads((tmp_path / "out" / "model.json").read_text())
+    assert record["format"] == "gyrostat-model" and record["features"] == ["dose", "protocol", "sex=m"]
+    again = SavedModel.read(tmp_path / "out" / "model.json")
+    np.testing.assert_array_equal(again.predict(frame), saved.predict(frame))
+    by_hand = (
+        record["intercept"] + frame.dose * record["coefficients"][0] + (frame.sex == "m") * record["coefficients"][2]
+    )
+    np.testing.assert_allclose(again.predict(frame), by_hand)
+
+
+def test_rows_with_missing_values_get_no_prediction(frame, tmp_path, quiet):
+    saved, _ = fitted(frame, tmp_path, quiet)
+    frame.loc[3, "dose"] = np.nan
+    frame.loc[5, "sex"] = None
+    assert np.flatnonzero(np.isnan(saved.predict(frame))).tolist() == [3, 5]
+
+
+def test_the_page_needs_nothing_else_and_escapes_what_it_shows(frame, tmp_path, quiet):
+    frame = frame.rename(columns={"protocol": "<script>alert(1)</script>"})
+    fitted(frame, tmp_path, quiet)
+    page = (tmp_path / "out" / "summary.html").read_text()
+    assert "<script>" not in page and "&lt;script&gt;" in page
+    assert not re.search(r"(src|href)=.?https?:", page)
+    for words in (
+        "What was found",
+        "Lyapunov exponent",
+        "How to read this",
+        "Principal directions",
+        "gyrostat predict",
+    ):
+        assert words in page
+
+
+def test_the_forest_has_a_panel_for_each_feature_with_the_removed_ones_first(frame, tmp_path, quiet):
+    _, found = fitted(frame, tmp_path, quiet)
+    titles = [axes.get_title() for axes in forest(found).axes if axes.get_title()]
+    assert titles[0] == "protocol: removed" and titles[-1] == "direction 1: removed" and len(titles) == 4
+    assert all(axes.get_xlabel() and axes.get_ylabel() for axes in forest(found).axes if axes.get_title())
+    xerr = forest(found).axes[0].containers[0]
+    np.testing.assert_allclose(xerr[0].get_xdata(), found.features.effect.sel(feature="protocol"))
+
+
+def test_missing_values_are_told_or_dropped(frame, tmp_path, quiet):
+    frame.loc[:9, "dose"] = np.nan
+    message = r"10 of 600 rows have missing values, most in column 'dose' \(10\): use --missing drop"
+    with pytest.raises(GyrostatError, match=message):
+        fitted(frame, tmp_path, quiet)
+    saved, _ = fitted(frame, tmp_path, quiet, missing="drop")
+    assert saved.about["rows"] == 590
+
+
+@pytest.mark.parametrize(
+    ("change", "options", "message"),
+    [
+        (None, {"kind": "cubic"}, "unknown kind 'cubic'"),
+        (None, {"features": "doze"}, "unknown features 'doze': did you mean 'dose'?"),
+        (None, {"drop": "dose,protocol,sex"}, "no feature is left beside target 'outcome'"),
+        (lambda f: f.assign(site="here"), {}, "environment 'site' has one value only, 'here'"),
+        (lambda f: f.assign(outcome="high"), {}, "target 'outcome' must hold numbers; it holds words such as 'high'"),
+        (
+            lambda f: f.assign(sex=[f"p{i}" for i in range(600)]),
+            {},
+            "column 'sex' holds 600 different words.*--drop sex",
+        ),
+        (lambda f: f.assign(dose=np.inf), {}, "column 'dose' holds infinite values"),
+        (lambda f: f.rename(columns={"outcome": "out"}), {}, "unknown target 'outcome': did you mean 'out'"),
+        (lambda f: f.assign(site=[*["one"], *SITES[1:]]), {}, "'one' has"),
+    ],
+)
+def test_bad_tables_are_refused_in_one_sentence(frame, tmp_path, quiet, change, options, message):
+    with pytest.raises(GyrostatError, match=message):
+        fitted(change(frame) if change else frame, tmp_path, quiet, **options)
+
+
+def test_bad_files_are_refused_in_one_sentence(frame, tmp_path, quiet):
+    (tmp_path / "empty.csv").write_text("a,b\n")
+    (tmp_path / "nothing.csv").write_text("")
+    (tmp_path / "no.parquet").write_text("not a parquet file")
+    for name, message in [
+        ("rows.xlsx", "DATA 'rows.xlsx' is no kind of table that is known: it must end in .csv"),
+        ("absent.csv", "there is no file .*absent.csv"),
+        ("empty.csv", "has no rows"),
+        ("nothing.csv", "cannot be read as .csv"),
+        ("no.parquet", "cannot be read as .parquet"),
+    ]:
+        with pytest.raises(GyrostatError, match=message):
+            read_table(tmp_path / name)
+    saved, _ = fitted(frame, tmp_path, quiet)
+    with pytest.raises(GyrostatError, match="column 'sex' has 'x' in row 1, which no row had"):
+        saved.predict(frame.assign(sex="x"))
+    with pytest.raises(GyrostatError, match="column 'dose' must hold numbers; row 1 has 'much'"):
+        saved.predict(frame.assign(dose="much"))
+    with pytest.raises(GyrostatError, match="unknown column 'dose'"):
+        saved.predict(frame.drop(columns="dose"))
+
+
+def test_an_unwritable_folder_is_told(frame, tmp_path, quiet):
+    (tmp_path / "out").write_text("a file where a folder should be")
+    with pytest.raises(GyrostatError, match=r"--out .* cannot be written"):
+        fitted(frame, tmp_path, quiet)
+    assert (tmp_path / "out").read_text() == "a file where a folder should be"
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda r: "no json", "is no JSON"),
+        (lambda r: json.dumps({"format": "pickle"}), "is no gyrostat model"),
+        (lambda r: json.dumps({**r, "format_version": 9}), "has format_version 9, and this gyrostat reads 1"),
+        (lambda r: json.dumps({**r, "coefficients": [1.0]}), r"is damaged \(coefficients has shape \(1,\)"),
+        (lambda r: json.dumps({**r, "scale": ["a", "b", "c"]}), "is damaged"),
+        (lambda r: json.dumps({k: v for k, v in r.items() if k != "columns"}), "is damaged"),
+        (lambda r: json.dumps({**r, "kind": "cubic"}), "is damaged"),
+    ],
+)
+def test_damaged_models_are_refused(frame, tmp_path, quiet, change, message):
+    fitted(frame, tmp_path, quiet)
+    path = tmp_path / "out" / "model.json"
+    path.write_text(change(json.loads(path.read_text())))
+    with pytest.raises(GyrostatError, match=message):
+        SavedModel.read(path)
+
+
+def test_truths_and_categories_become_numbers():
+    frame = pd.DataFrame({"flag": [True, False], "word": ["b", "a"]})
+    assert Column("flag").numbers(frame).ravel().tolist() == [1.0, 0.0]
+    assert Column("word", ("a", "b")).numbers(frame).ravel().tolist() == [1.0, 0.0]
+
+
+def test_examples_have_their_known_answers(tmp_path, quiet, monkeypatch):
+    options = {"target": "outcome", "environment": "site", "out": tmp_path / "out", "console": quiet}
+    model, found = fitting.fit(Path("example:sites"), **options)
+    words = found.features.verdict.to_series()
+    assert (
+        words[["dose", "age", "sex=m"]].eq("kept").all()
+        and words.protocol == "removed"
+        and words.noise == "cannot be told"
+    )
+    np.testing.assert_allclose(np.delete(model.coefficients, 3), [1.0, -0.5, 0.0, 0.6], atol=0.1)
+    _, found = fitting.fit(Path("example:consequence"), **options)
+    assert found.features.consequence.to_series().to_dict() == {"cause": False, "after": True}
+    model, found = fitting.fit(Path("example:consequence"), drop="after", **options)
+    assert found.features.verdict.values.tolist() == ["kept"] and model.coefficients[0] == pytest.approx(1.0, abs=0.1)
+    monkeypatch.setattr(real, "installed", lambda package: False)
+    with pytest.raises(GyrostatError, match=r"bikeshare: ISLP not installed; pip install"):
+        read_table(Path("example:bikeshare"))
+    with pytest.raises(GyrostatError, match="unknown example 'site': did you mean 'sites'"):
+        read_table(Path("example:site"))

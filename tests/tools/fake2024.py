@@ -1,0 +1,75 @@
+"""A small paper for the tests of the laboratory; environment variables ``FAKE_*`` make it slow, or fail."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import numpy as np
+import xarray as xr
+
+from gyrostat.experiments.declarations import Claim, Experiment, Outcome, within
+from gyrostat.figures.declarations import Figure, Heat, Line, Panel, band
+
+
+def compute(name):
+    def run(*, seed, progress, seeds, steps):
+        if "FAKE_LOG" in os.environ:
+            with Path(os.environ["FAKE_LOG"]).open("a") as log:
+                log.write(f"{name} {os.getpid()}\n")
+        if os.environ.get("FAKE_FAIL") == name:
+            raise RuntimeError("the fake paper was asked\nto fail")
+        if os.environ.get("FAKE_DIE") == name:
+            os._exit(9)
+        for i in range(4):
+            time.sleep(float(os.environ.get("FAKE_SLEEP", "0")) / 4 if name in ("fig2", "fig10") else 0)
+            progress(i + 1, 4)
+        walks = np.random.default_rng(seed).normal(size=(seeds, steps)).cumsum(axis=1)
+        data = {"walk": (("seed", "step"), walks), "kind": (("seed",), [f"walk {i}" for i in range(seeds)])}
+        return xr.Dataset(data, coords={"seed": np.arange(seeds), "step": np.arange(steps)}, attrs={"settings": "{}"})
+
+    return run
+
+
+def draw(ds):
+    if "FAKE_DRAW" in os.environ:
+        raise RuntimeError("the fake paper cannot draw")
+    curves = Panel("Walks", "step", "place", [band(ds.walk, "walk"), Line(ds.step.values, ds.walk[0].values, "one")])
+    heat = Panel("All walks", "step", "seed", [Heat(ds.step.values, ds.seed.values, ds.walk.values, "place")])
+    return Figure("Random <walks>", [curves, heat], note="A walk goes nowhere & everywhere.")
+
+
+def spread(ds):
+    return within(0, float(os.environ.get("FAKE_LIMIT", "1e9")), spread=float(ds.walk.std()))
+
+
+CLAIMS = (
+    Claim("spread", "A walk has <b>finite</b> spread.", "spread at most 1e9", spread),
+    Claim(
+        "still",
+        "A walk stays.",
+        "spread 0",
+        lambda ds: within(0, 0, spread=float(ds.walk.std())),
+        "fails",
+        "It moves.",
+    ),
+)
+UNKNOWN = Claim("unknown", "Nobody knows.", "a number that is NaN", lambda ds: Outcome({"rate": float("nan")}, True))
+SIZES = {
+    "smoke": {"seeds": 3, "steps": 5},
+    "standard": {"seeds": 4, "steps": 9},
+    "full": {"seeds": 5, "steps": 12},
+}
+
+
+def experiment(name, weight, claims=CLAIMS):
+    return Experiment(name, f"Figure {name}", "A fake paper", "Walks.", SIZES, compute(name), draw, claims, weight)
+
+
+EXPERIMENTS = (
+    experiment("fig1", 5.0),
+    experiment("fig2", 3.0),
+    experiment("fig10", 2.0, CLAIMS[:1]),
+    experiment("figX", 1.0, (UNKNOWN,)),
+)
