@@ -19,7 +19,7 @@ from gyrostat.sweeps.nouns import Tree, addresses, build, kind_name, maker, read
 from gyrostat.sweeps.record import Record
 
 if TYPE_CHECKING:
-    from gyrostat.engine.simulate import Cell
+    from gyrostat.engine.compile import Cell
 
 NOUNS = ("algorithm", "environments", "measurements")
 
