@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from gyrostat import errors
 from gyrostat.errors import GyrostatError
 from gyrostat.experiments.object_tables import addresses, build, find_callable, kind_name, setting_at, with_setting
-from gyrostat.reproduce.store import plain
+from gyrostat.parallel.whole_files import plain
 from gyrostat.sweeps.axes import Axis
 from gyrostat.sweeps.formulas import evaluate, is_formula
 from gyrostat.sweeps.record import Record
