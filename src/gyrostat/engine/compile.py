@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
-from gyrostat.algorithms.named import Algorithm
+from gyrostat.algorithms.algorithm import Algorithm
 from gyrostat.diagnostics.signals import Diagnostic
 from gyrostat.engine.reduction.choose import Reduction, largest_array
 from gyrostat.engine.step import RunPlan, one_run
@@ -68,7 +68,7 @@ class Program:
         self.seed, self.grid, self.reproducible_bits = seed, grid, reproducible_bits
         algorithm, problem = cells[0]
         self.vectorises = problem.measurements.vectorises
-        readings = 0 if self.vectorises else int(grid[-1]) + algorithm.start.looks
+        readings = 0 if self.vectorises else int(grid[-1]) + algorithm.start.needs_first_gradient
         demand = Demand(readings * algorithm.batches.queries(problem.environments.law), algorithm.batches.mixes)
         self.plan = RunPlan(record, demand, reduction, tolerance is not None)
         self.tolerance = np.asarray(0.0 if tolerance is None else tolerance)

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from gyrostat import errors
-from gyrostat.algorithms.named import Algorithm
+from gyrostat.algorithms.algorithm import Algorithm
 from gyrostat.diagnostics.signals import Diagnostic, resolve
 from gyrostat.engine.compile import Cell, Program, RunIndex, group_cells
 from gyrostat.engine.record import Trajectories, Values, gather, recording_grids

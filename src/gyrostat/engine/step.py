@@ -13,8 +13,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from gyrostat.algorithms.named import Algorithm
-from gyrostat.algorithms.schedules import Moment
+from gyrostat.algorithms.algorithm import Algorithm
+from gyrostat.algorithms.events import Moment
 from gyrostat.diagnostics.signals import Diagnostic, View
 from gyrostat.engine.reduction.choose import Reduction
 from gyrostat.engine.reduction.reduced_run import ReducedRun, reduce_run
@@ -25,7 +25,7 @@ from gyrostat.jax_tools.random_bits import fold_in, split
 from gyrostat.jax_tools.small_products import square, written
 from gyrostat.measurements.base import Demand, Scene
 from gyrostat.measurements.problem import Problem
-from gyrostat.models import Params
+from gyrostat.typing import Params
 
 LIMIT = 1e8
 """A run whose parameters have a larger norm has diverged: its step is noted and its recorded values are NaN."""
@@ -70,10 +70,10 @@ def one_run(
     in_order = Turns()
     stated = in_order(lambda: problem.draw(drawing_key))
     measured, first_gradient = (), None
-    if not plan.reduction.rows or algorithm.start.looks:
+    if not plan.reduction.rows or algorithm.start.needs_first_gradient:
         space = algorithm.model.space(problem.shape)
         measured = in_order(lambda: problem.measurements.init(measurement_key, stated, space, plan.demand))
-    if algorithm.start.looks:
+    if algorithm.start.needs_first_gradient:
         first_gradient, measured = _gradient_at_zero(algorithm, problem, stated, measured, start_key)
     params = in_order.wait(in_order(lambda: algorithm.start(algorithm.model, problem.shape, start_key, first_gradient)))
     run = _Run(
@@ -148,7 +148,9 @@ class _Run:
             moment = Moment(t, fold_in(key, EVENT_KEYS + i), eta, state.params, after, reading)
             after, memory = event(state.events[i], model, moment)
             memories.append(memory)
-        known = None if self.events else algorithm.rule.square(state.square, model, state.params, reading, eta, ridge)
+        known = (
+            None if self.events else algorithm.rule.squared_norm(state.square, model, state.params, reading, eta, ridge)
+        )
         total = _sum_of_squares(after) if known is None else known
         diverged = jnp.where((state.diverged < 0) & ~(total < LIMIT**2), t + 1, state.diverged)
         # A diverged run continues and becomes NaN only where it is recorded, which saves a pass over all parameters.

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from gyrostat import errors
-from gyrostat.algorithms.named import Algorithm
+from gyrostat.algorithms.algorithm import Algorithm
 from gyrostat.engine.reduction import hidden_layers
 from gyrostat.environments import Environments
 from gyrostat.errors import GyrostatError

@@ -8,13 +8,14 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from gyrostat.algorithms.named import Algorithm
-from gyrostat.algorithms.schedules import Event
+from gyrostat.algorithms.algorithm import Algorithm
+from gyrostat.algorithms.events import Event
 from gyrostat.engine.reduction import hidden_layers
 from gyrostat.engine.reduction.choose import Reduction
 from gyrostat.environments import Environments
 from gyrostat.jax_tools.lapack_order import Turns
-from gyrostat.models import Model, Params
+from gyrostat.models import Model
+from gyrostat.typing import Params
 
 
 class ReducedRun(NamedTuple):
