@@ -148,7 +148,7 @@ def bench(
     out: Annotated[Path, typer.Option(metavar="DIR", help="Where bench.json goes.")] = Path("bench-results"),
 ) -> None:
     """Measure gyrostat against its peers in the same run."""
-    from gyrostat.benchmarks import run_suites
+    from gyrostat.benchmarks.runner import run_suites
 
     raise typer.Exit(run_suites(suites or [], out, console()))
 
