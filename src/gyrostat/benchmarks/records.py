@@ -64,9 +64,7 @@ class Report:
 
     def write(self, path: Path) -> None:
         """Write the report to a file, whole or not at all."""
-        hidden = path.with_suffix(".part")
-        hidden.write_text(json.dumps(dataclasses.asdict(self)))
-        hidden.replace(path)
+        write_whole(path, json.dumps(dataclasses.asdict(self)))
 
     @classmethod
     def read(cls, path: Path) -> Report:

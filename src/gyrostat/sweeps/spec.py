@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from gyrostat import errors
 from gyrostat.errors import GyrostatError
-from gyrostat.reproduce.store import plain
+from gyrostat.parallel.whole_files import plain
 from gyrostat.sweeps.axes import Axis
 from gyrostat.sweeps.formulas import evaluate, is_formula
 from gyrostat.sweeps.nouns import Tree, addresses, build, kind_name, maker, read, written

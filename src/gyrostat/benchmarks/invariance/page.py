@@ -206,7 +206,9 @@ def _settings(rows: Sequence[InvarianceRow]) -> list[str]:
     lines = []
     for row in {row.setting: row for row in rows}.values():
         states = ", ".join(f"{status} {count}" for status, count in sorted(row.statuses.items()))
-        lines.append(f"- **{row.setting}** ({row.source}; {row.sample}). {row.text} Status of ours: {states or 'none'}.")
+        lines.append(
+            f"- **{row.setting}** ({row.source}; {row.sample}). {row.text} Status of ours: {states or 'none'}."
+        )
     return lines
 
 

@@ -125,9 +125,7 @@ def over_repetitions(errors: np.ndarray, rng: np.random.Generator) -> np.ndarray
     return errors[picks].mean(axis=1)
 
 
-def over_rows(
-    environments: Sequence[np.ndarray], rng: np.random.Generator, resamples: int = RESAMPLES
-) -> np.ndarray:
+def over_rows(environments: Sequence[np.ndarray], rng: np.random.Generator, resamples: int = RESAMPLES) -> np.ndarray:
     """Resampled means (resamples, environments, methods) of errors, one array (rows, methods) per environment.
 
     Rows have Poisson(1) weights, which is resampling with a random number of rows.

@@ -70,7 +70,7 @@ def _missing(methods: Sequence[Method]) -> list[str]:
 
 
 def _records(row: InvarianceRow) -> list[BenchmarkRecord]:
-    """Ours, tuned (with the whole row in the settings) and untuned, against least squares, and against the best other method."""
+    """Ours, tuned (with the whole row in its settings) and untuned, against least squares; and tuned against the best other."""
     name = f"invariance/{row.setting}-{row.measure.replace(' ', '-')}"
     mine, untuned, base, its = (row.methods[m]["error"] for m in (OURS, UNTUNED, REFERENCE, row.best_other))
     unit, sample, best = UNITS[row.measure], {"sample": row.sample}, f"{row.best_other}, the best of the others"

@@ -46,7 +46,7 @@ class NetworkSetting(NamedTuple):
 
 
 def torch_sgd(setting: NetworkSetting, steps: int, precision: str = "float32") -> Any:
-    """SGD on one observed entry per step, chosen with replacement; returns the product. PyTorch's default precision is single."""
+    """SGD on one observed entry per step, chosen with replacement; the final product. PyTorch's default is single precision."""
     import torch
 
     dtype = getattr(torch, precision)
