@@ -87,9 +87,9 @@ def test_run_suites_writes_records_and_a_figure(tmp_path, monkeypatch) -> None:
     record = BenchmarkRecord("core/fresh-flat-in-m", 1.0, "s", 1.0, "P", 0.8, {"curve": curve})
     monkeypatch.setattr(runner, "in_child", lambda name, say: (Report([record], []), ""))
     assert runner.run_suites(["core"], tmp_path, Console(file=io.StringIO())) == 0
-    (written,) = json.loads((tmp_path / "runner.json").read_text())
+    (written,) = json.loads((tmp_path / "bench.json").read_text())
     assert list(written) == FIELDS and written["meets"] is True
-    assert (tmp_path / "runner.png").stat().st_size > 0
+    assert (tmp_path / "bench.png").stat().st_size > 0
 
 
 def test_a_crash_gives_status_one_and_its_last_words(tmp_path, monkeypatch) -> None:
@@ -99,7 +99,7 @@ def test_a_crash_gives_status_one_and_its_last_words(tmp_path, monkeypatch) -> N
     out = io.StringIO()
     monkeypatch.setattr(runner, "in_child", lambda name, say: (report, words))
     assert runner.run_suites(["core"], tmp_path, Console(file=out, width=200)) == 1
-    assert words in out.getvalue() and json.loads((tmp_path / "runner.json").read_text()) == []
+    assert words in out.getvalue() and json.loads((tmp_path / "bench.json").read_text()) == []
 
 
 def test_an_interrupted_suite_keeps_what_it_has_and_ends_the_command(tmp_path, monkeypatch) -> None:
@@ -123,7 +123,7 @@ def test_an_interrupted_suite_keeps_what_it_has_and_ends_the_command(tmp_path, m
     asked = []
     monkeypatch.setattr(runner, "in_child", lambda name, say: asked.append(name) or (report, trouble))
     assert runner.run_suites(["core", "gd"], tmp_path / "out", Console(file=io.StringIO())) == 130
-    assert asked == ["core"] and len(json.loads((tmp_path / "out" / "runner.json").read_text())) == 1
+    assert asked == ["core"] and len(json.loads((tmp_path / "out" / "bench.json").read_text())) == 1
 
 
 def test_the_report_so_far_is_kept_after_every_group(tmp_path) -> None:
