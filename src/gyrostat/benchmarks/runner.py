@@ -109,7 +109,7 @@ def draw(records: Sequence[BenchmarkRecord], base: Path) -> None:
 
     if panels := curve_panels(records):
         note = "Best of several runs on one core, compiled beforehand."
-        render(Figure("What a step costs", panels, note), base)
+        render(Figure(title="What a step costs", panels=panels, note=note), base)
 
 
 def main(name: str, path: str) -> None:
