@@ -168,4 +168,12 @@ def _panel(record: BenchmarkRecord) -> Panel:
         fitted = y[-1] * (upper / x[-1]) ** slope
         series.append(Line(upper, fitted, f"fitted power {slope:.2f}", role="theory", colour=1))
     limits = None if "exponent" in record.settings else (float(y.min() / 3), float(y.max() * 3))
-    return Panel(title=curve["title"], xlabel=curve["xlabel"], ylabel=curve["unit"], series=series, xscale="log", yscale="log", ylim=limits,)
+    return Panel(
+        title=curve["title"],
+        xlabel=curve["xlabel"],
+        ylabel=curve["unit"],
+        series=series,
+        xscale="log",
+        yscale="log",
+        ylim=limits,
+    )

@@ -250,7 +250,9 @@ def _panel(title: str, rows: Sequence[InvarianceRow]) -> Panel | None:
     series: list[Any] = [_dots(shown, name, colour) for colour, name in enumerate(SHOWN)]
     series = [dots for dots in series if dots.categories]
     series.append(Marker(1.0, "least squares", axis="x"))
-    return Panel(title=title, xlabel="error / error of least squares", ylabel="", series=series, xscale="log", height=2.0)
+    return Panel(
+        title=title, xlabel="error / error of least squares", ylabel="", series=series, xscale="log", height=2.0
+    )
 
 
 def _dots(rows: Sequence[InvarianceRow], name: str, colour: int) -> Dots:
@@ -258,7 +260,9 @@ def _dots(rows: Sequence[InvarianceRow], name: str, colour: int) -> Dots:
     values, low, high = (
         [max(row.methods[name][key], FLOOR) for row in have] for key in ("ratio", "ratio_low", "ratio_high")
     )
-    return Dots([_label(row) for row in have], np.array(values), name, low=np.array(low), high=np.array(high), colour=colour)
+    return Dots(
+        [_label(row) for row in have], np.array(values), name, low=np.array(low), high=np.array(high), colour=colour
+    )
 
 
 def _label(row: InvarianceRow) -> str:
