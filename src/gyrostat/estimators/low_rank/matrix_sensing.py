@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from gyrostat import errors
 from gyrostat.errors import GyrostatError
 from gyrostat.estimators.low_rank.cells import environments_of
-from gyrostat.estimators.low_rank.factored import Descent, Responses, descend
+from gyrostat.estimators.low_rank.factored import Responses, SensedFactors, sensing_descent
 from gyrostat.estimators.low_rank.measured import operator
 from gyrostat.estimators.low_rank.rates import actual_rate, predicted_rate
 from gyrostat.estimators.low_rank.sensing_ranks import Scaled, ranked, strength
@@ -146,7 +146,7 @@ class MatrixSensingRegressor(RegressorMixin, BaseEstimator):
         tags.input_tags.two_d_array, tags.input_tags.three_d_array = False, True
         return tags
 
-    def _keep_rates(self, data: Responses, found: Descent) -> None:
+    def _keep_rates(self, data: Responses, found: SensedFactors) -> None:
         narrow = found.F.shape[1] * sum(data.operator.shape) <= MOST_COLUMNS
         noisy = found.losses[-1] > NOISY * float(data.weights @ data.centre(data.y) ** 2)
         known = narrow and not noisy and len(found.losses) >= SHORT
@@ -161,7 +161,7 @@ class MatrixSensingRegressor(RegressorMixin, BaseEstimator):
         most = min(n1, n2) if room <= 0 else int((n1 + n2 - np.sqrt(room)) / 2)
         return int(np.clip(most, 1, min(n1, n2, 20)))
 
-    def _from_small_start(self, data: Responses, random: np.random.RandomState) -> Descent:
+    def _from_small_start(self, data: Responses, random: np.random.RandomState) -> SensedFactors:
         alpha, k = float(errors.number("init_scale", self.init_scale, above=0)), self._width(data)
         # F three times as large as G: the imbalance that makes descent exact (Xiong 2024, eq. 4.6)
         n1, n2 = data.operator.shape
@@ -177,8 +177,8 @@ class MatrixSensingRegressor(RegressorMixin, BaseEstimator):
                 break
         return found
 
-    def _descend(self, data: Responses, F: np.ndarray, G: np.ndarray, *, solver: str) -> Descent:
+    def _descend(self, data: Responses, F: np.ndarray, G: np.ndarray, *, solver: str) -> SensedFactors:
         limit = errors.integer("max_iter", self.max_iter, least=1)
         tol = float(errors.number("tol", self.tol, above=0))
         with np.errstate(over="ignore", invalid="ignore"):  # divergence is for the caller to see
-            return descend(data, F, G, solver=solver, step_size=self.step_size_, limit=limit, tolerance=tol)
+            return sensing_descent(data, F, G, solver=solver, step_size=self.step_size_, limit=limit, tolerance=tol)

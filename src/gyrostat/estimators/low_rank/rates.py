@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from gyrostat.estimators.low_rank.factored import DAMPING, Descent, Responses
+from gyrostat.estimators.low_rank.factored import DAMPING, Responses, SensedFactors
 
 FLAT = 1e-10
 """Eigenvalues below this share of the largest are directions that do not change any measurement."""
 
 
-def predicted_rate(data: Responses, found: Descent, step_size: float) -> float:
+def predicted_rate(data: Responses, found: SensedFactors, step_size: float) -> float:
     """The rate of the loss at the point reached, ``-log(|e'|^2 / |e|^2)`` with ``e' = (I - eta J J^T) e``, linearised there.
 
     J is the Jacobian of the weighted measurements, preconditioned as the solver does, and e the part of the residual in its
@@ -28,7 +28,7 @@ def predicted_rate(data: Responses, found: Descent, step_size: float) -> float:
     return float(-np.log(after / before)) if after > 0 else float("nan")
 
 
-def _jacobian(data: Responses, found: Descent) -> np.ndarray:
+def _jacobian(data: Responses, found: SensedFactors) -> np.ndarray:
     F, G, (n1, k) = found.F, found.G, found.F.shape
     J = data.operator.jacobian(F, G)
     if data.centred:

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gyrostat.estimators.low_rank.factored import Descent, Responses, descend
+from gyrostat.estimators.low_rank.factored import Responses, SensedFactors, sensing_descent
 
 CLOSE, TINY = 1.02, 1e-6
 """The smallest rank is taken whose validation error is within so much of the best, and this share of the data."""
@@ -21,7 +21,7 @@ class Ranked(NamedTuple):
     errors: np.ndarray
 
 
-def ranked(data: Responses, held: np.ndarray, wide: Descent, step_size: float) -> Ranked:
+def ranked(data: Responses, held: np.ndarray, wide: SensedFactors, step_size: float) -> Ranked:
     """Every rank up to the width, refined without the measurements held out and judged on them."""
     train, test = data.take(~held), data.take(held)
     U, s, Vt = np.linalg.svd(wide.F @ wide.G.T, full_matrices=False)
@@ -29,7 +29,7 @@ def ranked(data: Responses, held: np.ndarray, wide: Descent, step_size: float) -
     for rank in range(1, min(wide.F.shape[1], len(s)) + 1):
         root = np.sqrt(np.maximum(s[:rank], 1e-12 * s[0]))
         F, G = U[:, :rank] * root, Vt[:rank].T * root
-        found = descend(train, F, G, solver="prec", step_size=min(step_size, 0.5), limit=100, tolerance=1e-9)
+        found = sensing_descent(train, F, G, solver="prec", step_size=min(step_size, 0.5), limit=100, tolerance=1e-9)
         wrong = test.residual(found.F, found.G) if held.any() else train.residual(found.F, found.G)
         tried.append((float(np.sqrt(np.mean(wrong**2))), found.F, found.G))
     errors = np.array([error for error, *_ in tried])
@@ -48,9 +48,9 @@ class Scaled:
         """The inner one's, times the number."""
         return self.unit * self.inner.see(F, G)
 
-    def adjoint(self, e: np.ndarray, F: np.ndarray, G: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def gradient(self, e: np.ndarray) -> Any:
         """Likewise."""
-        return self.inner.adjoint(self.unit * e, F, G)
+        return self.inner.gradient(self.unit * e)
 
     def jacobian(self, F: np.ndarray, G: np.ndarray) -> np.ndarray:
         """Likewise."""
@@ -63,12 +63,13 @@ class Scaled:
 
 def strength(data: Responses, random: np.random.RandomState) -> float:
     """The largest singular value of ``sum_i w_i y_i X_i``, by power iteration."""
-    u, v = (random.standard_normal((n, 1)) for n in data.operator.shape)
-    e, size = data.weights * data.centre(data.y), 0.0
+    # The left vector is drawn although it is not needed, so that all later random numbers stay the same.
+    _, v = (random.standard_normal((n, 1)) for n in data.operator.shape)
+    M, size = data.operator.gradient(data.weights * data.centre(data.y)), 0.0
     for _ in range(30):
-        u, _ = data.operator.adjoint(e, u, v)
+        u = M @ v
         u = u / (np.linalg.norm(u) or 1.0)
-        _, v = data.operator.adjoint(e, u, v)
+        v = M.mT @ u
         size = float(np.linalg.norm(v))
         v = v / (size or 1.0)
     return size
