@@ -66,10 +66,10 @@ def told(sizes: Sizes, seconds: float) -> dict[str, Any]:
 
 def loops(sizes: Sizes) -> Found:
     """A sweep in this process, data written, against loops over cells, and over cells and seeds."""
-    from gyrostat.sweeps import run_sweep, spec
+    from gyrostat.sweeps import read_spec, run_sweep
 
     cells = sizes.step_sizes * sizes.spreads
-    made = spec(table(sizes))
+    made = read_spec(table(sizes))
     (algorithm, problem), steps = made.cell((1, 1))
 
     def ours() -> None:
@@ -100,12 +100,12 @@ def loops(sizes: Sizes) -> Found:
 
 def workers(sizes: Sizes) -> Found:
     """The same sweep with one and with two worker processes, started and compiled beforehand."""
-    from gyrostat.sweeps import engines
+    from gyrostat.sweeps import executors
 
     everywhere()
     if (os.cpu_count() or 1) < 2 or not Path("/proc/self/stat").exists():
         return [], ["sweep: parallel efficiency left out: it needs two cores, and a system with /proc."]
-    with engines.local(1) as single, engines.local(2) as double:
+    with executors.local_executor(1) as single, executors.local_executor(2) as double:
         spent = {"one": math.inf, "two": math.inf}
 
         def timed(name: str, engine: Any) -> None:
@@ -136,11 +136,12 @@ def processor_seconds(engine: Any) -> float:
 def through(engine: Any, sizes: Sizes) -> None:
     """One sweep into a new folder on workers that are there already."""
     from gyrostat.parallel.progress import ProgressDisplay
-    from gyrostat.sweeps import prepared, spec
-    from gyrostat.sweeps.session import Session
+    from gyrostat.sweeps import read_spec
+    from gyrostat.sweeps.run import Session
+    from gyrostat.sweeps.store import open_store
 
     with tempfile.TemporaryDirectory() as folder:
-        store, asked = prepared(spec(table(sizes)), folder, extend=False, fresh=False)
+        store, asked = open_store(read_spec(table(sizes)), folder, extend=False, fresh=False)
         Session(asked, store, ProgressDisplay(Console(quiet=True), "cells")).run(engine, refine=False)
 
 
