@@ -15,6 +15,7 @@ from gyrostat.diagnostics.signals import resolve
 from gyrostat.engine import simulate as loop
 from gyrostat.engine.reduction import hidden_layers as confined
 from gyrostat.engine.reduction import subspace as reduction
+from gyrostat.jax_tools.float64 import double
 
 pytestmark = pytest.mark.usefixtures("hasty")
 
@@ -253,7 +254,7 @@ def test_numbers_too_small_are_zero_so_that_nothing_slows_down():
         assert (smallest[smallest > 0] >= np.finfo(float).tiny).all()
         assert np.abs(found.layer_norms.values[0, -1]).max() == 0  # .05^(600) is far below
 
-    with gs.precision.double():
+    with double():
         assert float(jax.jit(lambda x: x / 2)(jnp.asarray(np.finfo(float).tiny))) == 0
 
 

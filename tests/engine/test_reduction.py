@@ -13,6 +13,7 @@ from conftest import Watch, orthonormal
 from gyrostat.algorithms.schedules import Rule
 from gyrostat.diagnostics import View
 from gyrostat.engine.reduction import subspace as reduction
+from gyrostat.jax_tools.float64 import double
 
 pytestmark = pytest.mark.usefixtures("hasty")
 
@@ -202,7 +203,7 @@ def test_random_start_in_ten_thousand_dimensions_is_that_of_the_key():
     algorithm = gs.GradientDescent(0.1, width=2, symmetric=True, start=0.5)
     problem = gs.Problem(gs.Environments.diagonal(n, [1.0]), gs.Identity())
     found = gs.run(algorithm, problem, num_steps=1, record=["left_factor"], record_at=2)
-    with gs.precision.double():
+    with double():
         key = jax.random.split(jax.random.fold_in(jax.random.key(0), 0), 4)[1]
         (X,) = (np.asarray(x) for x in algorithm.start(algorithm.model, (n, n), key))
     np.testing.assert_allclose(found.left_factor.values[0, 0], X, atol=1e-14)

@@ -23,7 +23,9 @@ from gyrostat.benchmarks.records import Record, Report, table
 from gyrostat.benchmarks.timing import single_threaded
 
 SUITES: dict[str, str] = {
-    name: f"gyrostat.benchmarks.{name}" for name in ("core", "gd", "deep", "sweep", "lab", "invariance", "completion")
+    **{name: f"gyrostat.benchmarks.speed.{name}" for name in ("core", "gd", "deep", "sweep", "lab")},
+    "invariance": "gyrostat.benchmarks.invariance.suite",
+    "completion": "gyrostat.benchmarks.completion.suite",
 }
 """Name of a suite -> its module."""
 NAMED: dict[str, str] = {"completion-large": "gyrostat.benchmarks.completion.large_table"}

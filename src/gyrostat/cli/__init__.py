@@ -9,9 +9,9 @@ from typing import Annotated
 
 import typer
 
+from gyrostat import __version__
 from gyrostat.cli import data, pages, sweep
 from gyrostat.cli.terminal import console
-from gyrostat.version import __version__
 
 app = typer.Typer(
     no_args_is_help=True,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import equinox as eqx
 import numpy as np
 
-from gyrostat import errors
+from gyrostat import __version__, errors
 from gyrostat.algorithms.named import Algorithm
 from gyrostat.algorithms.phase_schedules import Annealing
 from gyrostat.algorithms.schedules import Schedule
@@ -18,7 +18,6 @@ from gyrostat.diagnostics import Diagnostic
 from gyrostat.engine.simulate import DEFAULT_RECORD, Cell, Progress, Trajectories, simulate
 from gyrostat.errors import GyrostatError
 from gyrostat.measurements.problem import Problem
-from gyrostat.version import __version__
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -32,7 +31,7 @@ def run(
     seeds: int | Sequence[int] = 1,
     seed: int = 0,
     record: Sequence[str | Diagnostic] = DEFAULT_RECORD,
-    record_at: int | Sequence[int] = 101,
+    record_at: int | Sequence[int] | np.ndarray = 101,
     tolerance: float | None = None,
     reduction: str = "auto",
     progress: Progress | None = None,
@@ -71,7 +70,7 @@ def run_grid(
     seeds: int | Sequence[int] = 1,
     seed: int = 0,
     record: Sequence[str | Diagnostic] = DEFAULT_RECORD,
-    record_at: int | Sequence[int] = 101,
+    record_at: int | Sequence[int] | np.ndarray = 101,
     tolerance: float | None = None,
     reduction: str = "auto",
     progress: Progress | None = None,

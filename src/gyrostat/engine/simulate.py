@@ -90,7 +90,7 @@ def simulate(
     seeds: int | Sequence[int] = 1,
     seed: int = 0,
     record: Sequence[str | Diagnostic] = DEFAULT_RECORD,
-    record_at: int | Sequence[int] = 101,
+    record_at: int | Sequence[int] | np.ndarray = 101,
     record_from: Sequence[int] | None = None,
     tolerance: float | None = None,
     reduction: str = "auto",
@@ -428,7 +428,7 @@ def _lanes(seeds: int | Sequence[int]) -> list[int]:
     return list(range(errors.integer("seeds", seeds, least=1)))
 
 
-def _grids(record_at: int | Sequence[int], horizons: list[int], starts: list[int]) -> np.ndarray:
+def _grids(record_at: int | Sequence[int] | np.ndarray, horizons: list[int], starts: list[int]) -> np.ndarray:
     """The recorded steps of every cell, as many for each."""
     if isinstance(record_at, Sequence | np.ndarray):
         if len(set(horizons)) > 1:

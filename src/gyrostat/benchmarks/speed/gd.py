@@ -173,7 +173,7 @@ def methods(sizes: Sizes) -> Found:
     import gyrostat as gs
 
     setting, m = sizes.sensing, sizes.samples[0]
-    made = {
+    made: dict[str, dict[str, Any]] = {
         "imbalance": {"events": (gs.ImbalanceStep(below=0.02),)},
         "orthonormal": {"start": gs.OrthonormalZero()},
         "scaled": {},
@@ -187,7 +187,7 @@ def methods(sizes: Sizes) -> Found:
         sides: dict[str, Callable[[], Any]] = {}
         reached = {}
         for name, options in made.items():
-            start = {"start": setting.scale, **options}
+            start: dict[str, Any] = {"start": setting.scale, **options}
             algorithm = kinds.get(name, gs.GradientDescent)(setting.step_size, width=setting.width, **start)
             steps = sizes.limit * (4 if kappa > 1 else 1)
             reached[name] = _ours(algorithm, problem, steps, 8, tolerance=1e-12).ends["reached"].ravel()
