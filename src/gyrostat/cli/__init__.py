@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from gyrostat import __version__
-from gyrostat.cli import data, pages, sweep
+from gyrostat.cli import check, data, pages, sweep
 from gyrostat.cli.terminal import console
 
 app = typer.Typer(
@@ -22,7 +22,17 @@ app = typer.Typer(
 )
 
 
-for _command in (sweep.sweep, sweep.plot, sweep.export, data.fit, data.predict, data.impute, pages.report, pages.lab):
+for _command in (
+    sweep.sweep,
+    sweep.plot,
+    sweep.export,
+    data.fit,
+    data.predict,
+    data.impute,
+    pages.report,
+    pages.lab,
+    check.check,
+):
     app.command()(_command)
 
 
@@ -111,35 +121,6 @@ def doctor() -> None:
     from gyrostat.cli import doctor as lab_doctor
 
     raise typer.Exit(lab_doctor.doctor(console()))
-
-
-@app.command()
-def check(
-    law: Annotated[str, typer.Option(help="Law of the spurious part: two-point, uniform or gaussian.")] = "two-point",
-    mean: Annotated[float, typer.Option(help="Mean of a spurious strength.")] = 1.0,
-    spread: Annotated[float, typer.Option(help="Heterogeneity M around the mean.")] = 6.0,
-    values: Annotated[str, typer.Option(help="A finite list of strengths instead, such as -5,7.")] = "",
-    weights: Annotated[str, typer.Option(help="Their weights.")] = "",
-    dimension: Annotated[int, typer.Option(help="d")] = 100,
-    rank: Annotated[int, typer.Option(help="Rank r1 of the invariant part.")] = 1,
-    spurious_rank: Annotated[int, typer.Option(help="Rank r2 of the spurious part.")] = 1,
-    overlap: Annotated[float, typer.Option(help="epsilon_1, the overlap of the two subspaces.")] = 0.0,
-    step_size: Annotated[float, typer.Option(help="eta")] = 0.05,
-    init_scale: Annotated[float, typer.Option(help="alpha")] = 1e-3,
-    num_steps: Annotated[int, typer.Option(help="T")] = 200,
-    num_samples: Annotated[int, typer.Option(help="m")] = 8000,
-) -> None:
-    """What the theory says of a HeteroSGD setting.
-
-    Every assumption and condition of Xu 2024 with value, bound and verdict, and the predicted outcome. The defaults are
-    the setting of its Figure 3 at M = 6.
-    """
-    from gyrostat.theory import Setting, assess
-    from gyrostat.theory import wording as lab_check
-
-    chosen = lab_check.law_of(law, mean=mean, spread=spread, rank=spurious_rank, values=values, weights=weights)
-    setting = Setting(chosen, dimension, rank, overlap, step_size, init_scale, num_steps, num_samples)
-    lab_check.show(setting, assess(setting), console())
 
 
 @app.command()

@@ -95,3 +95,13 @@ class Bars:
     def _advance_overall(self) -> None:
         completed = sum(self.weights[name] * fraction for name, fraction in self.fractions.items())
         self.bars.update(self.overall, completed=completed, description=f"all {self.done}/{len(self.weights)}")
+
+
+def clock(seconds: float) -> str:
+    """A time in minutes and seconds.
+
+    >>> clock(75.2), clock(7530)
+    ('1:15', '2:05:30')
+    """
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes}:{rest:02}" if minutes < 60 else f"{minutes // 60}:{minutes % 60:02}:{rest:02}"

@@ -16,9 +16,10 @@ from gyrostat import __version__, errors
 from gyrostat.experiments.declarations import SIZES
 from gyrostat.parallel.progress import Display, display
 from gyrostat.parallel.threads import one_thread
+from gyrostat.parallel.whole_files import plain, write_whole
 from gyrostat.parallel.workers import explain, run_tasks
 from gyrostat.reproduce.claims_table import claims_table, surprise
-from gyrostat.reproduce.store import Record, Store, plain, write_whole
+from gyrostat.reproduce.store import Record, Store
 from gyrostat.reproduce.tasks import Task, seed_of, select
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import Any, Protocol, Self
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 
-from gyrostat.parallel.text import clock
+from gyrostat.parallel.progress import clock
 
 LINE_EVERY = 10.0
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gyrostat.reproduce.store import write_whole
+from gyrostat.parallel.whole_files import write_whole
 from gyrostat.sweeps.chunks import Chunk, Point, plan
 from gyrostat.sweeps.engines import Engine, Lost
 from gyrostat.sweeps.progress import Lines

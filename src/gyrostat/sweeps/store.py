@@ -19,7 +19,7 @@ import numpy as np
 
 from gyrostat import __version__
 from gyrostat.errors import GyrostatError
-from gyrostat.reproduce.store import plain, writable, write_whole
+from gyrostat.parallel.whole_files import plain, writable, write_whole
 from gyrostat.sweeps.layout import DONE, QUANTILE, SEED, SUCCEEDED, Variable, summarised, variables
 from gyrostat.sweeps.record import QUANTILES
 from gyrostat.sweeps.resume import made_by
