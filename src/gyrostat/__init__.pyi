@@ -39,6 +39,7 @@ from . import (
 from . import (
     torch as torch,
 )
+from .algorithms.algorithm import Algorithm as Algorithm
 from .algorithms.batches import (
     Batches as Batches,
 )
@@ -51,12 +52,29 @@ from .algorithms.batches import (
 from .algorithms.batches import (
     Pooled as Pooled,
 )
-from .algorithms.imbalance_step import ImbalanceStep as ImbalanceStep
+from .algorithms.events import (
+    Event as Event,
+)
+from .algorithms.events import (
+    ImbalanceStep as ImbalanceStep,
+)
+from .algorithms.events import (
+    Shrinkage as Shrinkage,
+)
+from .algorithms.initialisation import (
+    FanInGaussian as FanInGaussian,
+)
+from .algorithms.initialisation import (
+    FanInUniform as FanInUniform,
+)
 from .algorithms.initialisation import (
     Given as Given,
 )
 from .algorithms.initialisation import (
     ImbalancedGaussian as ImbalancedGaussian,
+)
+from .algorithms.initialisation import (
+    Orthogonal as Orthogonal,
 )
 from .algorithms.initialisation import (
     OrthonormalZero as OrthonormalZero,
@@ -76,80 +94,62 @@ from .algorithms.initialisation import (
 from .algorithms.initialisation import (
     SymmetricGaussian as SymmetricGaussian,
 )
-from .algorithms.layer_initialisation import (
-    FanInGaussian as FanInGaussian,
-)
-from .algorithms.layer_initialisation import (
-    FanInUniform as FanInUniform,
-)
-from .algorithms.layer_initialisation import (
-    Orthogonal as Orthogonal,
-)
-from .algorithms.named import (
-    Algorithm as Algorithm,
-)
-from .algorithms.named import (
+from .algorithms.named_algorithms import (
     GradientDescent as GradientDescent,
 )
-from .algorithms.named import (
+from .algorithms.named_algorithms import (
     HeteroSGD as HeteroSGD,
 )
-from .algorithms.named import (
+from .algorithms.named_algorithms import (
     PooledGD as PooledGD,
 )
-from .algorithms.named import (
+from .algorithms.named_algorithms import (
     PooledSGD as PooledSGD,
 )
-from .algorithms.named import (
+from .algorithms.named_algorithms import (
     PrecGD as PrecGD,
 )
-from .algorithms.named import (
+from .algorithms.named_algorithms import (
     QuadraticNetwork as QuadraticNetwork,
 )
-from .algorithms.named import (
+from .algorithms.named_algorithms import (
     RidgeDescent as RidgeDescent,
 )
-from .algorithms.named import (
+from .algorithms.named_algorithms import (
     ScaledGD as ScaledGD,
 )
-from .algorithms.phase_schedules import (
+from .algorithms.schedules import (
     Annealing as Annealing,
-)
-from .algorithms.phase_schedules import (
-    Geometric as Geometric,
-)
-from .algorithms.phase_schedules import (
-    Periodic as Periodic,
-)
-from .algorithms.phase_schedules import (
-    Piecewise as Piecewise,
-)
-from .algorithms.phase_schedules import (
-    WarmUp as WarmUp,
 )
 from .algorithms.schedules import (
     Constant as Constant,
 )
 from .algorithms.schedules import (
-    Event as Event,
+    Geometric as Geometric,
 )
 from .algorithms.schedules import (
-    GradientStep as GradientStep,
+    Periodic as Periodic,
 )
 from .algorithms.schedules import (
-    Preconditioned as Preconditioned,
-)
-from .algorithms.schedules import (
-    RidgeStep as RidgeStep,
-)
-from .algorithms.schedules import (
-    Rule as Rule,
+    Piecewise as Piecewise,
 )
 from .algorithms.schedules import (
     Schedule as Schedule,
 )
 from .algorithms.schedules import (
-    Shrinkage as Shrinkage,
+    WarmUp as WarmUp,
+)
+from .algorithms.update_rules import (
+    GradientStep as GradientStep,
+)
+from .algorithms.update_rules import (
+    Preconditioned as Preconditioned,
+)
+from .algorithms.update_rules import (
+    RidgeStep as RidgeStep,
+)
+from .algorithms.update_rules import (
+    UpdateRule as UpdateRule,
 )
 from .diagnostics import (
     DIAGNOSTICS as DIAGNOSTICS,

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from gyrostat.algorithms.schedules import CONVENTIONS
+from gyrostat.algorithms.update_rules import CONVENTIONS
 from gyrostat.experiments.declarations import Claim, Experiment, Outcome
 from gyrostat.figures.declarations import Bars, Figure, Line, Marker, Panel
 from gyrostat.papers.wang2023.settings import HIGH, annealed, completion, follow, network, ticker
