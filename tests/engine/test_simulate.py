@@ -9,7 +9,8 @@ import pytest
 import gyrostat as gs
 import reference
 from conftest import Notes, Watch, given_places, orthonormal
-from gyrostat.engine.simulate import LIMIT, simulate
+from gyrostat.engine.simulate import simulate
+from gyrostat.engine.step import LIMIT
 from gyrostat.jax_tools.float64 import double
 
 pytestmark = pytest.mark.usefixtures("hasty")
