@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gyrostat.benchmarks.completion.tables import Synthetic, synthetic
+from gyrostat.benchmarks.completion.problems import Synthetic, synthetic
 from gyrostat.estimators.low_rank.solver import Factors, Observed, Options, complete, observed
 from gyrostat.estimators.low_rank.solver.determined import core, extended, part, undetermined
 from gyrostat.estimators.low_rank.solver.observed import balanced, split

@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
+from gyrostat import __version__
 from gyrostat.errors import GyrostatError
 from gyrostat.experiments import registry
 from gyrostat.figures.pages import base_style, plotly_script
@@ -18,7 +19,6 @@ from gyrostat.reproduce.report.markup import HOME, Markup, fill, together
 from gyrostat.reproduce.report.overview import overview
 from gyrostat.reproduce.report.sections import section
 from gyrostat.reproduce.store import Store
-from gyrostat.version import __version__
 
 SCRIPTS = ("say", "plots", "keys", "table", "filters")
 
