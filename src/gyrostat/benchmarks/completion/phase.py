@@ -8,7 +8,7 @@ import numpy as np
 
 from gyrostat.benchmarks.completion.study import is_found, ours
 from gyrostat.benchmarks.completion.tables import Hidden, Synthetic, synthetic
-from gyrostat.estimators.low_rank.solver.reweighted import hypothesis
+from gyrostat.estimators.low_rank.solver.exact_fit import fit_of_rank
 
 FIRST = 5000
 """The seed of the first matrix: others than those of the rows, and than those that the solver was worked out on."""
@@ -25,5 +25,5 @@ def found(rank: int, oversampling: float, count: int, n: int) -> dict[str, Any]:
 def told(problem: Hidden) -> np.ndarray:
     """MatrixIRLS (Kuemmerle, Mayrink Verdun 2021) told the rank: our reweighted least squares of infinite depth, alone."""
     assert problem.rank is not None
-    factors = hypothesis(problem.seen, problem.rank, np.inf, limit=300, stalled=0.98).factors
+    factors = fit_of_rank(problem.seen, problem.rank, np.inf, limit=300, stalled=0.98).factors
     return factors.at(problem.test.rows, problem.test.columns)
