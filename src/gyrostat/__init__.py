@@ -11,8 +11,8 @@ from typing import Any
 from gyrostat.version import __version__
 
 _HOMES = {
-    "gyrostat.algorithms.named": (
-        "Algorithm",
+    "gyrostat.algorithms.algorithm": ("Algorithm",),
+    "gyrostat.algorithms.named_algorithms": (
         "GradientDescent",
         "HeteroSGD",
         "PooledGD",
@@ -54,16 +54,18 @@ _HOMES = {
     ),
     "gyrostat.errors": ("GyrostatError",),
     "gyrostat.estimators.invariant.diagnosis": ("heterogeneity",),
-    "gyrostat.algorithms.imbalance_step": ("ImbalanceStep",),
+    "gyrostat.algorithms.events": ("ImbalanceStep", "Shrinkage"),
     "gyrostat.sweeps": ("sweep",),
-    "gyrostat.algorithms.layer_initialisation": ("FanInGaussian", "FanInUniform", "Orthogonal"),
     "gyrostat.measurements": ("Dense", "DenseData", "Entries", "FixedGaussian", "FreshGaussian", "Identity", "RankOne"),
     "gyrostat.models": ("Asymmetric", "DeepLinear", "Diagonal", "Symmetric", "SymmetricDifference"),
-    "gyrostat.algorithms.phase_schedules": ("Annealing", "Geometric", "Periodic", "Piecewise", "WarmUp"),
+    "gyrostat.algorithms.schedules": ("Annealing", "Constant", "Geometric", "Periodic", "Piecewise", "WarmUp"),
     "gyrostat.measurements.problem": ("Problem",),
     "gyrostat.engine.run": ("offshoots", "run", "run_grid"),
-    "gyrostat.algorithms.schedules": ("Constant", "GradientStep", "Preconditioned", "RidgeStep", "Shrinkage"),
+    "gyrostat.algorithms.update_rules": ("GradientStep", "Preconditioned", "RidgeStep"),
     "gyrostat.algorithms.initialisation": (
+        "FanInGaussian",
+        "FanInUniform",
+        "Orthogonal",
         "Given",
         "ImbalancedGaussian",
         "OrthonormalZero",

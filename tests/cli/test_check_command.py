@@ -11,8 +11,8 @@ from typer.testing import CliRunner
 import gyrostat as gs
 from gyrostat import theory
 from gyrostat.cli import app
+from gyrostat.cli.check import build_law, show
 from gyrostat.errors import GyrostatError
-from gyrostat.theory.wording import law_of, show
 
 
 def test_the_table_has_every_condition_and_the_outcome():
@@ -26,8 +26,8 @@ def test_the_table_has_every_condition_and_the_outcome():
 
 
 def test_laws_by_name_and_by_list():
-    assert isinstance(law_of("uniform", mean=1.0, spread=2.0, rank=1), gs.Uniform)
-    law = law_of("two-point", mean=1.0, spread=6.0, rank=2, values="-5,7", weights=".25,.75")
+    assert isinstance(build_law("uniform", mean=1.0, spread=2.0, rank=1), gs.Uniform)
+    law = build_law("two-point", mean=1.0, spread=6.0, rank=2, values="-5,7", weights=".25,.75")
     assert law.weights.tolist() == [0.25, 0.75] and law.rank == 2
 
 

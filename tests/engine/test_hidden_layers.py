@@ -10,7 +10,7 @@ import pytest
 import gyrostat as gs
 from completion_problem import EPS, OBSERVED, PLACES, TRUTH
 from conftest import Watch
-from gyrostat.algorithms.schedules import Rule
+from gyrostat.algorithms.update_rules import UpdateRule
 from gyrostat.diagnostics.signals import resolve
 from gyrostat.engine import simulate as loop
 from gyrostat.engine.reduction import hidden_layers as confined
@@ -159,7 +159,7 @@ def test_runs_that_leak_are_made_again_or_refused(levels):
         gs.run(algorithm, SGD, reduction="always", **options)
 
 
-class Signs(Rule):
+class Signs(UpdateRule):
     """A rule that depends on the coordinates of the hidden layers."""
 
     def __call__(self, model, params, reading, step_size, ridge):

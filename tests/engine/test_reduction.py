@@ -10,7 +10,7 @@ import pytest
 
 import gyrostat as gs
 from conftest import Watch, orthonormal
-from gyrostat.algorithms.schedules import Rule
+from gyrostat.algorithms.update_rules import UpdateRule
 from gyrostat.diagnostics import View
 from gyrostat.engine.reduction import subspace as reduction
 
@@ -110,7 +110,7 @@ def test_every_diagnostic_that_rotates_is_the_same_in_the_small_space(x64):
             np.testing.assert_allclose(small[name], whole[name], rtol=1e-11, atol=1e-12, err_msg=name)
 
 
-class Signs(Rule):
+class Signs(UpdateRule):
     """Descent along the signs of the gradient: a rule that depends on the coordinates."""
 
     def __call__(self, model, params, reading, step_size, ridge):

@@ -9,7 +9,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 import gyrostat as gs
-from gyrostat.algorithms.imbalance_step import imbalanced as core_imbalanced
+from gyrostat.algorithms.events import imbalanced as core_imbalanced
 from gyrostat.errors import GyrostatError
 from gyrostat.estimators import MatrixSensingRegressor
 from gyrostat.estimators.low_rank.factored import Responses, _step, imbalanced

@@ -21,7 +21,6 @@ from gyrostat.engine.numpy_backend.course import course
 from gyrostat.errors import GyrostatError
 from gyrostat.lab import code, engine, jobs
 from gyrostat.lab.controls import Control
-from gyrostat.lab.expression import call
 from gyrostat.lab.laboratories import LABS, lab_of
 from gyrostat.lab.start import chosen
 
@@ -65,7 +64,7 @@ def test_single_precision_looks_the_same(figure):
     lab, record = lab_of("environments"), ("signal", "spurious", "error")
     setting = lab.read(next(preset.values for preset in lab.presets if preset.name == figure))
     for side in lab.sides(setting):
-        at, found = (side.algorithm.build(), side.problem.build()), {}
+        at, found = side.build(), {}
         for precision in engine.precisions(at, record):
             (*_, found[precision]) = engine.parts(at, record, setting["num_steps"], 4, precision)
         # A line is a 200th of the plot wide; rounding, and what hundreds of steps make of it, stays far below that.
@@ -125,11 +124,6 @@ def test_bad_numbers_are_refused(text):
         control.read(text)
 
 
-def test_expressions_are_what_they_show():
-    made = call("RandomEnvironments", 5, rank=1, law=call("Finite", [-1.0, 3.0]), overlap=0.5)
-    assert repr(eval(made.text, {"gs": gs})) == repr(made.build())
-
-
 def test_copied_python_gives_the_numbers_of_the_curves(capsys):
     lab = lab_of("environments")
     setting = lab.read(SMALL)
@@ -177,7 +171,7 @@ def test_noise_of_other_seeds_is_other_noise():
     lab = lab_of("environments")
     setting = lab.read(SMALL)
     side, record, grid = lab.sides(setting)[0], ("signal",), np.arange(0, 101, 10)
-    at = (side.algorithm.build(), side.problem.build())
+    at = side.build()
 
     def ends(first: int, seeds: int) -> np.ndarray:
         (*_, found) = course(at, record, grid, first, seeds, float)

@@ -14,7 +14,7 @@ import gyrostat as gs
 import reference
 from completion_problem import OBSERVED, PLACES, TRUTH
 from conftest import Watch, rectangular_places
-from gyrostat.algorithms.schedules import CONVENTIONS
+from gyrostat.algorithms.update_rules import CONVENTIONS
 from gyrostat.measurements import Demand
 from gyrostat.measurements.base import Entry, Reading, Scene
 
@@ -87,9 +87,9 @@ def test_the_sum_of_squares_is_followed_without_looking(rule, x64):
         value = model.product(params)[i, j]
         whole = Reading(jnp.zeros(SHAPE).at[i, j].set(value - target[i, j]), jnp.asarray(0.0))
         single = whole._replace(entry=Entry(i, j, value - target[i, j], value))
-        assert rule.square(square, model, params, whole, 0.05, 0.1) is None
+        assert rule.squared_norm(square, model, params, whole, 0.05, 0.1) is None
         after = (rule(model, p, seen, 0.05, 0.1) for p, seen in ((params, single), (dense, whole)))
-        return rule.square(square, model, params, single, 0.05, 0.1), *after
+        return rule.squared_norm(square, model, params, single, 0.05, 0.1), *after
 
     for _ in range(300):
         square, params, dense = step(square, params, dense, *(int(rng.integers(n)) for n in SHAPE))

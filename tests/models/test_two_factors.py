@@ -12,7 +12,7 @@ from scipy import stats
 import gyrostat as gs
 import reference
 from conftest import orthonormal, rectangular_places
-from gyrostat.algorithms.imbalance_step import automatic_beta, imbalanced, least_above, stable_range
+from gyrostat.algorithms.events import automatic_beta, imbalanced, least_above, stable_range
 from gyrostat.jax_tools.lazy_condition import rarely
 
 pytestmark = pytest.mark.usefixtures("hasty")

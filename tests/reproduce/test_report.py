@@ -17,9 +17,10 @@ from rich.console import Console
 from browser import chromium, findings, needs_axe, needs_browser, picture, visit
 from gyrostat.errors import GyrostatError
 from gyrostat.experiments import registry
+from gyrostat.parallel.whole_files import write_whole
 from gyrostat.reproduce import report
 from gyrostat.reproduce.runner import reproduce
-from gyrostat.reproduce.store import Store, write_whole
+from gyrostat.reproduce.store import Store
 
 FAKE = Path(__file__).parents[1] / "tools"
 REAL = "xu2024/prop1"

@@ -19,7 +19,6 @@ from rich.console import Console
 
 from gyrostat.errors import GyrostatError
 from gyrostat.experiments import registry
-from gyrostat.parallel.progress import display
 from gyrostat.parallel.threads import XLA_SINGLE, one_thread
 from gyrostat.parallel.workers import run_tasks
 from gyrostat.reproduce.runner import reproduce
@@ -274,17 +273,6 @@ def test_seeds_differ_between_experiments_and_stay():
     assert len({seed_of(k, name) for k in range(20) for name in ("a/fig1", "a/fig2", "b/fig1")}) == 60
     assert seed_of(0, "xu2024/fig1") == 1782756486
     assert 0 <= seed_of(7, "x") < 2**31
-
-
-def test_bars_on_a_terminal():
-    console = Console(file=io.StringIO(), force_terminal=True, width=100)
-    with display(console, {"p/a": 2.0, "p/b": 1.0}) as shown:
-        shown.started("p/a")
-        shown.advanced("p/a", 0.5)
-        shown.ended("p/a", "finished in 1.0 s")
-        shown.started("p/b")
-    said = console.file.getvalue()
-    assert "p/a finished in 1.0 s" in said and "all 1/2" in said and "67%" in said
 
 
 def test_threads_are_restored(monkeypatch):

@@ -10,13 +10,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 import xarray as xr
+from rich.console import Console
 
 import gyrostat as gs
 from checks import refuses
 from gyrostat.engine import simulate as loop
 from gyrostat.experiments.statistics import crossing, wilson
+from gyrostat.parallel.progress import ProgressDisplay
 from gyrostat.sweeps import chunks, engines, prepared, run_sweep, spec, sweep
-from gyrostat.sweeps.progress import Lines
 from gyrostat.sweeps.refine import Refinement, ladder
 from gyrostat.sweeps.session import Session
 from gyrostat.sweeps.store import SweepStore, alone
@@ -107,10 +108,8 @@ def stopping(after: int):
 
 
 def session(table, out, engine):
-    from rich.console import Console
-
     store, asked = prepared(spec(table), out, extend=False, fresh=False)
-    return Session(asked, store, Lines(Console(quiet=True))).run(engine, refine=False)
+    return Session(asked, store, ProgressDisplay(Console(quiet=True), "cells")).run(engine, refine=False)
 
 
 @pytest.mark.parametrize("quantiles", [[], ["signal"]])
@@ -313,7 +312,7 @@ def test_a_refined_sweep_has_the_boundary_of_the_whole_one_for_fewer_runs(tmp_pa
 
 def test_failed_chunks_are_halved():
     made = Session.__new__(Session)
-    made.shown = Lines(None)
+    made.shown = ProgressDisplay(Console(quiet=True), "cells")
     task = chunks.Chunk(spec(TABLE), tuple((i, 0) for i in range(3)), 0, 0, 3.0)
     halves = Session.failed(made, task, "line", "details")
     assert [half.points for half in halves] == [((0, 0),), ((1, 0), (2, 0))]

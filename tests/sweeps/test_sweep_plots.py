@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import io
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 import xarray as xr
-from rich.console import Console
 from test_sweep import with_
 from typer.testing import CliRunner
 
@@ -17,7 +13,7 @@ from checks import refuses
 from gyrostat.cli import app
 from gyrostat.figures.declarations import Contour, Figure, Heat, Marker, Panel, Points
 from gyrostat.figures.matplotlib_renderer import draw
-from gyrostat.sweeps import pictures, progress, spec, tables
+from gyrostat.sweeps import pictures, spec, tables
 from gyrostat.sweeps.layout import summarised
 from gyrostat.sweeps.theory import predict, predictions
 from gyrostat.theory import critical_spread, eliminated_by_lyapunov, informal_window, lyapunov_exponent
@@ -57,7 +53,7 @@ def heats(figure: Figure) -> list[list]:
 def test_the_boundary_is_drawn_where_half_of_the_runs_succeed():
     (panel,) = pictures.diagram(made_up(), "T", "S", {}).panels
     assert panel.xscale == "log" and panel.xlabel == "step size eta"
-    lines = draw(Figure("T", [panel])).axes[0].lines
+    lines = draw(Figure(title="T", panels=[panel])).axes[0].lines
     x, y = lines[0].get_data()
     assert np.allclose(y, 100 * x, rtol=0.08)  # a step of the grid is half a unit
 
@@ -78,7 +74,7 @@ def test_one_axis_gives_a_curve_with_marks():
     (panel,) = pictures.diagram(one, "T", "", {"rule": rising}).panels
     assert [type(s) for s in panel.series] == [Points, Marker] and panel.series[1].at == pytest.approx(6.0)
     assert pictures.slices(one, "T") is None
-    draw(Figure("T", [panel]))
+    draw(Figure(title="T", panels=[panel]))
 
 
 def test_the_table_of_the_boundary():
@@ -100,7 +96,12 @@ def test_without_success_the_median_is_shown():
 def test_contours_are_drawn_in_pieces_with_one_entry():
     x = np.linspace(-2, 2, 41)
     two_rings = np.minimum((x[None] - 1) ** 2, (x[None] + 1) ** 2) + x[:, None] ** 2
-    axes = draw(Figure("T", [Panel("P", "x", "y", [Contour(x, x, two_rings, "rings", 0.25)])])).axes[0]
+    axes = draw(
+        Figure(
+            title="T",
+            panels=[Panel(title="P", xlabel="x", ylabel="y", series=[Contour(x, x, two_rings, "rings", level=0.25)])],
+        )
+    ).axes[0]
     assert len(axes.lines) == 2 and axes.get_legend_handles_labels()[1] == ["rings"]
     assert np.allclose(axes.lines[0].get_ydata() ** 2 + (np.abs(axes.lines[0].get_xdata()) - 1) ** 2, 0.25, atol=0.01)
 
@@ -181,26 +182,3 @@ def test_a_folder_without_a_sweep(tmp_path):
     from gyrostat.sweeps.conclude import loaded
 
     refuses(lambda: loaded(tmp_path), "holds no sweep")
-
-
-def test_progress_says_rate_time_left_and_failures(monkeypatch):
-    """Half of the work done in ten seconds leaves ten, however few the cells."""
-    now = [100.0]
-    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
-    said = io.StringIO()
-    shown = progress.Lines(Console(file=said, width=100))
-    heavy, light = (SimpleNamespace(points=[0] * n, weight=w) for n, w in ((1, 50.0), (10, 50.0)))
-    shown.expect(13, 2, 100.0)
-    now[0] += 10
-    shown.finished(heavy)
-    assert said.getvalue() == "3/13 cells, 0.1 cells/s, 0:10 left\n"
-    shown.advanced(light, 0.5)
-    assert said.getvalue().count("\n") == 1  # not again so soon
-    assert shown.counts.text() == "3/13 cells, 0.6 cells/s, 0:03 left"
-    shown.forgotten(light)
-    shown.failed("a = 1: broken", 25.0)
-    assert shown.counts.text() == "3/13 cells, 0.1 cells/s, 0:03 left, 1 failed" and "FAILED a = 1" in said.getvalue()
-    with progress.display(Console(file=said, force_terminal=True, width=80)) as bar:
-        bar.expect(3, 1, 2.0)
-        bar.finished(heavy)
-    assert isinstance(bar, progress.Bar) and "2/3 cells" in said.getvalue()

@@ -17,11 +17,11 @@ from gyrostat.errors import GyrostatError
 from gyrostat.jax_tools.random_bits import fold_in, split
 from gyrostat.measurements import Measurements, Reading
 from gyrostat.measurements.base import Scene
-from gyrostat.models.spaces import Leaf
+from gyrostat.typing import Leaf
 
 
 class Batches(eqx.Module):
-    """Chooses the environments of a step and asks the measurements about them."""
+    """Chooses the environments of a step and asks the measurements for a reading of them."""
 
     @property
     def mixes(self) -> bool:
@@ -29,7 +29,7 @@ class Batches(eqx.Module):
         return False
 
     def queries(self, law: Law) -> int:
-        """How often one step asks the measurements."""
+        """The number of readings that one step asks of the measurements."""
         return 1
 
     def check(self, law: Law) -> None:
@@ -45,19 +45,19 @@ class Batches(eqx.Module):
         key: PRNGKeyArray,
         scene: Scene,
     ) -> tuple[Reading, Any]:
-        """The reading of step number ``step``; ``key`` is the step's own, ``run_key`` that of the whole run."""
+        """The reading of step number ``step``; ``key`` belongs to the step and ``run_key`` to the whole run."""
 
 
 class OneEnvironment(Batches):
     """Every batch comes from ONE environment (HeteroSGD, Xu 2024, Algorithms 2 and 3).
 
-    ``order`` is ``"iid"`` (drawn by the law), ``"cyclic"`` (one after the other) or ``"shuffled"`` (a new random
-    order for every pass). The last two visit all environments equally often, so they need equal weights.
+    ``order`` is ``"iid"`` (drawn from the law), ``"cyclic"`` (a fixed order) or ``"shuffled"`` (a new random order for
+    every pass). The last two visit all environments equally often, so they need equal weights.
 
-    ``amplify=kappa`` (ours) steps with ``G_e + kappa (G_e - mean of G over all environments)``: as if environment e had the
-    target ``A_e + kappa (A_e - mean of A)``. What all environments share is untouched and the spread of the rest grows by
-    1 + kappa, so that too little heterogeneity can be made enough; so does the noise of the batches. Every environment sends
-    a batch at every step, so a step costs as much as one of :class:`Full` and needs a finite list of environments.
+    ``amplify=kappa`` (ours) steps with ``G_e + kappa (G_e - mean of G over all environments)``, as if environment e had the
+    target ``A_e + kappa (A_e - mean of A)``. The part that all environments share is unchanged. The spread of the rest
+    grows by 1 + kappa, which can turn too little heterogeneity into enough; the noise of the batches grows too. Every step
+    needs a batch of every environment, so it costs as much as a step of :class:`Full` and the law must be finite.
 
     >>> OneEnvironment("cyclic", amplify=7.0).order
     'cyclic'
@@ -66,7 +66,7 @@ class OneEnvironment(Batches):
     order: str = eqx.field(
         static=True, default="iid", converter=lambda x: errors.choice("order", x, ("iid", "cyclic", "shuffled"))
     )
-    # None is not zero: it asks one environment only, and it is what the papers do.
+    # None is not the same as zero: it reads one environment only, as the papers do.
     amplify: Leaf = eqx.field(
         converter=lambda x: None if x is None else errors.number("amplify", x, least=0), default=None
     )
@@ -111,11 +111,12 @@ class OneEnvironment(Batches):
         environment = self._choose(law, step, run_key, choosing)
         if self.amplify is None:
             return measurements.sense(state, sensing, scene, environment)
-        readings, state = _all(measurements, state, sensing, scene)
+        readings, state = _all_readings(measurements, state, sensing, scene)
         e, kappa = environment.index, self.amplify
-        mine = jnp.equal(e, jnp.arange(law.count))
-        amplified = _weighted((1 + kappa) * mine - kappa * jnp.asarray(law.weights), readings)
-        # The residual is that of the batch itself; the mean response follows the gradient, from which it takes the trace.
+        is_chosen = jnp.equal(e, jnp.arange(law.count))
+        amplified = _weighted_sum((1 + kappa) * is_chosen - kappa * jnp.asarray(law.weights), readings)
+        # The residual is that of the batch itself. The mean response is amplified as the gradient is, because Shrinkage
+        # subtracts it from a trace in that gradient.
         return amplified._replace(residual_square=readings.residual_square[e]), state
 
     def _choose(self, law: Any, step: Int[Array, ""], run_key: PRNGKeyArray, key: PRNGKeyArray) -> Environment:
@@ -128,7 +129,7 @@ class OneEnvironment(Batches):
 
 
 class Pooled(Batches):
-    """Every sample of a batch draws an environment of its own (PooledSGD, Xu 2024, eq. 4 and 116)."""
+    """Every sample of a batch draws its own environment (PooledSGD, Xu 2024, eq. 4 and 116)."""
 
     @property
     def mixes(self) -> bool:
@@ -171,12 +172,12 @@ class Full(Batches):
         law: Any = scene.environments.law
         if law.count == 1:
             return measurements.sense(state, key, scene, law.at(0))
-        readings, state = _all(measurements, state, key, scene)
-        return _weighted(jnp.asarray(law.weights), readings), state
+        readings, state = _all_readings(measurements, state, key, scene)
+        return _weighted_sum(jnp.asarray(law.weights), readings), state
 
 
-def _all(measurements: Measurements, state: Any, key: PRNGKeyArray, scene: Scene) -> tuple[Reading, Any]:
-    """The readings of all environments of a finite law, one after the other."""
+def _all_readings(measurements: Measurements, state: Any, key: PRNGKeyArray, scene: Scene) -> tuple[Reading, Any]:
+    """The readings of all environments of a finite law, in order."""
     law: Any = scene.environments.law
 
     def one(state: Any, index: Array) -> tuple[Any, Reading]:
@@ -187,10 +188,10 @@ def _all(measurements: Measurements, state: Any, key: PRNGKeyArray, scene: Scene
     return readings, state
 
 
-def _weighted(weights: Array, readings: Reading) -> Reading:
+def _weighted_sum(weights: Array, readings: Reading) -> Reading:
     return jax.tree.map(lambda x: jnp.tensordot(weights, x, axes=1), readings)
 
 
 def _averageable(reading: Reading) -> Reading:
-    """The numbers of a reading that can be averaged: not which entry was seen."""
+    """A reading without the position of its entry, which cannot be averaged, in floating point."""
     return jax.tree.map(lambda x: jnp.asarray(x, dtype=float), reading._replace(entry=None))

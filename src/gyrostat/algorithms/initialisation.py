@@ -1,4 +1,4 @@
-"""Starts: where the parameters are before the first step."""
+"""Initialisation: the parameters before the first step, for factors and for layers of a network."""
 
 from __future__ import annotations
 
@@ -14,24 +14,29 @@ from gyrostat import errors
 from gyrostat.environments.random_environments import haar
 from gyrostat.errors import GyrostatError
 from gyrostat.models.asymmetric import Asymmetric
-from gyrostat.models.base import Model, Params
-from gyrostat.models.spaces import Leaf
+from gyrostat.models.base import Model
+from gyrostat.typing import Leaf, Params
 
 
 class Start(eqx.Module):
     """Makes the initial parameters of a model for a target of a given shape."""
 
     @property
-    def looks(self) -> bool:
-        """Whether the start needs a first reading of the data."""
+    def needs_first_gradient(self) -> bool:
+        """Whether the start depends on the data, through the gradient at a product of zero."""
         return False
 
     def check(self, model: Model, shape: tuple[int, ...]) -> None:
         """Refuse, before compilation, a model that this start cannot serve."""
 
     @abc.abstractmethod
-    def __call__(self, model: Model, shape: tuple[int, ...], key: PRNGKeyArray, seen: Array | None = None) -> Params:
-        """The parameters at step 0; ``seen`` is the gradient at a product of zero if the start looks at the data."""
+    def __call__(
+        self, model: Model, shape: tuple[int, ...], key: PRNGKeyArray, first_gradient: Array | None = None
+    ) -> Params:
+        """The parameters at step 0.
+
+        ``first_gradient`` is the gradient at a product of zero, given only if the start :attr:`needs_first_gradient`.
+        """
 
 
 class ScaledIdentity(Start):
@@ -44,7 +49,9 @@ class ScaledIdentity(Start):
 
     scale: Leaf = eqx.field(converter=lambda x: errors.number("init_scale", x, above=0))
 
-    def __call__(self, model: Model, shape: tuple[int, ...], key: PRNGKeyArray, seen: Array | None = None) -> Params:
+    def __call__(
+        self, model: Model, shape: tuple[int, ...], key: PRNGKeyArray, first_gradient: Array | None = None
+    ) -> Params:
         return tuple(
             self.scale * (jnp.eye(*s, dtype=float) if len(s) == 2 else jnp.ones(s, dtype=float))
             for s in model.shapes(shape)
@@ -63,23 +70,27 @@ class ScaledGaussian(Start):
 
     scale: Leaf = eqx.field(converter=lambda x: errors.number("init_scale", x, above=0))
 
-    def __call__(self, model: Model, shape: tuple[int, ...], key: PRNGKeyArray, seen: Array | None = None) -> Params:
+    def __call__(
+        self, model: Model, shape: tuple[int, ...], key: PRNGKeyArray, first_gradient: Array | None = None
+    ) -> Params:
         return tuple(self.scale * z for z in normals(model, shape, key))
 
 
 class SymmetricGaussian(Start):
-    """``X_0 = scale * N(0, 1/k)`` with k the number of columns (Xiong 2024, Theorem 3.1), the same in every factor."""
+    """``X_0 = scale * N(0, 1/k)`` with k the number of columns (Xiong 2024, Theorem 3.1), in every factor."""
 
     scale: Leaf = eqx.field(converter=lambda x: errors.number("init_scale", x, above=0))
 
-    def __call__(self, model: Model, shape: tuple[int, ...], key: PRNGKeyArray, seen: Array | None = None) -> Params:
+    def __call__(
+        self, model: Model, shape: tuple[int, ...], key: PRNGKeyArray, first_gradient: Array | None = None
+    ) -> Params:
         return tuple(self.scale / z.shape[-1] ** 0.5 * z for z in normals(model, shape, key))
 
 
 class ImbalancedGaussian(Start):
     """``F_0 = scale * N(0, 1/n1)`` and ``G_0 = (scale / ratio) * N(0, 1/n2)`` (Xiong 2024, Theorem 4.2).
 
-    The imbalance ``F^T F - G^T G`` is then positive definite, of size scale^2, and stays so when the step is small.
+    The imbalance ``F^T F - G^T G`` is then positive definite, of size scale^2, and stays so for small step sizes.
 
     >>> import jax, gyrostat
     >>> F, G = ImbalancedGaussian(0.5)(gyrostat.Asymmetric(2), (50, 50), jax.random.key(0))
@@ -93,13 +104,15 @@ class ImbalancedGaussian(Start):
     def check(self, model: Model, shape: tuple[int, ...]) -> None:
         _need_two_factors("ImbalancedGaussian", model)
 
-    def __call__(self, model: Model, shape: tuple[int, ...], key: PRNGKeyArray, seen: Array | None = None) -> Params:
+    def __call__(
+        self, model: Model, shape: tuple[int, ...], key: PRNGKeyArray, first_gradient: Array | None = None
+    ) -> Params:
         F, G = normals(model, shape, key)
         return self.scale / F.shape[0] ** 0.5 * F, self.scale / self.ratio / G.shape[0] ** 0.5 * G
 
 
 class OrthonormalZero(Start):
-    """``F_0 = scale * (random orthonormal columns)`` and ``G_0 = 0``: all the imbalance from the first step on.
+    """``F_0 = scale * (random orthonormal columns)`` and ``G_0 = 0``: the largest imbalance possible at the start.
 
     >>> import jax, gyrostat
     >>> F, G = OrthonormalZero()(gyrostat.Asymmetric(2), (5, 4), jax.random.key(0))
@@ -115,7 +128,9 @@ class OrthonormalZero(Start):
         if width > rows:
             raise GyrostatError(f"OrthonormalZero needs width <= {rows} rows for orthonormal columns; got {width}.")
 
-    def __call__(self, model: Model, shape: tuple[int, ...], key: PRNGKeyArray, seen: Array | None = None) -> Params:
+    def __call__(
+        self, model: Model, shape: tuple[int, ...], key: PRNGKeyArray, first_gradient: Array | None = None
+    ) -> Params:
         left, right = model.shapes(shape)
         return self.scale * haar(key, *left), jnp.zeros(right, dtype=float)
 
@@ -138,7 +153,9 @@ class Given(Start):
         if wanted != got:
             raise GyrostatError(f"params must have the shapes {wanted} of {type(model).__name__}'s factors; got {got}.")
 
-    def __call__(self, model: Model, shape: tuple[int, ...], key: PRNGKeyArray, seen: Array | None = None) -> Params:
+    def __call__(
+        self, model: Model, shape: tuple[int, ...], key: PRNGKeyArray, first_gradient: Array | None = None
+    ) -> Params:
         return tuple(jnp.asarray(p, dtype=float) for p in self.params)
 
 
@@ -146,7 +163,7 @@ class Spectral(Start):
     """The balanced factors of the best approximation of ``-G(0)``, the estimate ``(1/m) sum_i y_i X_i`` of the target."""
 
     @property
-    def looks(self) -> bool:
+    def needs_first_gradient(self) -> bool:
         return True
 
     def check(self, model: Model, shape: tuple[int, ...]) -> None:
@@ -156,9 +173,84 @@ class Spectral(Start):
                 f"{type(model).__name__} has no spectral start: use ScaledIdentity, ScaledGaussian or another model."
             )
 
-    def __call__(self, model: Model, shape: tuple[int, ...], key: PRNGKeyArray, seen: Array | None = None) -> Params:
-        assert seen is not None
-        return model.factorise(-seen)
+    def __call__(
+        self, model: Model, shape: tuple[int, ...], key: PRNGKeyArray, first_gradient: Array | None = None
+    ) -> Params:
+        assert first_gradient is not None
+        return model.factorise(-first_gradient)
+
+
+class _LayerStart(Start):
+    """A start of layers, which are matrices with one column per input."""
+
+    scale: Leaf = eqx.field(converter=lambda x: errors.number("init_scale", x, above=0), default=1.0)
+
+    def check(self, model: Model, shape: tuple[int, ...]) -> None:
+        if any(len(s) != 2 for s in model.shapes(shape)):
+            name = type(model).__name__
+            raise GyrostatError(
+                f"{type(self).__name__} starts layers; {name} has none: use DeepLinear or ScaledIdentity."
+            )
+
+
+class FanInUniform(_LayerStart):
+    """Independent entries, uniform on +- scale / sqrt(fan_in), the default of ``torch.nn.Linear``; fan_in counts the columns.
+
+    >>> import gyrostat
+    >>> W, *_ = FanInUniform()(gyrostat.DeepLinear(3, 50), (2, 4), jax.random.key(0))
+    >>> W.shape, bool(0.4 < jnp.abs(W).max() <= 0.5)
+    ((50, 4), True)
+    """
+
+    def __call__(
+        self, model: Model, shape: tuple[int, ...], key: PRNGKeyArray, first_gradient: Array | None = None
+    ) -> Params:
+        shapes = model.shapes(shape)
+        keys = jax.random.split(key, len(shapes))
+        bounds = [self.scale / s[1] ** 0.5 for s in shapes]
+        return tuple(
+            b * jax.random.uniform(k, s, dtype=float, minval=-1.0, maxval=1.0)
+            for k, s, b in zip(keys, shapes, bounds, strict=True)
+        )
+
+
+class FanInGaussian(_LayerStart):
+    """Independent N(0, scale^2 / fan_in) entries; fan_in counts the columns of the layer.
+
+    >>> import gyrostat
+    >>> _, W, _ = FanInGaussian(0.5)(gyrostat.DeepLinear(3, 100), (2, 4), jax.random.key(0))
+    >>> bool(0.045 < W.std() < 0.055)
+    True
+    """
+
+    def __call__(
+        self, model: Model, shape: tuple[int, ...], key: PRNGKeyArray, first_gradient: Array | None = None
+    ) -> Params:
+        return tuple(self.scale / z.shape[1] ** 0.5 * z for z in normals(model, shape, key))
+
+
+class Orthogonal(_LayerStart):
+    """``scale`` times uniformly random matrices with orthonormal columns or rows, whichever are fewer.
+
+    Square hidden layers are then orthogonal, and the whole run moves only a few dimensions of each, which the engine's
+    exact reduction uses.
+
+    >>> import gyrostat
+    >>> _, W, _ = Orthogonal()(gyrostat.DeepLinear(3, 6), (2, 4), jax.random.key(0))
+    >>> bool(jnp.allclose(W @ W.T, jnp.eye(6), atol=1e-5))
+    True
+    """
+
+    def __call__(
+        self, model: Model, shape: tuple[int, ...], key: PRNGKeyArray, first_gradient: Array | None = None
+    ) -> Params:
+        layers: list[Array] = []
+        for Z in normals(model, shape, key):
+            tall = Z if Z.shape[0] >= Z.shape[1] else Z.T
+            Q, R = jnp.linalg.qr(tall)
+            Q = Q * jnp.where(jnp.diagonal(R) < 0, -1.0, 1.0)  # uniform only if the diagonal of R is positive
+            layers.append(self.scale * (Q if tall is Z else Q.T))
+        return tuple(layers)
 
 
 def _need_two_factors(start: str, model: Model) -> None:

@@ -1,32 +1,31 @@
-"""Schedules: the step size and the ridge over time; events: what else happens to the parameters after a step."""
+"""Schedules: the step size and the ridge at every step of a run.
+
+A constant, warm-up, annealing, geometric decay, periods, and pieces in sequence (Wang 2023, section 4).
+"""
 
 from __future__ import annotations
 
 import abc
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any, TypeAlias
 
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Float, Int
 
 from gyrostat import errors
 from gyrostat.errors import GyrostatError
-from gyrostat.measurements import Reading
-from gyrostat.models import Model, Params
-from gyrostat.models.base import Outer
-from gyrostat.models.spaces import Leaf
+from gyrostat.typing import Leaf
 
-CONVENTIONS = {"weight_decay": (2.0, 1.0), "main_text": (1.0, 2.0), "appendix": (1.0, 1.0)}
-"""Readings of the update of Wang 2023: multipliers of the gradient and of the ridge."""
+StepSizeAndRidge: TypeAlias = tuple[Float[Array, ""], Float[Array, ""]]
 
 
 class Schedule(eqx.Module):
-    """Step size and ridge at each step."""
+    """The step size and the ridge as functions of the step number."""
 
     @abc.abstractmethod
-    def __call__(self, step: Int[Array, ""]) -> tuple[Float[Array, ""], Float[Array, ""]]:
+    def __call__(self, step: Int[Array, ""]) -> StepSizeAndRidge:
         """``(step_size, ridge)`` of step number ``step``."""
 
 
@@ -40,231 +39,170 @@ class Constant(Schedule):
     step_size: Leaf = eqx.field(converter=lambda x: errors.number("step_size", x, above=0))
     ridge: Leaf = eqx.field(converter=lambda x: errors.number("ridge", x, least=0), default=0.0)
 
-    def __call__(self, step: Int[Array, ""]) -> tuple[Float[Array, ""], Float[Array, ""]]:
+    def __call__(self, step: Int[Array, ""]) -> StepSizeAndRidge:
         return jnp.asarray(self.step_size), jnp.asarray(self.ridge)
 
 
-class Rule(eqx.Module):
-    """How a gradient moves the parameters."""
-
-    @property
-    def rotates(self) -> bool:
-        """Whether rotating coordinates (of the product, of a hidden layer) before the step or after it is the same."""
-        return False
-
-    def check(self, model: Model, shape: tuple[int, ...]) -> None:
-        """Refuse, before compilation, a model that this rule cannot move."""
-
-    @abc.abstractmethod
-    def __call__(
-        self, model: Model, params: Params, reading: Reading, step_size: Float[Array, ""], ridge: Float[Array, ""]
-    ) -> Params:
-        """The parameters after the step."""
-
-    def square(
-        self,
-        square: Float[Array, ""],
-        model: Model,
-        params: Params,
-        reading: Reading,
-        step_size: Float[Array, ""],
-        ridge: Float[Array, ""],
-    ) -> Float[Array, ""] | None:
-        """The sum of their squares after the step, given that before, where it can be had without looking at all of them."""
-        return None
+def _schedule(name: str, value: Any) -> Schedule:
+    if not isinstance(value, Schedule):
+        raise GyrostatError(f"{name} must be a Schedule such as Constant; got {errors.shown(value)}.")
+    return value
 
 
-class GradientStep(Rule):
-    """``theta <- (1 - decay * step_size * ridge) theta - step_size * pullback(theta, G)``, with decay 2 by default.
+def _steps(name: str, value: Any, least: int = 0) -> np.ndarray:
+    return np.asarray(errors.integer(name, value, least=least))
 
-    >>> float(GradientStep().decay)
-    2.0
+
+def _pick(index: Int[Array, ""], options: Sequence[StepSizeAndRidge]) -> StepSizeAndRidge:
+    """``options[index]`` for an index that is known only inside the compiled program."""
+    eta, ridge = options[0]
+    for k, (next_eta, next_ridge) in enumerate(options[1:], start=1):
+        eta, ridge = jnp.where(index >= k, next_eta, eta), jnp.where(index >= k, next_ridge, ridge)
+    return eta, ridge
+
+
+class Piecewise(Schedule):
+    """Pieces ``(start, stop, schedule)`` in sequence; the last one has no end (``stop`` None).
+
+    A piece includes its start and excludes its stop. Every schedule is called with the step number of the run, not
+    with the number of steps since its piece began.
+
+    >>> from gyrostat import Constant
+    >>> schedule = Piecewise([(0, 500, Constant(0.03, 0.1)), (500, None, Constant(0.25, 0.1))])
+    >>> [round(float(schedule(t)[0]), 6) for t in (499, 500)]
+    [0.03, 0.25]
     """
 
-    decay: Leaf = eqx.field(converter=lambda x: errors.number("decay", x, least=0), default=2.0)
+    starts: Leaf
+    schedules: tuple[Schedule, ...]
 
-    @property
-    def rotates(self) -> bool:
-        return True
+    def __init__(self, pieces: Sequence[tuple[int, int | None, Schedule]]):
+        if not isinstance(pieces, list | tuple) or not all(isinstance(p, list | tuple) and len(p) == 3 for p in pieces):
+            raise GyrostatError(f"pieces must list (start, stop, schedule) triples; got {errors.shown(pieces)}.")
+        if not pieces:
+            raise GyrostatError("pieces is empty: give at least one (0, None, schedule).")
+        begin = 0
+        for k, (start, stop, _) in enumerate(pieces):
+            start, last = errors.integer("start", start), k == len(pieces) - 1
+            if start != begin:
+                kind = "leave a gap" if start > begin else "overlap"
+                raise GyrostatError(f"pieces {kind} between steps {begin} and {start}: start piece {k} at {begin}.")
+            if (stop is None) != last:
+                wanted = "None, because the last piece has no end" if last else "a number, because other pieces follow"
+                raise GyrostatError(f"stop of piece {k} must be {wanted}; got {stop!r}.")
+            if stop is not None:
+                begin = errors.integer("stop", stop)
+                if begin <= start:
+                    raise GyrostatError(f"pieces must have a positive length; piece {k} goes from {start} to {begin}.")
+        self.starts = np.array([p[0] for p in pieces], dtype=int)
+        self.schedules = tuple(_schedule("schedule", p[2]) for p in pieces)
 
-    def __call__(
-        self, model: Model, params: Params, reading: Reading, step_size: Float[Array, ""], ridge: Float[Array, ""]
-    ) -> Params:
-        keep = 1 - self.decay * step_size * ridge
-        pairs = _pairs(model, params, reading)
-        directions = model.pullback(params, reading.gradient) if pairs is None else [pair.matrix for pair in pairs]
-        return tuple(keep * p - step_size * g for p, g in zip(params, directions, strict=True))
-
-    def square(
-        self,
-        square: Float[Array, ""],
-        model: Model,
-        params: Params,
-        reading: Reading,
-        step_size: Float[Array, ""],
-        ridge: Float[Array, ""],
-    ) -> Float[Array, ""] | None:
-        pairs, seen = _pairs(model, params, reading), reading.entry
-        if pairs is None or seen is None:
-            return None
-        keep = 1 - self.decay * step_size * ridge
-        # ||keep p - eta g||^2 term by term; the model is linear in each p, so <p, g> = <A, G> for all of them.
-        inner = len(pairs) * seen.slope * seen.value
-        return keep**2 * square - 2 * keep * step_size * inner + step_size**2 * sum(pair.square for pair in pairs)
+    def __call__(self, step: Int[Array, ""]) -> StepSizeAndRidge:
+        piece = jnp.sum(step >= jnp.asarray(self.starts)) - 1
+        return _pick(piece, [schedule(step) for schedule in self.schedules])
 
 
-def _pairs(model: Model, params: Params, reading: Reading) -> tuple[Outer, ...] | None:
-    """The directions as pairs of vectors, where a single entry was seen and the model can do that."""
-    seen = reading.entry
-    return None if seen is None else model.entry_pullback(params, seen.row, seen.column, seen.slope)
+class WarmUp(Schedule):
+    """``then``, with a step size of at most ``step_size`` in the first ``num_steps`` steps.
 
+    Large steps diverge from a random start but are stable later (Wang 2023, Figure 1).
 
-class RidgeStep(Rule):
-    """The three conventions in which Wang 2023's update can be read, for G the mean of ``(A_ij - y_ij) E_ij``.
-
-    ``"weight_decay"``: ``(1 - eta lambda) theta - 2 eta pullback(G)``, what SGD with weight decay does to the mean of
-    ``(A_ij - y_ij)^2``; it alone reproduces the paper's figures. ``"main_text"``: ``(1 - 2 eta lambda) theta - eta
-    pullback(G)`` (section 2.3). ``"appendix"``: ``(1 - eta lambda) theta - eta pullback(G)`` (section E). All layers move
-    at once, from the old ones.
-
-    >>> RidgeStep("main_text").multipliers
-    (1.0, 2.0)
+    >>> from gyrostat import Constant
+    >>> schedule = WarmUp(500, 0.03, then=Constant(0.2, 0.1))
+    >>> [[round(float(x), 6) for x in schedule(t)] for t in (0, 500)]
+    [[0.03, 0.1], [0.2, 0.1]]
     """
 
-    convention: str = eqx.field(
-        static=True, default="weight_decay", converter=lambda x: errors.choice("convention", x, CONVENTIONS)
-    )
+    num_steps: Leaf = eqx.field(converter=lambda x: _steps("num_steps", x))
+    step_size: Leaf = eqx.field(converter=lambda x: errors.number("step_size", x, above=0))
+    then: Schedule = eqx.field(converter=lambda x: _schedule("then", x))
 
-    @property
-    def rotates(self) -> bool:
-        return True
-
-    @property
-    def multipliers(self) -> tuple[float, float]:
-        """What multiplies ``step_size * pullback(G)`` and ``step_size * ridge``."""
-        return CONVENTIONS[self.convention]
-
-    def __call__(
-        self, model: Model, params: Params, reading: Reading, step_size: Float[Array, ""], ridge: Float[Array, ""]
-    ) -> Params:
-        gain, decay = self.multipliers
-        return GradientStep(decay / gain)(model, params, reading, gain * step_size, ridge)
-
-    def square(
-        self,
-        square: Float[Array, ""],
-        model: Model,
-        params: Params,
-        reading: Reading,
-        step_size: Float[Array, ""],
-        ridge: Float[Array, ""],
-    ) -> Float[Array, ""] | None:
-        gain, decay = self.multipliers
-        return GradientStep(decay / gain).square(square, model, params, reading, gain * step_size, ridge)
+    def __call__(self, step: Int[Array, ""]) -> StepSizeAndRidge:
+        eta, ridge = self.then(step)
+        return jnp.where(step < self.num_steps, jnp.minimum(self.step_size, eta), eta), ridge
 
 
-class Preconditioned(Rule):
-    """``F <- F - step_size * (M G) (G^T G + damping I)^-1`` and likewise for G: ScaledGD (Tong, Ma, Chi 2021).
+class Annealing(Schedule):
+    """``high`` before step ``at`` and ``low`` from then on: wait for a jump, then fit (Wang 2023, Figures 1 and 3).
 
-    ``damping="residual"`` takes the root mean square residual ``||A(E)||``, which shrinks as the run converges: PrecGD
-    (Zhang, Fattahi, Zhang 2021). Without any damping an over-parameterised run divides by nearly zero.
+    ``at`` is a traced number, so a grid over switching times compiles once.
 
-    >>> Preconditioned(damping=0.01).damping.item()
-    0.01
+    >>> from gyrostat import Constant
+    >>> schedule = Annealing(Constant(0.2, 0.1), Constant(0.02, 0.001), at=2000)
+    >>> [round(float(schedule(t)[1]), 6) for t in (1999, 2000)]
+    [0.1, 0.001]
     """
 
-    damping: Leaf
-    adapts: bool = eqx.field(static=True)
+    high: Schedule = eqx.field(converter=lambda x: _schedule("high", x))
+    low: Schedule = eqx.field(converter=lambda x: _schedule("low", x))
+    at: Leaf = eqx.field(converter=lambda x: _steps("at", x))
 
-    def __init__(self, damping: float | str = 0.0):
-        if isinstance(damping, str):
-            errors.choice("damping", damping, ("residual",))
-        self.adapts = isinstance(damping, str)
-        self.damping = errors.number("damping", 1.0 if self.adapts else damping, least=0)
-
-    @property
-    def rotates(self) -> bool:
-        return True
-
-    def check(self, model: Model, shape: tuple[int, ...]) -> None:
-        model.partners(tuple(np.zeros(s) for s in model.shapes(shape)))
-
-    def __call__(
-        self, model: Model, params: Params, reading: Reading, step_size: Float[Array, ""], ridge: Float[Array, ""]
-    ) -> Params:
-        damping = self.damping * jnp.sqrt(reading.residual_square) if self.adapts else self.damping
-        keep = 1 - 2 * step_size * ridge
-
-        def moved(p: Array, direction: Array, partner: Array) -> Array:
-            gram = partner.T @ partner
-            # At the floor of rounding a Gram matrix of superfluous columns is singular, and the step would be noise.
-            floor = jnp.finfo(gram.dtype).eps * jnp.trace(gram)
-            gram = gram + (damping + floor) * jnp.eye(len(gram))
-            return keep * p - step_size * jnp.linalg.solve(gram, direction.T).T
-
-        directions = model.pullback(params, reading.gradient)
-        return tuple(map(moved, params, directions, model.partners(params)))
+    def __call__(self, step: Int[Array, ""]) -> StepSizeAndRidge:
+        return _pick((step >= self.at).astype(int), [self.high(step), self.low(step)])
 
 
-class Moment(NamedTuple):
-    """What an event may look at: the step's number, key and size, the parameters before and after, the reading."""
+class Geometric(Schedule):
+    """Step size and ridge move geometrically from those of ``first`` to those of ``last`` over ``num_steps`` steps.
 
-    step: Int[Array, ""]
-    key: PRNGKeyArray
-    step_size: Float[Array, ""]
-    before: Params
-    after: Params
-    reading: Reading
+    A ridge that decreases slowly passes the folds of the components one by one; the small ridge at the end allows a close
+    fit.
 
-
-class Event(eqx.Module):
-    """Something that happens to the parameters after the gradient step, with a state of its own if it needs one."""
-
-    def init(self, model: Model, params: Params) -> Any:
-        """The event's state before the first step."""
-        return ()
-
-    def check(self, algorithm: Any, problem: Any) -> None:
-        """Refuse, before compilation, an algorithm or a problem that does not give what the event needs."""
-
-    @property
-    def rotates(self) -> bool:
-        """Whether rotating coordinates (of the product, of a hidden layer) before the event or after it is the same."""
-        return False
-
-    def summary(self, state: Any) -> dict[str, Array]:
-        """Numbers to report at the end of a run, by name."""
-        return {}
-
-    def notes(self, found: Mapping[str, np.ndarray]) -> list[str]:
-        """Sentences about :meth:`summary` over all runs that a reader of the result should not miss."""
-        return []
-
-    @abc.abstractmethod
-    def __call__(self, state: Any, model: Model, moment: Moment) -> tuple[Params, Any]:
-        """The parameters after the event, and its state."""
-
-
-class Shrinkage(Event):
-    """``U <- U / (1 - step_size (||U_t||_F^2 - tau_t))`` with tau_t = mean(y): Algorithm 4 of Xu 2024.
-
-    It takes the trace that rank-one measurements add out of the gradient. tau_t is the signed trace of the total
-    signal (the paper prints a norm: with the nuclear or the operator norm the algorithm fails), estimated by the mean
-    response as Remark 1 suggests.
+    >>> from gyrostat import Constant
+    >>> schedule = Geometric(Constant(0.1, 1e-2), Constant(0.1, 1e-4), num_steps=100)
+    >>> [round(float(schedule(t)[1]), 8) for t in (0, 50, 100, 200)]
+    [0.01, 0.001, 0.0001, 0.0001]
     """
 
-    @property
-    def rotates(self) -> bool:
-        return True
+    first: Schedule = eqx.field(converter=lambda x: _schedule("first", x))
+    last: Schedule = eqx.field(converter=lambda x: _schedule("last", x))
+    num_steps: Leaf = eqx.field(converter=lambda x: _steps("num_steps", x, least=1))
 
-    def check(self, algorithm: Any, problem: Any) -> None:
-        if not problem.measurements.gives_response_mean:
-            raise GyrostatError(
-                f"Shrinkage needs the mean response, which {type(problem.measurements).__name__} does not give: use RankOne."
-            )
+    def __check_init__(self) -> None:
+        for name, schedule in (("first", self.first), ("last", self.last)):
+            if not float(schedule(jnp.zeros((), dtype=int))[1]) > 0:
+                raise GyrostatError(f"ridge of {name} must be above 0 to move geometrically; use Annealing instead.")
 
-    def __call__(self, state: Any, model: Model, moment: Moment) -> tuple[Params, Any]:
-        eta, tau = moment.step_size, moment.reading.response_mean
-        size = sum(jnp.sum(p * p) for p in moment.before)
-        scale = 1 / (1 - eta * (size - tau))
-        return tuple(scale * p for p in moment.after), state
+    def __call__(self, step: Int[Array, ""]) -> StepSizeAndRidge:
+        share = jnp.clip(step / self.num_steps, 0.0, 1.0)
+        ends = zip(self.first(step), self.last(step), strict=True)
+        eta, ridge = (a ** (1 - share) * b**share for a, b in ends)
+        return eta, ridge
+
+
+class Periodic(Schedule):
+    """Phases ``(length, schedule)`` repeated in a cycle that begins at step ``start`` (Wang 2023, Figure 4).
+
+    Before ``start`` the first phase applies.
+
+    >>> from gyrostat import Constant
+    >>> schedule = Periodic([(1000, Constant(0.1, 0.001)), (1000, Constant(0.4, 0.1))])
+    >>> [round(float(schedule(t)[0]), 6) for t in (0, 999, 1000, 2000)]
+    [0.1, 0.1, 0.4, 0.1]
+    """
+
+    ends: Leaf
+    start: Leaf
+    schedules: tuple[Schedule, ...]
+
+    def __init__(self, phases: Sequence[tuple[int, Schedule]], *, start: int = 0):
+        if not isinstance(phases, list | tuple) or not all(isinstance(p, list | tuple) and len(p) == 2 for p in phases):
+            raise GyrostatError(f"phases must list (length, schedule) pairs; got {errors.shown(phases)}.")
+        if not phases:
+            raise GyrostatError("phases is empty: give at least one (length, schedule).")
+        self.ends = np.cumsum([errors.integer("length", p[0], least=1) for p in phases])
+        self.schedules = tuple(_schedule("schedule", p[1]) for p in phases)
+        self.start = _steps("start", start)
+
+    def phase(self, step: Int[Array, ""]) -> Int[Array, ""]:
+        """The index of the phase at a step.
+
+        >>> from gyrostat import Constant
+        >>> int(Periodic([(10, Constant(0.1)), (5, Constant(0.4))]).phase(12))
+        1
+        """
+        ends = jnp.asarray(self.ends)
+        within = jnp.maximum(jnp.asarray(step) - self.start, 0) % ends[-1]
+        return jnp.sum(within >= ends)
+
+    def __call__(self, step: Int[Array, ""]) -> StepSizeAndRidge:
+        return _pick(self.phase(step), [schedule(step) for schedule in self.schedules])

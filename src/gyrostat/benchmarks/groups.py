@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from gyrostat.benchmarks.records import Record, Report
-from gyrostat.parallel.text import clock
+from gyrostat.parallel.progress import clock
 
 Found = tuple[list[Record], list[str]]
 """Records of a group, and a sentence for each comparison that was left out."""

@@ -84,3 +84,15 @@ def table(records: Sequence[Record], notes: Sequence[str] = ()) -> Table:
 
 def _short(x: float | None) -> str:
     return "" if x is None else f"{x:.3g}" if abs(x) < 1000 else f"{x:,.0f}"
+
+
+def markdown_table(headings: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
+    """A table in Markdown.
+
+    >>> print(markdown_table(["a", "b"], [["1", "2"]]))
+    | a | b |
+    |---|---|
+    | 1 | 2 |
+    """
+    rows = [f"| {' | '.join(cells)} |" for cells in (headings, *lines)]
+    return "\n".join([rows[0], f"|{'---|' * len(headings)}", *rows[1:]])

@@ -11,7 +11,8 @@ from jaxtyping import Array, Float
 from gyrostat import errors
 from gyrostat.diagnostics.signals import Diagnostic, View, diagnostic
 from gyrostat.errors import GyrostatError
-from gyrostat.models import Asymmetric, DeepLinear, Params
+from gyrostat.models import Asymmetric, DeepLinear
+from gyrostat.typing import Params
 
 
 def layers(view: View) -> Params:

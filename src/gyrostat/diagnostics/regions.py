@@ -12,7 +12,7 @@ from gyrostat import errors
 from gyrostat.diagnostics.layers import gaps, layer_rank, layers
 from gyrostat.diagnostics.signals import Diagnostic, View
 from gyrostat.errors import GyrostatError
-from gyrostat.models import Params
+from gyrostat.typing import Params
 
 
 class Region(NamedTuple):

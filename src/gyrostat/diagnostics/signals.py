@@ -12,7 +12,8 @@ from jaxtyping import Array, Float
 from gyrostat import errors
 from gyrostat.environments import Environments
 from gyrostat.errors import GyrostatError
-from gyrostat.models import Model, Params
+from gyrostat.models import Model
+from gyrostat.typing import Params
 
 
 class View(NamedTuple):

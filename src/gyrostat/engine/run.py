@@ -11,9 +11,8 @@ import equinox as eqx
 import numpy as np
 
 from gyrostat import errors
-from gyrostat.algorithms.named import Algorithm
-from gyrostat.algorithms.phase_schedules import Annealing
-from gyrostat.algorithms.schedules import Schedule
+from gyrostat.algorithms.algorithm import Algorithm
+from gyrostat.algorithms.schedules import Annealing, Schedule
 from gyrostat.diagnostics import Diagnostic
 from gyrostat.engine.simulate import DEFAULT_RECORD, Cell, Progress, Trajectories, simulate
 from gyrostat.errors import GyrostatError

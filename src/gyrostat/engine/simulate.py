@@ -18,8 +18,8 @@ import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from gyrostat import errors
-from gyrostat.algorithms.named import Algorithm
-from gyrostat.algorithms.schedules import Moment
+from gyrostat.algorithms.algorithm import Algorithm
+from gyrostat.algorithms.events import Moment
 from gyrostat.diagnostics.signals import Diagnostic, View, resolve
 from gyrostat.engine.reduction import subspace as exact
 from gyrostat.errors import GyrostatError
@@ -30,7 +30,7 @@ from gyrostat.jax_tools.random_bits import fold_in, split
 from gyrostat.jax_tools.small_products import square, written
 from gyrostat.measurements.base import Demand, Scene
 from gyrostat.measurements.problem import Problem
-from gyrostat.models import Params
+from gyrostat.typing import Params
 
 LIMIT = 1e8
 """A run whose parameters exceed this has left the finite range: it is marked with the step and becomes NaN."""
@@ -216,9 +216,9 @@ def lane(
     in_turn, space = Turns(), algorithm.model.space(problem.shape)
     stated = in_turn(lambda: problem.draw(drawing))
     measured, seen = (), None
-    if not plan.reduction.rows or algorithm.start.looks:
+    if not plan.reduction.rows or algorithm.start.needs_first_gradient:
         measured = in_turn(lambda: problem.measurements.init(measuring, stated, space, plan.demand))
-    if algorithm.start.looks:
+    if algorithm.start.needs_first_gradient:
         seen, measured = _first_look(algorithm, problem, stated, measured, starting)
     params = in_turn.wait(in_turn(lambda: algorithm.start(algorithm.model, problem.shape, starting, seen)))
     stage = exact.stage(algorithm, stated, params, plan.reduction)
@@ -239,7 +239,9 @@ def lane(
             moment = Moment(t, fold_in(key, 2**30 + i), eta, state.params, after, reading)
             after, memory = event(state.events[i], model, moment)
             memories.append(memory)
-        known = None if happening else algorithm.rule.square(state.square, model, state.params, reading, eta, ridge)
+        known = (
+            None if happening else algorithm.rule.squared_norm(state.square, model, state.params, reading, eta, ridge)
+        )
         total = _square(after) if known is None else known
         diverged = jnp.where((state.diverged < 0) & ~(total < LIMIT**2), t + 1, state.diverged)
         # What has left the finite range goes on, and is NaN where it is looked at: a pass over all numbers saved.
@@ -282,7 +284,7 @@ def _square(params: Params) -> Float[Array, ""]:
 def _first_look(
     algorithm: Algorithm, problem: Problem, environments: Any, measured: Any, key: PRNGKeyArray
 ) -> tuple[Array, Any]:
-    """The gradient at a product of zero, for a start that looks at the data."""
+    """The gradient at a product of zero, for a start that depends on the data."""
     space = algorithm.model.space(problem.shape)
     scene = Scene(environments, space, jnp.zeros(problem.shape, dtype=float))
     first = jnp.zeros((), dtype=int)
@@ -307,7 +309,7 @@ class _Program:
         self.seed, self.grid, self.steady = seed, grid, steady
         algorithm, problem = cells[0]
         self.vectorises = problem.measurements.vectorises
-        readings = 0 if self.vectorises else int(grid[-1]) + algorithm.start.looks
+        readings = 0 if self.vectorises else int(grid[-1]) + algorithm.start.needs_first_gradient
         demand = Demand(readings * algorithm.batches.queries(problem.environments.law), algorithm.batches.mixes)
         self.plan = Plan(record, demand, reduction, tolerance is not None)
         self.tolerance = np.asarray(0.0 if tolerance is None else tolerance)

@@ -21,7 +21,7 @@ from gyrostat import errors
 from gyrostat.errors import GyrostatError
 from gyrostat.jax_tools.float64 import double
 from gyrostat.jax_tools.random_bits import uniform
-from gyrostat.models.spaces import Leaf
+from gyrostat.typing import Leaf
 
 Moment = Callable[[np.ndarray], np.ndarray]
 

@@ -14,7 +14,7 @@ from gyrostat import errors
 from gyrostat.environments.laws import Absent, Congruent, Law
 from gyrostat.environments.targets import Environments, is_law, unchecked
 from gyrostat.errors import GyrostatError
-from gyrostat.models.spaces import Leaf
+from gyrostat.typing import Leaf
 
 
 class RandomEnvironments(eqx.Module):

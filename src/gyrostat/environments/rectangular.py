@@ -16,7 +16,7 @@ from gyrostat.environments.random_environments import haar
 from gyrostat.environments.targets import Environments, is_law, unchecked
 from gyrostat.errors import GyrostatError
 from gyrostat.jax_tools.small_products import times
-from gyrostat.models.spaces import Leaf
+from gyrostat.typing import Leaf
 
 
 class RectangularEnvironments(Environments):

@@ -13,7 +13,7 @@ from gyrostat import errors
 from gyrostat.environments.laws import Absent, Finite, Law
 from gyrostat.errors import GyrostatError
 from gyrostat.jax_tools.small_products import times
-from gyrostat.models.spaces import Leaf
+from gyrostat.typing import Leaf
 
 Places = TypeVar("Places", bound="Environments")
 

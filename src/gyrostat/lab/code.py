@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from urllib.parse import urlencode
 
+from gyrostat.experiments.object_tables import python_source
 from gyrostat.lab.controls import Setting
 from gyrostat.lab.lab import RECORDS, Lab
 
@@ -14,11 +15,13 @@ def python(lab: Lab, setting: Setting) -> str:
     view, sides = lab.view(setting), lab.sides(setting)
     record = ", ".join(repr(name) for name in view.record)
     options = f"num_steps={setting['num_steps']}, seeds={setting['seeds']}, record=[{record}], record_at={RECORDS}"
-    problems = list(dict.fromkeys(side.problem for side in sides))
+    problems = list(dict.fromkeys(python_source(side.problem) for side in sides))
     names = {problem: "problem" if len(problems) == 1 else f"problem_{i + 1}" for i, problem in enumerate(problems)}
-    lines = ["import gyrostat as gs", "", *(f"{names[problem]} = {problem.text}" for problem in problems)]
+    lines = ["import gyrostat as gs", "", *(f"{names[problem]} = {problem}" for problem in problems)]
     lines += [f"options = dict({options})", "results = {"]
-    lines += [f"    {s.name!r}: gs.run({s.algorithm.text}, {names[s.problem]}, **options)," for s in sides]
+    for side in sides:
+        algorithm, problem = python_source(side.algorithm), names[python_source(side.problem)]
+        lines.append(f"    {side.name!r}: gs.run({algorithm}, {problem}, **options),")
     lines += ["}", "for name, result in results.items():", '    end = result.isel(step=-1).median("seed")']
     lines += [f"    print(name, {{key: end[key].values.tolist() for key in [{record}]}})", ""]
     return "\n".join(lines)

@@ -26,7 +26,7 @@ def curves(lab: str, setting: Setting, side: int) -> Iterator[dict[str, Any] | N
     """Messages with the quartiles of a side's curves, None in between."""
     chosen = lab_of(lab)
     shown, view, total = chosen.sides(setting)[side], chosen.view(setting), setting["seeds"]
-    cell, program = (shown.algorithm.build(), shown.problem.build()), (lab, side, *chosen.program(setting))
+    cell, program = shown.build(), (lab, side, *chosen.program(setting))
     if program not in _compiled:
         yield {"kind": "compiling", "side": shown.name}
     ways = engine.precisions(cell, view.record)

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gyrostat.experiments.object_tables import ObjectTable, build
 from gyrostat.lab.controls import Control, Setting, read_setting
-from gyrostat.lab.expression import Call
 from gyrostat.theory import Condition
+
+if TYPE_CHECKING:
+    from gyrostat.engine.simulate import Cell
 
 RECORDS = 101
 """Recorded steps of every run: their number is part of a compiled program, so it never changes."""
@@ -22,8 +25,12 @@ class Side:
 
     name: str
     title: str
-    algorithm: Call
-    problem: Call
+    algorithm: ObjectTable
+    problem: ObjectTable
+
+    def build(self) -> Cell:
+        """The algorithm and the problem as objects."""
+        return build(self.algorithm, "algorithm"), build(self.problem, "problem")
 
 
 @dataclass(frozen=True)
@@ -128,7 +135,7 @@ class Lab:
         from gyrostat.engine.simulate import check
 
         for side in self.sides(setting):
-            check(side.algorithm.build(), side.problem.build())
+            check(*side.build())
         return setting
 
     def view(self, setting: Setting) -> View:

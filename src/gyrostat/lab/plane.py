@@ -60,7 +60,7 @@ def phase(lab: str, setting: Setting, count: int = 9) -> Iterator[dict[str, Any]
     for done, (i, j) in enumerate(cells, start=1):
         there = {**setting, plane.across: float(xs[j]), plane.up: float(ys[i])}
         side = next(s for s in chosen.sides(there) if s.name == plane.side)
-        cell, record = (side.algorithm.build(), side.problem.build()), plane.record
+        cell, record = side.build(), plane.record
         found = []
         for part in engine.parts(cell, record, there["num_steps"], PHASE_SEEDS):
             found += [] if part is None else [part]

@@ -11,8 +11,7 @@ from gyrostat.lab.controls import Setting
 from gyrostat.lab.lab import RECORDS
 from gyrostat.lab.laboratories import lab_of
 from gyrostat.theory import Condition
-
-RELATIONS = {"<": "<", "<=": "≤", ">": ">", ">=": "≥", "in": "∈"}
+from gyrostat.theory.wording import condition_text
 
 
 def theory(lab: str, setting: Setting) -> Iterator[dict[str, Any]]:
@@ -24,15 +23,5 @@ def theory(lab: str, setting: Setting) -> Iterator[dict[str, Any]]:
     yield {"kind": "predictions", "sentences": chosen.sentences(setting)}
 
 
-def _condition(c: Condition) -> dict[str, Any]:
-    bound = f"({c.bound[0]:.3g}, {c.bound[1]:.3g})" if isinstance(c.bound, tuple) else f"{c.bound:.4g}"
-    if isinstance(c.bound, tuple) and not c.bound[0] < c.bound[1]:
-        bound += ", empty"
-    shown = {
-        "name": c.name,
-        "source": c.source,
-        "value": f"{c.value:.4g}",
-        "relation": RELATIONS[c.relation],
-        "bound": bound,
-    }
-    return {**shown, "note": c.note, "holds": bool(c.holds)}
+def _condition(condition: Condition) -> dict[str, Any]:
+    return condition_text(condition)._asdict() | {"holds": bool(condition.holds)}

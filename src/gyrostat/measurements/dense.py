@@ -16,7 +16,8 @@ from gyrostat.environments import Environment, Environments
 from gyrostat.errors import GyrostatError
 from gyrostat.jax_tools.float64 import double
 from gyrostat.measurements.base import Demand, Measurements, Reading, Scene, need_finite
-from gyrostat.models.spaces import Leaf, Space
+from gyrostat.models.spaces import Space
+from gyrostat.typing import Leaf
 
 SINGLE = 32_768
 """The longest side of a design in single precision."""

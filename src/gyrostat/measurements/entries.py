@@ -17,7 +17,8 @@ from gyrostat.errors import GyrostatError
 from gyrostat.jax_tools.lazy_condition import rarely
 from gyrostat.jax_tools.random_bits import split, uniform
 from gyrostat.measurements.base import Demand, Entry, Measurements, Reading, Scene, need_finite
-from gyrostat.models.spaces import Leaf, Matrices, Space
+from gyrostat.models.spaces import Matrices, Space
+from gyrostat.typing import Leaf
 
 BESIDE = 128
 """So many runs of a small network stay in a processor's nearer caches; with more, a step takes longer again."""

@@ -29,7 +29,8 @@ from gyrostat.errors import GyrostatError
 from gyrostat.jax_tools.normals import chi_square, normal
 from gyrostat.jax_tools.random_bits import split
 from gyrostat.measurements.base import Demand, Measurements, Reading, Scene, need_finite, residual
-from gyrostat.models.spaces import Leaf, Space
+from gyrostat.models.spaces import Space
+from gyrostat.typing import Leaf
 
 RELATIVE = 1e-11
 """A query is taken to lie in the span when less than this part of it is new (rounding leaves about 1e-16)."""

@@ -27,7 +27,8 @@ from gyrostat.jax_tools.binomial_counts import multinomial
 from gyrostat.jax_tools.normals import chi_square, normal
 from gyrostat.jax_tools.random_bits import fold_in, split
 from gyrostat.measurements.base import Measurements, Reading, Scene, inner, residual
-from gyrostat.models.spaces import Leaf, SymmetricMatrices
+from gyrostat.models.spaces import SymmetricMatrices
+from gyrostat.typing import Leaf
 
 BLOCK = 1024
 """Samples simulated together when a mixture is over a continuous law."""

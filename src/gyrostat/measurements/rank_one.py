@@ -15,7 +15,8 @@ from gyrostat.environments import Environment
 from gyrostat.errors import GyrostatError
 from gyrostat.jax_tools.normals import normal
 from gyrostat.measurements.base import Measurements, Reading, Scene
-from gyrostat.models.spaces import Leaf, Space, SymmetricMatrices
+from gyrostat.models.spaces import Space, SymmetricMatrices
+from gyrostat.typing import Leaf
 
 
 class RankOne(Measurements):

@@ -8,9 +8,10 @@ from jaxtyping import Array, Float
 
 from gyrostat.errors import GyrostatError
 from gyrostat.jax_tools.small_products import times
-from gyrostat.models.base import Model, Params
+from gyrostat.models.base import Model
 from gyrostat.models.spaces import Matrices
 from gyrostat.models.symmetric import width_of
+from gyrostat.typing import Params
 
 
 class Asymmetric(Model):

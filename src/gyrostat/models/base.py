@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import abc
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import equinox as eqx
 from jaxtyping import Array, Float, Int
 
 from gyrostat.errors import GyrostatError
 from gyrostat.models.spaces import Space
-
-Params: TypeAlias = tuple[Array, ...]
-"""A model's parameters: a tuple of arrays, one per factor."""
+from gyrostat.typing import Params
 
 
 class Outer(NamedTuple):

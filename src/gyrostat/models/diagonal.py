@@ -8,8 +8,9 @@ from jaxtyping import Array, Float
 
 from gyrostat import errors
 from gyrostat.errors import GyrostatError
-from gyrostat.models.base import Model, Params
-from gyrostat.models.spaces import Leaf, Vectors
+from gyrostat.models.base import Model
+from gyrostat.models.spaces import Vectors
+from gyrostat.typing import Leaf, Params
 
 
 class Diagonal(Model):

@@ -10,7 +10,6 @@ from __future__ import annotations
 import abc
 import functools
 import math
-from typing import Any, TypeAlias
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -18,9 +17,6 @@ import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from gyrostat.jax_tools.normals import normal
-
-Leaf: TypeAlias = Any
-"""A number or an array in a module's field: NumPy where the module is made, traced by JAX inside a run."""
 
 
 class Space(eqx.Module):

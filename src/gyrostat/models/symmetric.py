@@ -9,8 +9,9 @@ from jaxtyping import Array, Float
 from gyrostat import errors
 from gyrostat.errors import GyrostatError
 from gyrostat.jax_tools.small_products import times
-from gyrostat.models.base import Model, Params
-from gyrostat.models.spaces import Leaf, SymmetricMatrices
+from gyrostat.models.base import Model
+from gyrostat.models.spaces import SymmetricMatrices
+from gyrostat.typing import Leaf, Params
 
 
 def _square(model: str, shape: tuple[int, ...]) -> SymmetricMatrices:

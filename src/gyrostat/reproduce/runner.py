@@ -14,11 +14,12 @@ from rich.console import Console
 
 from gyrostat import errors
 from gyrostat.experiments.declarations import SIZES
-from gyrostat.parallel.progress import Display, display
+from gyrostat.parallel.progress import ProgressDisplay
 from gyrostat.parallel.threads import one_thread
+from gyrostat.parallel.whole_files import plain, write_whole
 from gyrostat.parallel.workers import explain, run_tasks
 from gyrostat.reproduce.claims_table import claims_table, surprise
-from gyrostat.reproduce.store import Record, Store, plain, write_whole
+from gyrostat.reproduce.store import Record, Store
 from gyrostat.reproduce.tasks import Task, seed_of, select
 from gyrostat.version import __version__
 
@@ -73,10 +74,12 @@ def reproduce(
 
 
 def _run(tasks: list[Task], store: Store, jobs: int, fresh: bool, console: Console) -> Summary:
-    with display(console, {task.name: task.declared.weight for task in tasks}) as shown:
+    with ProgressDisplay(console, "experiments") as shown:
         session = _Session(store, shown)
+        shown.expect(items=len(tasks))
         try:
             waiting = [task for task in tasks if fresh or not session.reuse(task)]
+            shown.expect(weight=sum(task.weight for task in waiting))
             run_tasks(waiting, jobs, session)
         except KeyboardInterrupt:
             session.summary.interrupted = True
@@ -86,7 +89,7 @@ def _run(tasks: list[Task], store: Store, jobs: int, fresh: bool, console: Conso
 class _Session:
     """Writes what the tasks deliver, as they deliver it (the listener of the pool)."""
 
-    def __init__(self, store: Store, shown: Display):
+    def __init__(self, store: Store, shown: ProgressDisplay):
         self.store, self.shown, self.summary = store, shown, Summary()
 
     def reuse(self, task: Task) -> bool:
@@ -94,16 +97,17 @@ class _Session:
         dataset = self.store.load(task.name, task.fingerprint)
         if dataset is None:
             return False
-        self.shown.started(task.name)
         self.summary.reused.append(task.name)
-        self._deliver(task, dataset, self.store.run(task.name)["seconds"], "kept from before")
+        if self._deliver(task, dataset, self.store.run(task.name)["seconds"]):
+            self.shown.expect(kept=1)
+            self.shown.print(f"{task.name} kept from before")
         return True
 
     def started(self, task: Task) -> None:
-        self.shown.started(task.name)
+        self.shown.started(task, task.name)
 
     def progress(self, task: Task, done: int, total: int) -> None:
-        self.shown.advanced(task.name, done / total if total else 0.0)
+        self.shown.advanced(task, done / total if total else 0.0)
 
     def finished(self, task: Task, dataset: xr.Dataset, seconds: float) -> None:
         try:
@@ -112,16 +116,18 @@ class _Session:
             self.failed(task, *explain(error))
             return
         self.summary.computed.append(task.name)
-        self._deliver(task, dataset, seconds, f"finished in {seconds:.1f} s")
+        if self._deliver(task, dataset, seconds):
+            self.shown.finished(task, f"{task.name} finished in {seconds:.1f} s")
 
     def failed(self, task: Task, line: str, details: str) -> Sequence[Task]:
         self.summary.failures[task.name] = line
         write_whole(self.store.error(task.name), details)
         self.store.put_claims(task.name, [])
-        self.shown.ended(task.name, f"FAILED: {line}")
+        self.shown.failed(f"{task.name}: {line}", task)
         return ()
 
-    def _deliver(self, task: Task, dataset: xr.Dataset, seconds: float, text: str) -> None:
+    def _deliver(self, task: Task, dataset: xr.Dataset, seconds: float) -> bool:
+        """Write the claims and the figure that the data give; False when that fails."""
         from gyrostat.figures.matplotlib_renderer import render
 
         try:
@@ -129,11 +135,11 @@ class _Session:
             render(task.declared.draw(dataset), self.store.figure(task.name))
         except Exception as error:
             self.failed(task, *explain(error))
-            return
+            return False
         self.store.put_claims(task.name, records)
         self.store.error(task.name).unlink(missing_ok=True)
         self.summary.records += records
-        self.shown.ended(task.name, text)
+        return True
 
 
 def judge(task: Task, dataset: xr.Dataset, seconds: float) -> list[Record]:

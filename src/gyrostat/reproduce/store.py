@@ -8,11 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
-import os
 import re
 import shutil
-import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gyrostat.errors import GyrostatError
+from gyrostat.parallel.whole_files import plain, writable, write_whole
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -31,6 +29,7 @@ DONE, RUN = "done", "run"
 class Store:
     """The results of many experiments in one folder.
 
+    >>> import tempfile
     >>> import xarray as xr
     >>> store = Store(tempfile.mkdtemp())
     >>> store.save("paper/fig1", xr.Dataset({"loss": ("step", [1.0, 0.5])}), "a1b2", {"seconds": 0.1})
@@ -142,46 +141,7 @@ def fingerprint(version: str, seed: int, size: str, settings: Mapping[str, Any])
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def plain(x: Any) -> Any:
-    """Numbers, strings, lists and dicts for JSON; what is not a finite number becomes None.
-
-    >>> plain({"rate": float("nan"), "steps": (1, 2)})
-    {'rate': None, 'steps': [1, 2]}
-    """
-    if isinstance(x, Mapping):
-        return {str(key): plain(value) for key, value in x.items()}
-    if isinstance(x, list | tuple):
-        return [plain(value) for value in x]
-    if hasattr(x, "tolist"):
-        return plain(x.tolist())
-    if isinstance(x, float):
-        return x if math.isfinite(x) else None
-    return x if isinstance(x, str | int | bool | type(None)) else repr(x)
-
-
 def natural(name: str) -> list[tuple[int, int, str]]:
     """A key that sorts ``fig2`` before ``fig10``."""
     parts = re.findall(r"\d+|\D+", name)
     return [(0, int(part), "") if part.isdigit() else (1, 0, part) for part in parts]
-
-
-def writable(folder: Path, *inside: Path) -> None:
-    """Create folders and try to write into them; one that cannot be written to is refused by the name of the first."""
-    try:
-        for needed in (folder, *inside):
-            needed.mkdir(parents=True, exist_ok=True)
-            with tempfile.TemporaryFile(dir=needed):
-                pass
-    except (OSError, ValueError) as error:  # ValueError: a name that no file can have
-        why = getattr(error, "strerror", None) or error
-        raise GyrostatError(
-            f"cannot write results to {str(folder)!r} ({why}): choose another folder with --out."
-        ) from None
-
-
-def write_whole(path: Path, text: str) -> None:
-    """Write a file so that a reader, or a kill, finds the old one or the new one and nothing between."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    hidden = path.with_name(f".{path.name}.part")
-    hidden.write_text(text, encoding="utf-8")
-    os.replace(hidden, path)

@@ -42,6 +42,11 @@ class Task:
         return self.declared.weight
 
     @property
+    def items(self) -> int:
+        """One experiment."""
+        return 1
+
+    @property
     def program(self) -> Hashable:
         """Experiments that share ``compute`` share their compiled programs."""
         return self.declared.compute

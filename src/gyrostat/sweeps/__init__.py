@@ -86,8 +86,8 @@ def run_sweep(
     """As :func:`sweep`; what it came to comes back instead of the data."""
     from rich.console import Console
 
+    from gyrostat.parallel.progress import ProgressDisplay
     from gyrostat.sweeps import engines
-    from gyrostat.sweeps.progress import display
     from gyrostat.sweeps.session import Session
     from gyrostat.sweeps.store import alone
 
@@ -96,7 +96,8 @@ def run_sweep(
         raise GyrostatError("refine looks for the boundary of success: say in the spec what success is.")
     jobs = (os.cpu_count() or 1) if jobs is None else errors.integer("jobs", jobs)
     chosen = engines.cluster(scheduler, tls or {}) if scheduler else engines.local(jobs)
-    with alone(Path(out)), chosen as engine, display(console or Console(quiet=True)) as shown:
+    display = ProgressDisplay(console or Console(quiet=True), "cells", show_rate=True)
+    with alone(Path(out)), chosen as engine, display as shown:
         store, asked = prepared(asked, out, extend=extend, fresh=fresh)
         return Session(asked, store, shown).run(engine, refine=refine)
 

@@ -43,6 +43,11 @@ class Chunk:
     weight: float
     tries: int = 0
 
+    @property
+    def items(self) -> int:
+        """The number of cells."""
+        return len(self.points)
+
     def compute(self, progress: Callable[[int, int], None] | None = None) -> tuple[dict[str, np.ndarray], float]:
         """The arrays of the store for these cells, and the seconds that it took."""
         from gyrostat.engine.simulate import simulate

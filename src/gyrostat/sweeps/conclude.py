@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gyrostat.errors import GyrostatError
-from gyrostat.parallel.text import clock
+from gyrostat.parallel.progress import clock
 from gyrostat.sweeps.store import SweepStore
 from gyrostat.sweeps.theory import predict, predictions
 
@@ -62,7 +62,7 @@ def loaded(folder: Path) -> xr.Dataset:
 def plot(folder: Path, console: Console) -> list[Path]:
     """Draw the pictures and write the tables of a sweep from its store; the files that were written."""
     from gyrostat.figures.matplotlib_renderer import render
-    from gyrostat.reproduce.store import write_whole
+    from gyrostat.parallel.whole_files import write_whole
     from gyrostat.sweeps import pictures, tables
 
     ds, predicted = loaded(folder), predictions(folder)

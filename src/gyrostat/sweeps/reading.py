@@ -21,8 +21,8 @@ from typing import Any
 
 from gyrostat import errors
 from gyrostat.errors import GyrostatError
+from gyrostat.experiments.object_tables import is_object_table, with_setting
 from gyrostat.sweeps.axes import Axis, axis
-from gyrostat.sweeps.nouns import Tree, is_noun
 from gyrostat.sweeps.record import record
 from gyrostat.sweeps.spec import NOUNS, Spec, found
 
@@ -87,13 +87,8 @@ def load_spec(given: Any, settings: Sequence[str] = (), changes: Mapping[str, An
         if not equals:
             raise GyrostatError(f"--set must be PATH=VALUE, as in --set dimension=50; got {setting!r}.")
         path = name if name.split(".")[0] in KEYS else found(name, spec(table).paths)
-        table = _changed(table, path, _toml(text))
+        table = with_setting(table, path, _toml(text))
     return spec(table)
-
-
-def _changed(table: Mapping[str, Any], path: str, value: Any) -> dict[str, Any]:
-    first, _, rest = path.partition(".")
-    return {**table, first: _changed(table.get(first, {}), rest, value) if rest else value}
 
 
 def _toml(text: str) -> Any:
@@ -123,11 +118,11 @@ def _read(given: Any) -> dict[str, Any]:
         raise GyrostatError(f"the spec {str(path)!r} is not TOML: {error}.") from None
 
 
-def _tree(table: Mapping[str, Any]) -> Tree:
+def _tree(table: Mapping[str, Any]) -> dict[str, Any]:
     tree = {key: table[key] for key in TREE if key in table}
     needed = ("experiment",) if "experiment" in table else NOUNS
     for name in needed:
-        if not is_noun(tree.get(name)):
+        if not is_object_table(tree.get(name)):
             raise GyrostatError(f"{name} must be a table with a kind; got {errors.shown(tree.get(name))}.")
     if "num_steps" not in tree:
         raise GyrostatError("num_steps is missing: say how many steps a run takes.")

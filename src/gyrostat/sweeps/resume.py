@@ -8,7 +8,7 @@ from typing import Any
 
 from gyrostat import errors
 from gyrostat.errors import GyrostatError
-from gyrostat.reproduce.store import plain
+from gyrostat.parallel.whole_files import plain
 from gyrostat.reproduce.tasks import code_digest
 from gyrostat.sweeps.spec import Spec
 from gyrostat.version import __version__

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from gyrostat.reproduce.store import write_whole
+from gyrostat.parallel.progress import ProgressDisplay
+from gyrostat.parallel.whole_files import write_whole
 from gyrostat.sweeps.chunks import Chunk, Point, plan
 from gyrostat.sweeps.engines import Engine, Lost
-from gyrostat.sweeps.progress import Lines
 from gyrostat.sweeps.refine import Refinement
 from gyrostat.sweeps.resume import made_by
 from gyrostat.sweeps.spec import Spec
@@ -57,7 +57,7 @@ class Summary:
 class Session:
     """One sweep on one store; the listener of the engine."""
 
-    def __init__(self, spec: Spec, store: SweepStore, shown: Lines):
+    def __init__(self, spec: Spec, store: SweepStore, shown: ProgressDisplay):
         self.spec, self.store, self.shown = spec, store, shown
         self.summary = Summary(spec)
         self.began = self.stated = time.monotonic()
@@ -92,14 +92,15 @@ class Session:
         self.summary.cells += len(points)
         self.summary.kept += len(points) - len(left)
         chunks, refused = plan(self.spec, left, engine.jobs)
-        self.shown.expect(self.summary.cells, self.summary.kept, sum(chunk.weight for chunk in chunks))
+        weight = sum(chunk.weight for chunk in chunks)
+        self.shown.expect(items=len(points), kept=len(points) - len(left), weight=weight)
         for point, line in refused.items():
-            self._give_up(point, line, line, 0.0)
+            self._give_up(point, line, line)
         self.state()
         engine.run(chunks, self)
 
     def started(self, task: Chunk) -> None:
-        """Nothing to do: a chunk is heard of when it is finished."""
+        self.shown.started(task)
 
     def progress(self, task: Chunk, done: int, total: int) -> None:
         self.shown.advanced(task, done / total)
@@ -114,20 +115,21 @@ class Session:
 
     def failed(self, task: Chunk, line: str, details: str) -> Sequence[Chunk]:
         """Halve a chunk that failed until the cell that fails is alone, and give that one up after some tries."""
-        self.shown.forgotten(task)
         if (n := len(task.points)) > 1:
+            self.shown.dropped(task)
             halves = (task.points[: n // 2], task.points[n // 2 :])
             return [replace(task, points=half, weight=task.weight * len(half) / n) for half in halves]
         if task.tries + 1 < TRIES:
+            self.shown.dropped(task)
             return [replace(task, tries=task.tries + 1)]
-        self._give_up(task.points[0], line, details, task.weight)
+        self._give_up(task.points[0], line, details, task)
         return ()
 
-    def _give_up(self, point: Point, line: str, details: str, weight: float) -> None:
+    def _give_up(self, point: Point, line: str, details: str, task: Chunk | None = None) -> None:
         self.summary.failures[point] = line
         name = "-".join(str(i) for i in point)
         write_whole(self.store.folder / "errors" / f"cell-{name}.txt", f"{self.setting(point)}\n{details}\n")
-        self.shown.failed(f"{words_of(self.setting(point))}: {line}", weight)
+        self.shown.failed(f"{words_of(self.setting(point))}: {line}", task)
 
     def setting(self, point: Point) -> dict[str, Any]:
         """The values of the axes at a cell."""

@@ -12,15 +12,16 @@ from typing import TYPE_CHECKING, Any
 
 from gyrostat import errors
 from gyrostat.errors import GyrostatError
-from gyrostat.reproduce.store import plain
+from gyrostat.experiments.object_tables import addresses, build, find_callable, kind_name, setting_at, with_setting
+from gyrostat.parallel.whole_files import plain
 from gyrostat.sweeps.axes import Axis
 from gyrostat.sweeps.formulas import evaluate, is_formula
-from gyrostat.sweeps.nouns import Tree, addresses, build, kind_name, maker, read, written
 from gyrostat.sweeps.record import Record
 
 if TYPE_CHECKING:
     from gyrostat.engine.simulate import Cell
 
+Tree = dict[str, Any]
 NOUNS = ("algorithm", "environments", "measurements")
 
 
@@ -55,7 +56,7 @@ class Spec:
         """All settings of one cell, its formulas worked out."""
         tree = self.tree
         for ax, i in zip(self.axes, point, strict=True):
-            tree = written(tree, ax.path, ax.values[i])
+            tree = with_setting(tree, ax.path, ax.values[i])
         return _worked_out(tree, tree, self.paths, ())
 
     def cell(self, point: tuple[int, ...]) -> tuple[Cell, int]:
@@ -108,7 +109,7 @@ def _worked_out(value: Any, tree: Tree, paths: list[str], asking: tuple[str, ...
         path = found(name, paths)
         if path in asking:
             raise GyrostatError(f"formulas go in a circle: {' needs '.join((*asking, path))}.")
-        return _worked_out(read(tree, path), tree, paths, (*asking, path))
+        return _worked_out(setting_at(tree, path), tree, paths, (*asking, path))
 
     if is_formula(value):
         return evaluate(value, look_up)
@@ -131,4 +132,4 @@ def _flat(tree: Tree, prefix: str = "") -> dict[str, Any]:
 
 def _source(kind: Any) -> str:
     """A digest of a user's function: a store must not be continued by another one of the same name."""
-    return hashlib.sha256(inspect.getsource(maker(kind)).encode()).hexdigest()[:12]
+    return hashlib.sha256(inspect.getsource(find_callable(kind)).encode()).hexdigest()[:12]

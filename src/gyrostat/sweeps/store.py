@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gyrostat.errors import GyrostatError
-from gyrostat.reproduce.store import plain, writable, write_whole
+from gyrostat.parallel.whole_files import plain, writable, write_whole
 from gyrostat.sweeps.layout import DONE, QUANTILE, SEED, SUCCEEDED, Variable, summarised, variables
 from gyrostat.sweeps.record import QUANTILES
 from gyrostat.sweeps.resume import made_by

@@ -11,7 +11,7 @@ from rich.table import Table
 
 from gyrostat import errors
 from gyrostat.experiments.statistics import crossing
-from gyrostat.reproduce.store import write_whole
+from gyrostat.parallel.whole_files import write_whole
 from gyrostat.sweeps import pictures
 
 if TYPE_CHECKING:

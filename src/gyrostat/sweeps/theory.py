@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from gyrostat.reproduce.store import plain, write_whole
+from gyrostat.parallel.whole_files import plain, write_whole
 from gyrostat.sweeps.spec import Spec
 from gyrostat.sweeps.store import words
 

@@ -21,7 +21,7 @@ import pandas as pd
 
 from gyrostat import errors
 from gyrostat.errors import GyrostatError
-from gyrostat.reproduce.store import write_whole
+from gyrostat.parallel.whole_files import write_whole
 from gyrostat.tables.reading import Column, matrix
 
 FORMAT, FORMAT_VERSION = "gyrostat-model", 1

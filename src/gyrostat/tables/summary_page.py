@@ -11,8 +11,8 @@ import xarray as xr
 
 from gyrostat.estimators.invariant.diagnosis import Heterogeneity
 from gyrostat.estimators.invariant.verdicts import KEPT, REMOVED, shown_p
+from gyrostat.parallel.whole_files import write_whole
 from gyrostat.reproduce.report import STYLE
-from gyrostat.reproduce.store import write_whole
 from gyrostat.tables.model_files import SavedModel
 
 # The report's style, with words that never break in a table, room for sentences, and a picture that scrolls on a phone.

@@ -6,9 +6,9 @@ import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from gyrostat.algorithms.algorithm import Algorithm
 from gyrostat.algorithms.batches import OneEnvironment
 from gyrostat.algorithms.initialisation import ScaledIdentity
-from gyrostat.algorithms.named import Algorithm
 from gyrostat.algorithms.schedules import Constant
 from gyrostat.environments import Law
 from gyrostat.measurements.problem import Problem

@@ -9,8 +9,7 @@ from typing import Any
 from gyrostat.benchmarks.completion import sensing
 from gyrostat.benchmarks.completion.peers import PEERS
 from gyrostat.benchmarks.completion.study import CELLS, EXACT, FOUND, OURS, Row
-from gyrostat.benchmarks.records import Record, Report
-from gyrostat.parallel.text import markdown
+from gyrostat.benchmarks.records import Record, Report, markdown_table
 
 NAME = "completion-evidence.md"
 PHASE, IMAGE = "images/completion-phase.png", "images/completion-image.png"
@@ -61,7 +60,7 @@ def main_table(rows: Sequence[Row]) -> str:
         "won",
         "found",
     ]
-    return markdown(headings, [[row.name, *(_cell(row, name) for name in names), *_counts(row)] for row in rows])
+    return markdown_table(headings, [[row.name, *(_cell(row, name) for name in names), *_counts(row)] for row in rows])
 
 
 def _cell(row: Row, method: str) -> str:
@@ -111,7 +110,7 @@ def _phase(cells: Sequence[dict[str, Any]]) -> list[str]:
     lines = [[str(rank), *(_share(by.get((rank, x))) for x in overs)] for rank in ranks]
     return [
         f"Of {count} matrices {n} x {n}: found by ours, not told the rank / by MatrixIRLS (written here), told the rank.\n",
-        markdown(["rank", *(f"{x:g} times the freedom" for x in overs)], lines),
+        markdown_table(["rank", *(f"{x:g} times the freedom" for x in overs)], lines),
         f"\n![Share of matrices found]({PHASE})",
     ]
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gyrostat.parallel.text import markdown
+from gyrostat.benchmarks.records import markdown_table
 
 
 class Setting(NamedTuple):
@@ -90,7 +90,7 @@ def section(found: Sequence[dict[str, Any]]) -> list[str]:
     solvers = list(found[0]["solvers"])
 
     def table(cell: Any) -> str:
-        return markdown(heads, [[f"`{solver}`", *(cell(one, solver) for one in found)] for solver in solvers])
+        return markdown_table(heads, [[f"`{solver}`", *(cell(one, solver) for one in found)] for solver in solvers])
 
     return [
         f"`MatrixSensingRegressor`, not told the rank: matrices {setting.n} x {setting.n} of rank {setting.rank} with "

@@ -11,7 +11,7 @@ from gyrostat.benchmarks.invariance.methods import BY_MEAN, OURS, OWN, REFERENCE
 from gyrostat.benchmarks.invariance.real import DATA
 from gyrostat.benchmarks.invariance.study import Row
 from gyrostat.benchmarks.invariance.table import ABSENT, HEADINGS, main_cells, ratio_table, short
-from gyrostat.parallel.text import markdown
+from gyrostat.benchmarks.records import markdown_table
 
 PEERS = tuple(m.name for m in BY_MEAN if m.name not in (REFERENCE, *OWN))
 INTRODUCTION = """\
@@ -49,8 +49,8 @@ def page(rows: Sequence[Row], notes: Sequence[str] = ()) -> str:
     parts = [INTRODUCTION, "## Ours\n", main_table(rows), *(f"\n{note}\n" for note in notes)]
     parts += ["\n## Where we lose or tie against least squares, and real data\n", *_explained(rows)]
     parts += ["\n## Where another method does better\n", *_beaten(rows)]
-    parts += ["\n## All methods, relative to least squares\n", markdown(*ratio_table(rows, worst=False))]
-    parts += ["\n### The hyper-parameter chosen by the worst place\n", markdown(*ratio_table(rows, worst=True))]
+    parts += ["\n## All methods, relative to least squares\n", markdown_table(*ratio_table(rows, worst=False))]
+    parts += ["\n### The hyper-parameter chosen by the worst place\n", markdown_table(*ratio_table(rows, worst=True))]
     parts += ["\n## The settings\n", *_settings(rows)]
     return "\n".join(parts) + "\n"
 
@@ -59,7 +59,7 @@ def main_table(rows: Sequence[Row]) -> str:
     """One line for each setting and error; real data that are not installed say so."""
     seen = {row.setting for row in rows}
     absent = [[data.name, *[ABSENT] * (len(HEADINGS) - 1)] for data in DATA if data.name not in seen]
-    return markdown(list(HEADINGS), [main_cells(row) for row in rows] + absent)
+    return markdown_table(list(HEADINGS), [main_cells(row) for row in rows] + absent)
 
 
 def _explained(rows: Sequence[Row]) -> list[str]:

@@ -135,13 +135,13 @@ def processor_seconds(engine: Any) -> float:
 
 def through(engine: Any, sizes: Sizes) -> None:
     """One sweep into a new folder on workers that are there already."""
+    from gyrostat.parallel.progress import ProgressDisplay
     from gyrostat.sweeps import prepared, spec
-    from gyrostat.sweeps.progress import Lines
     from gyrostat.sweeps.session import Session
 
     with tempfile.TemporaryDirectory() as folder:
         store, asked = prepared(spec(table(sizes)), folder, extend=False, fresh=False)
-        Session(asked, store, Lines(Console(quiet=True))).run(engine, refine=False)
+        Session(asked, store, ProgressDisplay(Console(quiet=True), "cells")).run(engine, refine=False)
 
 
 def everywhere() -> None:

@@ -13,7 +13,7 @@ import numpy as np
 
 from gyrostat.algorithms.batches import OneEnvironment, Pooled
 from gyrostat.algorithms.initialisation import ScaledIdentity
-from gyrostat.algorithms.schedules import GradientStep
+from gyrostat.algorithms.update_rules import GradientStep
 from gyrostat.engine.numpy_backend import draws
 from gyrostat.engine.numpy_backend.looks import LOOKS
 from gyrostat.engine.numpy_backend.noise import SHELF, Source

@@ -16,12 +16,12 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from gyrostat.algorithms.initialisation import ScaledGaussian, Start
-from gyrostat.algorithms.layer_initialisation import FanInGaussian, FanInUniform, Orthogonal
-from gyrostat.algorithms.schedules import Event, Moment
-from gyrostat.models import DeepLinear, Model, Params
+from gyrostat.algorithms.events import Event, Moment
+from gyrostat.algorithms.initialisation import FanInGaussian, FanInUniform, Orthogonal, ScaledGaussian, Start
+from gyrostat.models import DeepLinear, Model
 from gyrostat.models.deep_linear import directions, forward
 from gyrostat.models.spaces import Matrices
+from gyrostat.typing import Params
 
 LEVELS = 12
 """Levels of the block Krylov spaces; what arrives at the last is measured."""

@@ -20,14 +20,15 @@ import numpy as np
 from jaxtyping import Array
 
 from gyrostat import errors
-from gyrostat.algorithms.named import Algorithm
-from gyrostat.algorithms.schedules import Event
+from gyrostat.algorithms.algorithm import Algorithm
+from gyrostat.algorithms.events import Event
 from gyrostat.engine.reduction import hidden_layers as confined
 from gyrostat.environments import Environments
 from gyrostat.errors import GyrostatError
 from gyrostat.jax_tools.lapack_order import Turns
 from gyrostat.measurements.problem import Problem
-from gyrostat.models import DeepLinear, Model, Params
+from gyrostat.models import DeepLinear, Model
+from gyrostat.typing import Params
 
 MODES = ("auto", "never", "always")
 

@@ -1,4 +1,4 @@
-"""Descent on two factors with given measurements: the steps of :mod:`gyrostat.algorithms.named` in NumPy, without compiling."""
+"""Descent on two factors with given measurements: the steps of :mod:`gyrostat.algorithms` in NumPy, without compiling."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gyrostat.algorithms.imbalance_step import MARGIN
+from gyrostat.algorithms.events import MARGIN
 
 STABLE = 1e3
 """A loss of so many times the first one has diverged."""
@@ -101,7 +101,7 @@ def _step(
 
 def _preconditioned(direction: np.ndarray, partner: np.ndarray, damping: float) -> np.ndarray:
     gram = partner.T @ partner
-    floor = np.finfo(float).eps * np.trace(gram)  # as in gyrostat.algorithms.schedules.Preconditioned
+    floor = np.finfo(float).eps * np.trace(gram)  # as in gyrostat.algorithms.update_rules.Preconditioned
     return np.linalg.solve(gram + (damping + floor) * np.eye(len(gram)), direction.T).T
 
 
@@ -117,6 +117,6 @@ def _decided(
 
 
 def imbalanced(F: np.ndarray, G: np.ndarray, beta: float) -> tuple[np.ndarray, np.ndarray]:
-    """``F^T F = beta^2 I`` with the same product: :func:`gyrostat.algorithms.imbalance_step.imbalanced` in NumPy."""
+    """``F^T F = beta^2 I`` with the same product: :func:`gyrostat.algorithms.events.imbalanced` in NumPy."""
     A, s, Vt = np.linalg.svd(F, full_matrices=False)
     return beta * A, (G @ Vt.T) * (s / beta)

@@ -11,12 +11,13 @@ from gyrostat.errors import GyrostatError
 from gyrostat.experiments import registry
 from gyrostat.figures.palette import AFTER_DARK
 from gyrostat.figures.plotly_canvas import RIM
+from gyrostat.parallel.whole_files import write_whole
 from gyrostat.reproduce.report import status
 from gyrostat.reproduce.report.contents import Entry, gather
 from gyrostat.reproduce.report.markup import HOME, Markup, fill, together
 from gyrostat.reproduce.report.overview import overview
 from gyrostat.reproduce.report.sections import section
-from gyrostat.reproduce.store import Store, write_whole
+from gyrostat.reproduce.store import Store
 from gyrostat.version import __version__
 
 STYLE = (HOME / "base.css").read_text(encoding="utf-8")

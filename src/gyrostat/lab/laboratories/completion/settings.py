@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from gyrostat.errors import GyrostatError
+from gyrostat.experiments.object_tables import ObjectTable, object_table
 from gyrostat.lab.controls import Setting, choice, number, whole
-from gyrostat.lab.expression import Call, call
 from gyrostat.lab.lab import Curve, Side, View
 
 TARGET, NET, RUN = "Target", "Network", "Descent"
@@ -90,30 +90,40 @@ def _pairs(s: Setting) -> list[list[int]]:
     return [[int(i) // n, int(i) % n] for i in sorted(order)]
 
 
-def _places(s: Setting) -> Call:
+def _environments(s: Setting) -> ObjectTable:
     if s["target"] == "2 × 2":
         eps = s["epsilon"]
-        return call("RectangularEnvironments.of", [[1.0, 1 / eps], [eps, 1.0]])
-    return call("RandomRectangular", s["size"], s["size"], rank=s["rank"], values=[float(s["size"])] * s["rank"])
+        return object_table("RectangularEnvironments.of", matrix=[[1.0, 1 / eps], [eps, 1.0]])
+    return object_table(
+        "RandomRectangular", rows=s["size"], columns=s["size"], rank=s["rank"], values=[float(s["size"])] * s["rank"]
+    )
 
 
-def _schedule(s: Setting) -> Call:
+def _schedule(s: Setting) -> ObjectTable:
     """The three of the paper: Figure 1, Figures 2 and 3, Figure 4, whose length of a phase is not printed."""
     eta, ridge = s["step_size"], s["ridge"]
-    loud = call("Constant", eta, ridge)
+    loud = object_table("Constant", step_size=eta, ridge=ridge)
     if s["schedule"] == "periodic":
-        quiet = call("Constant", eta / 4, ridge / 100)
-        loud = call("Periodic", [[s["period"], quiet], [s["period"], loud]])
-    warm = call("WarmUp", s["warm_up"], 0.03, then=loud)
+        quiet = object_table("Constant", step_size=eta / 4, ridge=ridge / 100)
+        loud = object_table("Periodic", phases=[[s["period"], quiet], [s["period"], loud]])
+    warm = object_table("WarmUp", num_steps=s["warm_up"], step_size=0.03, then=loud)
     if s["schedule"] != "annealed":
         return warm
-    return call("Annealing", warm, call("Constant", eta / 10, ridge / 100), at=s["anneal_at"])
+    low = object_table("Constant", step_size=eta / 10, ridge=ridge / 100)
+    return object_table("Annealing", high=warm, low=low, at=s["anneal_at"])
 
 
 def sides(s: Setting) -> list[Side]:
-    model = call("DeepLinear", s["depth"], s["width"])
-    descent = call("RidgeDescent", _schedule(s), model=model, start=call("Orthogonal"))
-    one, all_of = (call("Problem", _places(s), call("Entries", _pairs(s), batch_size=b)) for b in (1, None))
+    model = object_table("DeepLinear", depth=s["depth"], width=s["width"])
+    descent = object_table("RidgeDescent", step_size=_schedule(s), model=model, start=object_table("Orthogonal"))
+    one, all_of = (
+        object_table(
+            "Problem",
+            environments=_environments(s),
+            measurements=object_table("Entries", pairs=_pairs(s), batch_size=b),
+        )
+        for b in (1, None)
+    )
     return [
         Side("sgd", "One entry per step (SGD)", descent, one),
         Side("gd", "All entries at every step (GD)", descent, all_of),

@@ -8,6 +8,7 @@ import numpy as np
 
 from gyrostat import theory
 from gyrostat.environments import Law
+from gyrostat.experiments.object_tables import build
 from gyrostat.lab.controls import Setting
 from gyrostat.lab.lab import Line
 from gyrostat.lab.laboratories.environments.settings import law_of
@@ -16,7 +17,7 @@ from gyrostat.theory import Condition, bounds, transition
 
 def _shown_law(s: Setting) -> Law:
     """The law that the dynamics see: that of the places, or the amplified one."""
-    law = law_of(s).build()
+    law = build(law_of(s), "law")
     return theory.amplified(law, s["amplify"]) if s["amplify"] > 0 else law
 
 
@@ -47,9 +48,11 @@ def sentences(s: Setting) -> list[str]:
         said.append(f"The transition is at M* = {critical:.2f}.")
     if fate == "eliminated" and math.isfinite(m) and eta < 1 and s["measurements"] == "fresh":
         kept = {"dimension": s["dimension"], "rank": s["rank"], "step_size": eta, "num_samples": m, "runs": 300}
-        places = law_of(s).build()
+        environments = build(law_of(s), "law")
         error = (
-            theory.amplified_error_law(places, s["amplify"], **kept) if s["amplify"] else theory.error_law(law, **kept)
+            theory.amplified_error_law(environments, s["amplify"], **kept)
+            if s["amplify"]
+            else theory.error_law(law, **kept)
         )
         said.append(f"The error that is left: ‖UUᵀ − A★‖ ≈ {error:.2g}.")
     if s["mean"] == 1.0:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+from gyrostat.experiments.object_tables import LAWS, ObjectTable, object_table
 from gyrostat.lab.controls import Setting, choice, number, whole
-from gyrostat.lab.expression import Call, call
 from gyrostat.lab.lab import Curve, Side, View
 
 PLACES, RUN, SEEN, MORE = "Environments", "Descent", "Measurements", "Model and start"
-LAWS = {"two-point": "TwoPoint", "uniform": "Uniform", "gaussian": "Gaussian"}
 MODELS = {"U Uᵀ": "Symmetric", "U Uᵀ − V Vᵀ": "SymmetricDifference", "F Gᵀ": "Asymmetric"}
 
 CONTROLS = (
@@ -71,39 +70,42 @@ CONTROLS = (
 )
 
 
-def law_of(s: Setting) -> Call:
-    return call(LAWS[s["law"]], mean=s["mean"], spread=s["spread"], rank=s["spurious_rank"])
+def law_of(s: Setting) -> ObjectTable:
+    return object_table(LAWS[s["law"]], mean=s["mean"], spread=s["spread"], rank=s["spurious_rank"])
 
 
 def _schedule(s: Setting) -> object:
     eta = s["step_size"]
     if s["schedule"] == "constant":
         return eta
-    return call("Annealing", call("Constant", eta), call("Constant", eta / 10), at=s["num_steps"] // 2)
+    high, low = (object_table("Constant", step_size=x) for x in (eta, eta / 10))
+    return object_table("Annealing", high=high, low=low, at=s["num_steps"] // 2)
 
 
 def sides(s: Setting) -> list[Side]:
     """HeteroSGD and its pooled counterpart: PooledGD where data are fixed, because single rows cannot be mixed there."""
-    places = call("RandomEnvironments", s["dimension"], rank=s["rank"], law=law_of(s), overlap=s["overlap"])
-    kinds = {
-        "fresh": ("FreshGaussian", s["num_samples"]),
-        "fixed": ("FixedGaussian", s["num_samples"]),
-        "population": ("Identity",),
-    }
-    problem = call("Problem", places, call(*kinds[s["measurements"]]))
-    options = {"init_scale": s["init_scale"]}
+    environments = object_table(
+        "RandomEnvironments", dimension=s["dimension"], rank=s["rank"], law=law_of(s), overlap=s["overlap"]
+    )
+    measurements = {
+        "fresh": object_table("FreshGaussian", num_samples=s["num_samples"]),
+        "fixed": object_table("FixedGaussian", num_samples=s["num_samples"]),
+        "population": object_table("Identity"),
+    }[s["measurements"]]
+    problem = object_table("Problem", environments=environments, measurements=measurements)
+    options = {"step_size": _schedule(s), "init_scale": s["init_scale"]}
     if s["model"] != "U Uᵀ":
-        options["model"] = call(MODELS[s["model"]])
+        options["model"] = object_table(MODELS[s["model"]])
     mine = options | ({"amplify": s["amplify"]} if s["amplify"] > 0 else {})
     pooled = "PooledGD" if s["measurements"] == "fixed" else "PooledSGD"
     return [
         Side(
             "hetero",
             "One environment per batch (HeteroSGD)",
-            call("HeteroSGD", _schedule(s), order=s["order"], **mine),
+            object_table("HeteroSGD", order=s["order"], **mine),
             problem,
         ),
-        Side("pooled", f"Environments mixed ({pooled})", call(pooled, _schedule(s), **options), problem),
+        Side("pooled", f"Environments mixed ({pooled})", object_table(pooled, **options), problem),
     ]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from gyrostat import theory
-from gyrostat.algorithms.imbalance_step import stable_range
+from gyrostat.algorithms.events import stable_range
 from gyrostat.lab.controls import Setting
 from gyrostat.lab.lab import Line
 from gyrostat.lab.laboratories.factors.settings import values_of

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from gyrostat.errors import GyrostatError
+from gyrostat.experiments.object_tables import object_table
 from gyrostat.lab.controls import Setting, choice, number, whole
-from gyrostat.lab.expression import call
 from gyrostat.lab.lab import Curve, Side, View
 
 TARGET, RUN, SEEN = "Target", "Descent", "Measurements"
@@ -46,21 +46,20 @@ def values_of(s: Setting) -> list[float]:
 
 
 def sides(s: Setting) -> list[Side]:
-    seen = call("Identity")
+    seen = object_table("Identity")
     if s["measurements"] == "sensing":
-        seen = call("Dense", round(s["per_row"] * s["dimension"]), design=0, precision="single")
-    problem = call("Problem", call("Environments.diagonal", s["dimension"], values_of(s)), seen)
-    options = {"width": s["width"], "start": s["init_scale"]}
-    event = call("ImbalanceStep", at=round(s["step_at"] * s["num_steps"]), beta=s["beta"])
+        seen = object_table("Dense", num_samples=round(s["per_row"] * s["dimension"]), design=0, precision="single")
+    target = object_table("Environments.diagonal", dimension=s["dimension"], values=values_of(s))
+    problem = object_table("Problem", environments=target, measurements=seen)
+    options = {"step_size": s["step_size"], "width": s["width"], "start": s["init_scale"]}
+    event = object_table("ImbalanceStep", at=round(s["step_at"] * s["num_steps"]), beta=s["beta"])
     return [
-        Side(
-            "symmetric", "One factor, X Xᵀ", call("GradientDescent", s["step_size"], symmetric=True, **options), problem
-        ),
-        Side("asymmetric", "Two factors, F Gᵀ", call("GradientDescent", s["step_size"], **options), problem),
+        Side("symmetric", "One factor, X Xᵀ", object_table("GradientDescent", symmetric=True, **options), problem),
+        Side("asymmetric", "Two factors, F Gᵀ", object_table("GradientDescent", **options), problem),
         Side(
             "stepped",
             "F Gᵀ with an imbalance step",
-            call("GradientDescent", s["step_size"], **options, events=[event]),
+            object_table("GradientDescent", **options, events=[event]),
             problem,
         ),
     ]

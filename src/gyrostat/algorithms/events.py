@@ -1,25 +1,96 @@
-"""The imbalance step of Xiong 2024: one change of the factors, after which convergence no longer depends on the start."""
+"""Events: changes of the parameters after a gradient step, other than the gradient step itself.
+
+:class:`Shrinkage` is a part of Algorithm 4 of Xu 2024. :class:`ImbalanceStep` is the single change of the factors in
+Xiong 2024, after which convergence no longer depends on the start.
+"""
 
 from __future__ import annotations
 
+import abc
 import math
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from gyrostat import errors
-from gyrostat.algorithms.schedules import Constant, Event, Moment
+from gyrostat.algorithms.schedules import Constant
 from gyrostat.errors import GyrostatError
 from gyrostat.jax_tools.lazy_condition import rarely
-from gyrostat.models import Asymmetric, Model, Params
-from gyrostat.models.spaces import Leaf
+from gyrostat.measurements import Reading
+from gyrostat.models import Asymmetric, Model
+from gyrostat.typing import Leaf, Params
 
 
-class Watch(NamedTuple):
-    """What an imbalance step remembers: the first residual, the step at which it was made (-1: not yet), its beta."""
+class Moment(NamedTuple):
+    """What an event is told: the number, key and size of the step, the parameters before and after it, and its reading."""
+
+    step: Int[Array, ""]
+    key: PRNGKeyArray
+    step_size: Float[Array, ""]
+    before: Params
+    after: Params
+    reading: Reading
+
+
+class Event(eqx.Module):
+    """A change of the parameters after the gradient step, with a state of its own if it needs one."""
+
+    def init(self, model: Model, params: Params) -> Any:
+        """The event's state before the first step."""
+        return ()
+
+    def check(self, algorithm: Any, problem: Any) -> None:
+        """Refuse, before compilation, an algorithm or a problem that lacks what the event needs."""
+
+    @property
+    def rotates(self) -> bool:
+        """Whether the event commutes with rotations of the coordinates (of the product, of a hidden layer)."""
+        return False
+
+    def summary(self, state: Any) -> dict[str, Array]:
+        """Numbers to report at the end of a run, by name."""
+        return {}
+
+    def notes(self, summaries: Mapping[str, np.ndarray]) -> list[str]:
+        """Sentences for readers of the result, given :meth:`summary` of all runs as arrays."""
+        return []
+
+    @abc.abstractmethod
+    def __call__(self, state: Any, model: Model, moment: Moment) -> tuple[Params, Any]:
+        """The parameters after the event, and the new state of the event."""
+
+
+class Shrinkage(Event):
+    """``U <- U / (1 - step_size (||U_t||_F^2 - tau_t))`` with tau_t = mean(y): Algorithm 4 of Xu 2024.
+
+    It removes from the gradient the trace term that rank-one measurements add. tau_t is the signed trace of the total
+    signal, estimated by the mean response as Remark 1 suggests. (The paper prints a norm; with the nuclear or the operator
+    norm the algorithm fails.)
+    """
+
+    @property
+    def rotates(self) -> bool:
+        return True
+
+    def check(self, algorithm: Any, problem: Any) -> None:
+        if not problem.measurements.gives_response_mean:
+            raise GyrostatError(
+                f"Shrinkage needs the mean response, which {type(problem.measurements).__name__} does not give: use RankOne."
+            )
+
+    def __call__(self, state: Any, model: Model, moment: Moment) -> tuple[Params, Any]:
+        eta, tau = moment.step_size, moment.reading.response_mean
+        size = sum(jnp.sum(p * p) for p in moment.before)
+        scale = 1 / (1 - eta * (size - tau))
+        return tuple(scale * p for p in moment.after), state
+
+
+class ImbalanceState(NamedTuple):
+    """The state of an imbalance step: the first residual, the step at which it was made (-1: not yet), and its beta."""
 
     first: Float[Array, ""]
     fired: Int[Array, ""]
@@ -27,14 +98,14 @@ class Watch(NamedTuple):
 
 
 class ImbalanceStep(Event):
-    """With the thin SVD ``F = A S V^T``: ``F <- beta A`` and ``G <- G V S / beta`` (Xiong 2024, eq. 5.1, put right).
+    """With the thin SVD ``F = A S V^T``: ``F <- beta A`` and ``G <- G V S / beta`` (Xiong 2024, eq. 5.1, corrected).
 
-    F G^T is unchanged and ``F^T F = beta^2 I``, so that the part of G that must vanish does so at a rate of
-    ``step_size * beta^2`` per step. (As printed, with F's right singular vectors applied to G without their values, the
-    product is not preserved.) The step is made once, after step number ``at``, or after the first step whose root
-    mean square residual is at most ``below`` times that of the first step.
+    F G^T is unchanged and ``F^T F = beta^2 I``, so the part of G that must vanish does so at a rate of
+    ``step_size * beta^2`` per step. (The printed formula applies the right singular vectors of F to G without the singular
+    values, which does not preserve the product.) The step is made once: after step number ``at``, or after the first step
+    whose root mean square residual is at most ``below`` times that of the first step.
 
-    ``beta`` is of the order of sqrt(sigma_r); left out, :func:`automatic_beta` reads it off F G^T and the residual.
+    ``beta`` is of the order of sqrt(sigma_r); by default :func:`automatic_beta` estimates it from F G^T and the residual.
     A stable descent with step size eta afterwards needs ``eta (beta^2 + (sigma_1 / beta)^2) < 2`` (:func:`stable_range`).
 
     >>> ImbalanceStep(at=500, beta=1.0).beta.item()
@@ -78,32 +149,32 @@ class ImbalanceStep(Event):
                 f"outside, the descent after the step is unstable; got {float(self.beta):g}."
             )
 
-    def init(self, model: Model, params: Params) -> Watch:
-        return Watch(jnp.array(jnp.nan), jnp.array(-1), jnp.array(jnp.nan))
+    def init(self, model: Model, params: Params) -> ImbalanceState:
+        return ImbalanceState(jnp.array(jnp.nan), jnp.array(-1), jnp.array(jnp.nan))
 
-    def __call__(self, state: Watch, model: Model, moment: Moment) -> tuple[Params, Watch]:
+    def __call__(self, state: ImbalanceState, model: Model, moment: Moment) -> tuple[Params, ImbalanceState]:
         residual = jnp.sqrt(moment.reading.residual_square)
         first = jnp.where(moment.step == 0, residual, state.first)
         low_enough = (state.fired < 0) & (residual <= (0.0 if self.below is None else self.below) * first)
         due = low_enough if self.at is None else moment.step == self.at
 
         chosen = jnp.array(jnp.nan) if self.beta is None else jnp.asarray(self.beta, dtype=float)
-        params, beta, *_ = rarely(due, _step, (moment.after, state.beta, chosen, residual, moment.step_size))
-        return params, Watch(first, jnp.where(due, moment.step + 1, state.fired), beta)
+        params, beta, *_ = rarely(due, _imbalance, (moment.after, state.beta, chosen, residual, moment.step_size))
+        return params, ImbalanceState(first, jnp.where(due, moment.step + 1, state.fired), beta)
 
-    def summary(self, state: Watch) -> dict[str, Array]:
+    def summary(self, state: ImbalanceState) -> dict[str, Array]:
         return {"imbalance_step": state.fired, "imbalance_beta": state.beta}
 
-    def notes(self, found: Mapping[str, np.ndarray]) -> list[str]:
-        never = int((found.get("imbalance_step", np.zeros(0)) < 0).sum())
+    def notes(self, summaries: Mapping[str, np.ndarray]) -> list[str]:
+        never = int((summaries.get("imbalance_step", np.zeros(0)) < 0).sum())
         if never == 0:
             return []
-        total = found["imbalance_step"].size
+        total = summaries["imbalance_step"].size
         return [f"ImbalanceStep was not made in {never} of {total} runs: its moment did not come before the end."]
 
 
 def stable_range(step_size: float, sigma: float) -> tuple[float, float]:
-    """The values of beta after which descent with ``step_size`` is stable, for a largest singular value ``sigma``.
+    """The range of beta for which descent with ``step_size`` stays stable, for a largest singular value ``sigma``.
 
     After the step F^T F = beta^2 I and ||G|| = sigma / beta, and the steepest curvature ``||F||^2 + ||G||^2`` must be
     below 2 / step_size: beta^2 lies between ``(1 -+ sqrt(1 - (step_size sigma)^2)) / step_size``.
@@ -116,12 +187,12 @@ def stable_range(step_size: float, sigma: float) -> tuple[float, float]:
             f"step_size must be below 1 / sigma_1 = {1 / sigma:.3g} for any beta to be stable; got {step_size:g}."
         )
     root = math.sqrt(1 - (step_size * sigma) ** 2)
-    # The smaller root through the product of the two, sigma^2: 1 - root cancels when the step is small.
+    # The smaller root comes from the product of the two, sigma^2: 1 - root cancels when the step is small.
     high = math.sqrt((1 + root) / step_size)
     return sigma / high, high
 
 
-def _step(operand: tuple[Params, Array, Array, Array, Array]) -> tuple[Params, Array, Array, Array, Array]:
+def _imbalance(operand: tuple[Params, Array, Array, Array, Array]) -> tuple[Params, Array, Array, Array, Array]:
     params, _, chosen, residual, eta = operand
     F, G = params
     beta = jnp.where(jnp.isnan(chosen), automatic_beta(F @ G.T, residual, eta), chosen)
@@ -129,13 +200,14 @@ def _step(operand: tuple[Params, Array, Array, Array, Array]) -> tuple[Params, A
 
 
 MARGIN = 2.0
+"""A singular value counts as true when it exceeds this multiple of the residual."""
 
 
 def automatic_beta(product: Float[Array, "n1 n2"], residual: Float[Array, ""], step_size: Float[Array, ""]) -> Array:
-    """The beta of a step whose user did not choose one: ``sqrt(sigma_r)``, or the least that is stable if that is more.
+    """The default beta: the larger of ``sqrt(sigma_r)`` and the least stable beta.
 
     A singular value belongs to the truth when it is above the error of the product (Weyl's inequality). Few measurements
-    show less of that error than there is, so the residual is taken twice; sigma_r counts as the smallest value above.
+    underestimate that error, so twice the residual is used; sigma_r is the smallest singular value above it.
     The least stable beta is ``sigma_1 sqrt(step_size)``.
 
     >>> round(float(automatic_beta(np.diag([1.0, 0.25, 1e-3]), 0.01, 0.04)), 6)

@@ -1,0 +1,184 @@
+"""Update rules: how a gradient moves the parameters of a model."""
+
+from __future__ import annotations
+
+import abc
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from gyrostat import errors
+from gyrostat.measurements import Reading
+from gyrostat.models import Model
+from gyrostat.models.base import Outer
+from gyrostat.typing import Leaf, Params
+
+CONVENTIONS = {"weight_decay": (2.0, 1.0), "main_text": (1.0, 2.0), "appendix": (1.0, 1.0)}
+"""Interpretations of the update of Wang 2023: multipliers of the gradient and of the ridge."""
+
+
+class UpdateRule(eqx.Module):
+    """How a gradient moves the parameters."""
+
+    @property
+    def rotates(self) -> bool:
+        """Whether the rule commutes with rotations of the coordinates (of the product, of a hidden layer)."""
+        return False
+
+    def check(self, model: Model, shape: tuple[int, ...]) -> None:
+        """Refuse, before compilation, a model that this rule cannot move."""
+
+    @abc.abstractmethod
+    def __call__(
+        self, model: Model, params: Params, reading: Reading, step_size: Float[Array, ""], ridge: Float[Array, ""]
+    ) -> Params:
+        """The parameters after the step."""
+
+    def squared_norm(
+        self,
+        before: Float[Array, ""],
+        model: Model,
+        params: Params,
+        reading: Reading,
+        step_size: Float[Array, ""],
+        ridge: Float[Array, ""],
+    ) -> Float[Array, ""] | None:
+        """The sum of the squares of all parameters after the step, given that ``before`` the step.
+
+        None when it cannot be computed without going through all parameters.
+        """
+        return None
+
+
+class GradientStep(UpdateRule):
+    """``theta <- (1 - decay * step_size * ridge) theta - step_size * pullback(theta, G)``, with decay 2 by default.
+
+    >>> float(GradientStep().decay)
+    2.0
+    """
+
+    decay: Leaf = eqx.field(converter=lambda x: errors.number("decay", x, least=0), default=2.0)
+
+    @property
+    def rotates(self) -> bool:
+        return True
+
+    def __call__(
+        self, model: Model, params: Params, reading: Reading, step_size: Float[Array, ""], ridge: Float[Array, ""]
+    ) -> Params:
+        keep = 1 - self.decay * step_size * ridge
+        pairs = _outer_products(model, params, reading)
+        directions = model.pullback(params, reading.gradient) if pairs is None else [pair.matrix for pair in pairs]
+        return tuple(keep * p - step_size * g for p, g in zip(params, directions, strict=True))
+
+    def squared_norm(
+        self,
+        before: Float[Array, ""],
+        model: Model,
+        params: Params,
+        reading: Reading,
+        step_size: Float[Array, ""],
+        ridge: Float[Array, ""],
+    ) -> Float[Array, ""] | None:
+        pairs, entry = _outer_products(model, params, reading), reading.entry
+        if pairs is None or entry is None:
+            return None
+        keep = 1 - self.decay * step_size * ridge
+        # ||keep p - eta g||^2 term by term; the model is linear in each p, so <p, g> = <A, G> for all of them.
+        inner = len(pairs) * entry.slope * entry.value
+        return keep**2 * before - 2 * keep * step_size * inner + step_size**2 * sum(pair.square for pair in pairs)
+
+
+def _outer_products(model: Model, params: Params, reading: Reading) -> tuple[Outer, ...] | None:
+    """The directions as outer products, if the reading is of a single entry and the model supports that."""
+    entry = reading.entry
+    return None if entry is None else model.entry_pullback(params, entry.row, entry.column, entry.slope)
+
+
+class RidgeStep(UpdateRule):
+    """The three interpretations of the update of Wang 2023, for G the mean of ``(A_ij - y_ij) E_ij``.
+
+    ``"weight_decay"``: ``(1 - eta lambda) theta - 2 eta pullback(G)``, which is SGD with weight decay on the mean of
+    ``(A_ij - y_ij)^2``; only this one reproduces the paper's figures. ``"main_text"``: ``(1 - 2 eta lambda) theta - eta
+    pullback(G)`` (section 2.3). ``"appendix"``: ``(1 - eta lambda) theta - eta pullback(G)`` (section E). All layers move
+    at once, from their old values.
+
+    >>> RidgeStep("main_text").multipliers
+    (1.0, 2.0)
+    """
+
+    convention: str = eqx.field(
+        static=True, default="weight_decay", converter=lambda x: errors.choice("convention", x, CONVENTIONS)
+    )
+
+    @property
+    def rotates(self) -> bool:
+        return True
+
+    @property
+    def multipliers(self) -> tuple[float, float]:
+        """The multipliers of ``step_size * pullback(G)`` and of ``step_size * ridge``."""
+        return CONVENTIONS[self.convention]
+
+    def __call__(
+        self, model: Model, params: Params, reading: Reading, step_size: Float[Array, ""], ridge: Float[Array, ""]
+    ) -> Params:
+        gain, decay = self.multipliers
+        return GradientStep(decay / gain)(model, params, reading, gain * step_size, ridge)
+
+    def squared_norm(
+        self,
+        before: Float[Array, ""],
+        model: Model,
+        params: Params,
+        reading: Reading,
+        step_size: Float[Array, ""],
+        ridge: Float[Array, ""],
+    ) -> Float[Array, ""] | None:
+        gain, decay = self.multipliers
+        return GradientStep(decay / gain).squared_norm(before, model, params, reading, gain * step_size, ridge)
+
+
+class Preconditioned(UpdateRule):
+    """``F <- F - step_size * (M G) (G^T G + damping I)^-1`` and likewise for G: ScaledGD (Tong, Ma, Chi 2021).
+
+    ``damping="residual"`` takes the root mean square residual ``||A(E)||``, which shrinks as the run converges: PrecGD
+    (Zhang, Fattahi, Zhang 2021). Without damping an over-parameterised run divides by nearly zero.
+
+    >>> Preconditioned(damping=0.01).damping.item()
+    0.01
+    """
+
+    damping: Leaf
+    adapts: bool = eqx.field(static=True)
+
+    def __init__(self, damping: float | str = 0.0):
+        if isinstance(damping, str):
+            errors.choice("damping", damping, ("residual",))
+        self.adapts = isinstance(damping, str)
+        self.damping = errors.number("damping", 1.0 if self.adapts else damping, least=0)
+
+    @property
+    def rotates(self) -> bool:
+        return True
+
+    def check(self, model: Model, shape: tuple[int, ...]) -> None:
+        model.partners(tuple(np.zeros(s) for s in model.shapes(shape)))
+
+    def __call__(
+        self, model: Model, params: Params, reading: Reading, step_size: Float[Array, ""], ridge: Float[Array, ""]
+    ) -> Params:
+        damping = self.damping * jnp.sqrt(reading.residual_square) if self.adapts else self.damping
+        keep = 1 - 2 * step_size * ridge
+
+        def moved(p: Array, direction: Array, partner: Array) -> Array:
+            gram = partner.T @ partner
+            # At rounding level the Gram matrix of superfluous columns is singular, and the step would be noise.
+            floor = jnp.finfo(gram.dtype).eps * jnp.trace(gram)
+            gram = gram + (damping + floor) * jnp.eye(len(gram))
+            return keep * p - step_size * jnp.linalg.solve(gram, direction.T).T
+
+        directions = model.pullback(params, reading.gradient)
+        return tuple(map(moved, params, directions, model.partners(params)))
