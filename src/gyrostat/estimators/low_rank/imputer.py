@@ -38,8 +38,9 @@ class LowRankImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     F and G minimise the squared error at the observed cells plus ``ridge * sum_i s_i^(2 / depth)``, where s are the singular
     values of F G^T: the lowest cost of representing it by a deep linear network (Wang, Jacot 2023). The ridge falls along a
     path with warm starts, components enter where they lower the penalised error, and the ridge with the lowest error at
-    held-out cells is chosen. Then reweighted least squares look, rank by rank, for a matrix that fits every observed cell exactly.
-    If such a matrix has fewer degrees of freedom than there are cells, the fit is its own certificate, and it is taken.
+    held-out cells is chosen. Then reweighted least squares look, rank by rank, for a matrix that fits every observed cell
+    exactly. If such a matrix has fewer degrees of freedom than there are cells, the fit is its own certificate, and it is
+    taken.
 
     Parameters
     ----------
