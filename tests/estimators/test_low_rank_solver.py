@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gyrostat.benchmarks.completion.tables import Synthetic, synthetic
+from gyrostat.benchmarks.completion.problems import Synthetic, synthetic
 from gyrostat.estimators.low_rank.solver import Factors, ObservedEntries, Options, complete, observed_entries, search
 from gyrostat.estimators.low_rank.solver.determined_rows import core, extended, submatrix, undetermined
 from gyrostat.estimators.low_rank.solver.exact_fit import fit_of_rank, repaired_fit

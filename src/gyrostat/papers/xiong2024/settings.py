@@ -9,7 +9,7 @@ import numpy as np
 import xarray as xr
 
 import gyrostat as gs
-from gyrostat.engine.simulate import Cell
+from gyrostat.engine.compile import Cell
 
 DIMENSION = 50
 LITERAL, FIGURE = 0.2, 0.03

@@ -8,7 +8,7 @@ from typing import Any
 import xarray as xr
 
 import gyrostat as gs
-from gyrostat.engine.simulate import Cell
+from gyrostat.engine.compile import Cell
 
 PAPER = "Xu 2024"
 ALPHA = 1e-3

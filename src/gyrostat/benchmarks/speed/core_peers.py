@@ -1,4 +1,4 @@
-"""The straightforward loops, as one would write them from the paper: the peers of the exact-in-law engines.
+"""Straightforward NumPy and PyTorch loops, as one would write them from the paper: the peers of the core suite.
 
 A symmetric Gaussian matrix is drawn through its d (d + 1)/2 isometric coordinates, half the numbers of a full
 matrix, so the peers are already twice as fast as a loop over full matrices.
@@ -17,8 +17,8 @@ CHUNK = 4000
 """Measurements drawn together (160 MB at d = 100)."""
 
 
-class Setting(NamedTuple):
-    """Two environments ``u u^T + (1 +- spread) v v^T``, u and v orthonormal, measured m times a step."""
+class CoreSetting(NamedTuple):
+    """Two environments ``u u^T + (1 +- spread) v v^T``, u and v orthonormal, with m measurements per step."""
 
     dimension: int = 100
     num_samples: int = 8000
@@ -63,7 +63,7 @@ def numpy_step(U: np.ndarray, batch: Iterable[Batch], m: int, eta: float) -> np.
     return U - eta * (G @ U)
 
 
-def numpy_fresh(setting: Setting, steps: int) -> np.ndarray:
+def numpy_fresh(setting: CoreSetting, steps: int) -> np.ndarray:
     """HeteroSGD with new measurements at every step."""
     rng, U, targets = np.random.default_rng(1), setting.start(), [pack(A) for A in setting.targets()]
 
@@ -77,7 +77,7 @@ def numpy_fresh(setting: Setting, steps: int) -> np.ndarray:
     return U
 
 
-def numpy_designs(setting: Setting) -> list[Batch]:
+def numpy_designs(setting: CoreSetting) -> list[Batch]:
     """The measurements of both environments, drawn once."""
     rng, designs = np.random.default_rng(1), []
     for A in setting.targets():
@@ -86,7 +86,7 @@ def numpy_designs(setting: Setting) -> list[Batch]:
     return designs
 
 
-def numpy_fixed(setting: Setting, designs: list[Batch], steps: int) -> np.ndarray:
+def numpy_fixed(setting: CoreSetting, designs: list[Batch], steps: int) -> np.ndarray:
     """HeteroSGD on measurements that stay the same."""
     rng, U = np.random.default_rng(2), setting.start()
     for _ in range(steps):
@@ -108,7 +108,7 @@ def torch_step(U: Any, batch: Iterable[Batch], m: int, eta: float) -> Any:
     return U - eta * (G @ U)
 
 
-def torch_fresh(setting: Setting, steps: int) -> Any:
+def torch_fresh(setting: CoreSetting, steps: int) -> Any:
     """HeteroSGD with new measurements at every step, in PyTorch."""
     import torch
 

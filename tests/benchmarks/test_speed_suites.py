@@ -1,168 +1,26 @@
-"""The benchmark harness: turns, records, suites and the naive loops. Timings are never asserted."""
+"""The speed suites: every record, and loops of the peers that compute what the library computes. Timings are never asserted."""
 
 from __future__ import annotations
 
 import contextlib
-import io
 import json
-import os
-import signal
-import subprocess
-import sys
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from rich.console import Console
 
 import gyrostat as gs
-from gyrostat import benchmarks as bench
-from gyrostat.benchmarks import groups
-from gyrostat.benchmarks.panels import panels
-from gyrostat.benchmarks.records import Record, Report, table
-from gyrostat.benchmarks.speed import core, deep, gd, lab, naive, naive_deep, naive_gd, ours, parts, sweep
-from gyrostat.benchmarks.timing import best_of, single_threaded
-from gyrostat.errors import GyrostatError
+from gyrostat.benchmarks.records import curve_panels
+from gyrostat.benchmarks.speed import core, core_peers, deep, gd, lab, sweep
 
-FIELDS = ["id", "ours", "peer", "peer_name", "unit", "ratio", "goal", "meets", "settings"]
-SMALL = naive.Setting(dimension=5, num_samples=40, spread=2.0, init_scale=0.1)
-PARTS = {name: parts.Part(lambda: None, 1) for name in parts.NAMES}
-
-
-class FakeMachine:
-    """A clock that only moves while a side works, and a log of who worked when."""
-
-    def __init__(self, costs: dict[str, list[float]]):
-        self.now, self.log, self.costs = 0.0, [], {name: iter(c) for name, c in costs.items()}
-
-    def side(self, name: str):
-        def work() -> None:
-            self.log.append(name)
-            self.now += next(self.costs[name])
-
-        return work
-
-
-def test_best_of_takes_turns_and_the_least_time_of_each() -> None:
-    machine = FakeMachine({"ours": [50, 3, 2, 4], "peer": [70, 9, 8, 7]})  # the first call compiles
-    best = best_of({n: machine.side(n) for n in ("ours", "peer")}, 3, lambda: machine.now)
-    assert best == {"ours": 2, "peer": 7}
-    assert machine.log == ["ours", "peer"] * 4
-
-
-def test_the_compiling_call_never_counts() -> None:
-    machine = FakeMachine({"ours": [0.001, 3, 4]})
-    assert best_of({"ours": machine.side("ours")}, 2, lambda: machine.now)["ours"] == pytest.approx(3)
-
-
-@pytest.mark.parametrize(
-    ("ours", "peer", "goal", "ratio", "meets"),
-    [
-        (2.0, 60.0, 30.0, 30.0, True),
-        (2.0, 59.0, 30.0, 29.5, False),
-        (2.0, 60.0, None, 30.0, None),
-        (2.0, None, None, None, None),
-        (0.0, 1.0, 1.0, None, None),
-    ],
-)
-def test_a_ratio_is_peer_over_ours_and_meets_its_goal(ours, peer, goal, ratio, meets) -> None:
-    record = Record("core/x", ours, "s", peer, None if peer is None else "NumPy", goal)
-    assert (record.ratio, record.meets) == (ratio, meets)
-    assert list(record.as_dict()) == FIELDS
-
-
-def test_a_report_survives_its_file(tmp_path) -> None:
-    report = Report([Record("core/x", 1.0, "s", 2.0, "NumPy", 1.5, {"d": 3})], ["a note"])
-    report.write(tmp_path / "report.json")
-    assert Report.read(tmp_path / "report.json") == report
-
-
-def test_the_table_shows_verdicts_and_what_was_left_out() -> None:
-    out = io.StringIO()
-    good, bad = Record("core/a", 1.0, "s", 3.0, "P", 2.0), Record("core/b", 1.0, "s", 1.0, "P", 2.0)
-    Console(file=out, width=160).print(table([good, bad], ["core/c is left out: pip install 'gyrostat[bench]'."]))
-    text = out.getvalue()
-    assert "meets" in text and "misses" in text and "gyrostat[bench]" in text  # brackets are not markup
-
-
-def test_an_unknown_suite_is_refused_with_the_closest_name(tmp_path) -> None:
-    with pytest.raises(GyrostatError, match="core"):
-        bench.run_suites(["cor"], tmp_path / "out", Console(file=io.StringIO()))
-    assert not (tmp_path / "out").exists()
-
-
-def test_run_suites_writes_records_and_a_figure(tmp_path, monkeypatch) -> None:
-    curve = {"title": "Cost", "xlabel": "m", "unit": "s", "x": [1, 10], "y": [2.0, 2.1]}
-    record = Record("core/fresh-flat-in-m", 1.0, "s", 1.0, "P", 0.8, {"curve": curve})
-    monkeypatch.setattr(bench, "in_child", lambda name, say: (Report([record], []), ""))
-    assert bench.run_suites(["core"], tmp_path, Console(file=io.StringIO())) == 0
-    (written,) = json.loads((tmp_path / "bench.json").read_text())
-    assert list(written) == FIELDS and written["meets"] is True
-    assert (tmp_path / "bench.png").stat().st_size > 0
-
-
-def test_a_crash_gives_status_one_and_its_last_words(tmp_path, monkeypatch) -> None:
-    monkeypatch.setitem(bench.SUITES, "broken", "gyrostat.benchmarks.no_such_module")
-    report, words = bench.in_child("broken", lambda text: None)
-    assert report.crashed and "broken" in words  # the child knows no suite that only this test registered
-    out = io.StringIO()
-    monkeypatch.setattr(bench, "in_child", lambda name, say: (report, words))
-    assert bench.run_suites(["core"], tmp_path, Console(file=out, width=200)) == 1
-    assert words in out.getvalue() and json.loads((tmp_path / "bench.json").read_text()) == []
-
-
-def test_an_interrupted_suite_keeps_what_it_has_and_ends_the_command(tmp_path, monkeypatch) -> None:
-    record = Record("core/x", 1.0, "s", 2.0, "NumPy", 1.5)
-    Report([record], ["left out"]).write(tmp_path / "first.json")
-    popen, children = subprocess.Popen, []
-
-    def slow(command, **options):  # a suite that has finished one group of two
-        code = f"import shutil, time; shutil.copy({str(tmp_path / 'first.json')!r}, {command[-1]!r})"
-        code += "; print('two of two', flush=True); time.sleep(600)"
-        children.append(popen([sys.executable, "-c", code], **options))
-        return children[0]
-
-    def interrupt(text):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(bench.subprocess, "Popen", slow)
-    report, trouble = bench.in_child("core", interrupt)
-    assert trouble == bench.INTERRUPTED and report.records == [record] and "interrupted" in report.notes[1]
-    assert children[0].returncode == -signal.SIGKILL
-    asked = []
-    monkeypatch.setattr(bench, "in_child", lambda name, say: asked.append(name) or (report, trouble))
-    assert bench.run_suites(["core", "gd"], tmp_path / "out", Console(file=io.StringIO())) == 130
-    assert asked == ["core"] and len(json.loads((tmp_path / "out" / "bench.json").read_text())) == 1
-
-
-def test_the_report_so_far_is_kept_after_every_group(tmp_path) -> None:
-    path, seen = tmp_path / "report.json", []
-    record = Record("core/x", 1.0, "s")
-
-    def group(sizes):
-        seen.append(len(Report.read(path).records) if path.exists() else 0)
-        return [record], []
-
-    token = groups.kept_in.set(path)
-    try:
-        groups.walk([("a", group), ("b", group)], None, lambda text: None)
-    finally:
-        groups.kept_in.reset(token)
-    assert seen == [0, 1] and len(Report.read(path).records) == 2
-
-
-def test_the_child_gets_one_thread_and_keeps_other_flags(monkeypatch) -> None:
-    monkeypatch.setenv("XLA_FLAGS", "--xla_dump_to=/nowhere")
-    given = single_threaded()
-    assert given["XLA_FLAGS"].startswith("--xla_dump_to=/nowhere ") and "eigen=false" in given["XLA_FLAGS"]
-    assert given["OMP_NUM_THREADS"] == given["OPENBLAS_NUM_THREADS"] == "1"
-    assert given["PATH"] == os.environ["PATH"]
+SMALL = core_peers.CoreSetting(dimension=5, num_samples=40, spread=2.0, init_scale=0.1)
+OPERATIONS = {name: core.TimedOperation(lambda: None, 1) for name in core.OPERATIONS}
 
 
 def test_packing_is_an_isometry_and_its_inverse() -> None:
     A, B = (M + M.T for M in np.random.default_rng(0).standard_normal((2, 6, 6)))
-    np.testing.assert_allclose(naive.pack(A) @ naive.pack(B), np.sum(A * B), rtol=1e-12)
-    np.testing.assert_allclose(naive.unpack(naive.pack(A), 6), A, atol=1e-14)
+    np.testing.assert_allclose(core_peers.pack(A) @ core_peers.pack(B), np.sum(A * B), rtol=1e-12)
+    np.testing.assert_allclose(core_peers.unpack(core_peers.pack(A), 6), A, atol=1e-14)
 
 
 def trajectory(step, designs, steps: int, wrap=lambda x: x):
@@ -180,7 +38,7 @@ def ours_on(designs, steps: int) -> np.ndarray:
     """The same by the library, on the same matrices given as data."""
     basis = np.linalg.qr(np.random.default_rng(0).standard_normal((SMALL.dimension, 2)))[0]
     law = gs.Finite([1 - SMALL.spread, 1 + SMALL.spread])
-    matrices = np.array([naive.unpack(x, SMALL.dimension) for X, _ in designs for x in X])
+    matrices = np.array([core_peers.unpack(x, SMALL.dimension) for X, _ in designs for x in X])
     labels = np.repeat([0, 1], SMALL.num_samples)
     data = gs.DenseData(matrices, np.concatenate([y for _, y in designs]), labels)
     problem = gs.Problem(gs.Environments(basis[:, :1], basis[:, 1:], law), data)
@@ -191,44 +49,44 @@ def ours_on(designs, steps: int) -> np.ndarray:
 
 
 def test_the_numpy_loop_follows_the_library_on_the_same_matrices() -> None:
-    designs = naive.numpy_designs(SMALL)
-    expected = trajectory(naive.numpy_step, designs, 30)
+    designs = core_peers.numpy_designs(SMALL)
+    expected = trajectory(core_peers.numpy_step, designs, 30)
     assert np.abs(expected[-1] - expected[0]).max() > 0.1  # it moves
     np.testing.assert_allclose(ours_on(designs, 30), expected, atol=1e-10)
 
 
 def test_the_torch_loop_follows_the_numpy_loop() -> None:
     torch = pytest.importorskip("torch")
-    designs = naive.numpy_designs(SMALL)
-    found = trajectory(naive.torch_step, designs, 30, torch.from_numpy)
-    np.testing.assert_allclose(found, trajectory(naive.numpy_step, designs, 30), atol=1e-10)
+    designs = core_peers.numpy_designs(SMALL)
+    found = trajectory(core_peers.torch_step, designs, 30, torch.from_numpy)
+    np.testing.assert_allclose(found, trajectory(core_peers.numpy_step, designs, 30), atol=1e-10)
 
 
-@pytest.mark.parametrize("loop", [naive.numpy_fresh, naive.torch_fresh])
+@pytest.mark.parametrize("loop", [core_peers.numpy_fresh, core_peers.torch_fresh])
 def test_fresh_loops_learn_the_invariant_signal(loop) -> None:
-    if loop is naive.torch_fresh:
+    if loop is core_peers.torch_fresh:
         pytest.importorskip("torch")
-    setting = naive.Setting(dimension=6, num_samples=2000, spread=0.0, step_size=0.2, init_scale=0.1)
+    setting = core_peers.CoreSetting(dimension=6, num_samples=2000, spread=0.0, step_size=0.2, init_scale=0.1)
     U = np.asarray(loop(setting, 80))
     np.testing.assert_allclose(U @ U.T, setting.targets()[0], atol=0.2)
 
 
 @pytest.mark.parametrize("fixed", [False, True])
 def test_our_side_runs_what_the_records_say(fixed) -> None:
-    algorithm, problem = ours.cell(SMALL, fixed=fixed)
+    algorithm, problem = core.cell(SMALL, fixed=fixed)
     assert type(problem.measurements) is (gs.FixedGaussian if fixed else gs.FreshGaussian)
     assert float(problem.measurements.num_samples) == SMALL.num_samples and problem.shape == (5, 5)
     assert float(algorithm.schedule.step_size) == SMALL.step_size
-    found = ours.run(SMALL, 3, seeds=1, fixed=fixed)
+    found = core.ours(SMALL, 3, seeds=1, fixed=fixed)
     assert found.values["signal"].shape == (1, 1, 1) and np.isfinite(found.values["signal"]).all()
 
 
 def test_the_core_suite_gives_every_record(monkeypatch) -> None:
-    monkeypatch.setattr(core.ours, "run", lambda *args, **kwargs: sum(range(1000)))  # no compiling here
+    monkeypatch.setattr(core, "ours", lambda *args, **kwargs: sum(range(1000)))  # no compiling here
     megabytes = {"extra": 2.0, "first_run": 3.0, "total": 500.0}
-    monkeypatch.setattr(core.memory, "peak", lambda side, setting, steps: megabytes)
-    monkeypatch.setattr(core, "parts", lambda d: PARTS)
-    sizes = core.Sizes(
+    monkeypatch.setattr(core, "peak_memory", lambda side, setting, steps: megabytes)
+    monkeypatch.setattr(core, "operations", lambda d: OPERATIONS)
+    sizes = core.CoreSizes(
         setting=SMALL,
         large=SMALL,
         steps=4,
@@ -248,16 +106,16 @@ def test_the_core_suite_gives_every_record(monkeypatch) -> None:
     assert len(said) == len(core.GROUPS) and len(set(ids)) == len(ids)
     assert all("fresh" in name or "fixed" in name for name in ids)
     assert json.loads(json.dumps([record.as_dict() for record in report.records]))
-    assert len(panels(report.records)) == 3
+    assert len(curve_panels(report.records)) == 3
 
 
-TINY = naive_gd.Descent(dimension=6, width=3, step_size=0.05, scale=0.5)
+TINY = gd.DescentSetting(dimension=6, width=3, step_size=0.05, scale=0.5)
 
 
 def test_the_descent_loops_follow_the_library() -> None:
     torch = pytest.importorskip("torch")
-    X = naive_gd.numpy_factorisation(TINY, 40)
-    np.testing.assert_allclose(naive_gd.torch_factorisation(TINY, 40).detach().numpy(), X, atol=1e-12)
+    X = gd.numpy_factorisation(TINY, 40)
+    np.testing.assert_allclose(gd.torch_factorisation(TINY, 40).detach().numpy(), X, atol=1e-12)
     product = gs.Diagnostic("product", lambda view: view.product, ("row", "column"))
     truth = gs.Environments.diagonal(6, [1.0, 1.0])
     symmetric = gs.GradientDescent(0.05, width=3, symmetric=True, start=gs.Given(TINY.one_factor()))
@@ -265,9 +123,9 @@ def test_the_descent_loops_follow_the_library() -> None:
     found = gs.run(symmetric, gs.Problem(truth, gs.Identity()), **options)
     np.testing.assert_allclose(found["product"].values[0, -1], X @ X.T, atol=1e-12)
 
-    A = naive_gd.design(TINY, 60)
-    F, G = naive_gd.numpy_sensing(TINY, A, 40)
-    other = naive_gd.torch_sensing(TINY, torch.from_numpy(A), 40)
+    A = gd.design(TINY, 60)
+    F, G = gd.numpy_sensing(TINY, A, 40)
+    other = gd.torch_sensing(TINY, torch.from_numpy(A), 40)
     np.testing.assert_allclose((other[0] @ other[1].T).numpy(), F @ G.T, atol=1e-12)
     data = gs.DenseData(60**0.5 * A.reshape(-1, 6, 6), 60**0.5 * A @ TINY.target().ravel(), np.zeros(60, dtype=int))
     problem = gs.Problem(gs.Observed((6, 6), 1), data)
@@ -283,7 +141,7 @@ def test_the_gd_suite_gives_every_record(monkeypatch) -> None:
         return outcome
 
     monkeypatch.setattr(gd, "_ours", stand_in)
-    sizes = gd.Sizes(
+    sizes = gd.GdSizes(
         factorisation=TINY,
         sensing=TINY,
         iterations=3,
@@ -303,24 +161,24 @@ def test_the_gd_suite_gives_every_record(monkeypatch) -> None:
     assert len(said) == len(gd.GROUPS) and len(set(ids)) == len(ids)
     assert all("factorisation" in name or "sensing" in name for name in ids)
     assert json.loads(json.dumps([record.as_dict() for record in report.records]))
-    assert len(panels(report.records)) == 1
+    assert len(curve_panels(report.records)) == 1
     assert {r.goal for r in report.records if "-shared-single-" in r.id} == {8.0}
     assert {r.goal for r in report.records if "-one-single-" in r.id} == {2.0}
 
 
-FEW = naive_deep.Network(width=6, warm_up=20, observed=((1, 0),))
+FEW = deep.NetworkSetting(width=6, warm_up=20, observed=((1, 0),))
 
 
 def test_the_network_loop_follows_the_library() -> None:
     """With one observed entry both see the same in every step."""
     pytest.importorskip("torch")
-    found = naive_deep.torch_sgd(FEW, 60, "float64").numpy()
+    found = deep.torch_sgd(FEW, 60, "float64").numpy()
     cell = deep.cell(FEW, gs.Given(*FEW.layers()))
     result = gs.run(*cell, num_steps=60, record=["product"], record_at=[0, 60], reduction="never")
     start, end = result["product"].values[0]
     np.testing.assert_allclose(end, found, atol=1e-12)
     assert abs(end[1, 0] - FEW.eps) < abs(start[1, 0] - FEW.eps) / 2  # it learns the entry
-    assert naive_deep.torch_sgd(FEW, 1).dtype.itemsize == 4  # PyTorch's own precision
+    assert deep.torch_sgd(FEW, 1).dtype.itemsize == 4  # PyTorch's own precision
 
 
 def test_the_deep_suite_gives_every_record(monkeypatch) -> None:
@@ -332,7 +190,7 @@ def test_the_deep_suite_gives_every_record(monkeypatch) -> None:
         sum(range(1000 * steps))  # no compiling here, but more steps take longer
 
     monkeypatch.setattr(deep, "_ours", stand_in)
-    sizes = deep.Sizes(
+    sizes = deep.DeepSizes(
         network=FEW,
         runs=2,
         steps=3,
@@ -361,7 +219,7 @@ def test_the_deep_suite_gives_every_record(monkeypatch) -> None:
 def test_without_pytorch_the_suite_says_so(monkeypatch) -> None:
     monkeypatch.setattr(deep, "peer_torch", lambda: None)
     monkeypatch.setattr(deep, "_ours", lambda network, start, steps, runs, **options: sum(range(1000 * steps)))
-    report = deep.run(lambda text: None, deep.Sizes(network=FEW, runs=2, collapse=(20, 400), repeats=1))
+    report = deep.run(lambda text: None, deep.DeepSizes(network=FEW, runs=2, collapse=(20, 400), repeats=1))
     assert [record.id for record in report.records] == ["deep/reduced-collapse"]
     assert len(report.notes) == 1 and "PyTorch" in report.notes[0]
 
@@ -378,10 +236,10 @@ def test_the_sweep_suite_gives_every_record(monkeypatch) -> None:
     local = lambda jobs: contextlib.nullcontext(SimpleNamespace(jobs=jobs, busy={}, idle={}))  # noqa: E731
     monkeypatch.setattr("gyrostat.sweeps.engines.local", local)
     monkeypatch.setattr(sweep, "through", lambda engine, sizes: made.append(("through", engine.jobs)))
-    monkeypatch.setattr(sweep, "everywhere", lambda: None)
+    monkeypatch.setattr(sweep, "allow_all_cores", lambda: None)
     stand_in = SimpleNamespace(run=lambda *args, **options: made.append(("run", np.size(options["seeds"]))))
     monkeypatch.setattr(sweep, "gs", stand_in)
-    sizes = sweep.Sizes(dimension=3, num_steps=4, seeds=2, step_sizes=2, spreads=2, loop_runs=3, repeats=1)
+    sizes = sweep.SweepSizes(dimension=3, num_steps=4, seeds=2, step_sizes=2, spreads=2, loop_runs=3, repeats=1)
     report = sweep.run(lambda text: None, sizes)
     found = {record.id: record for record in report.records}
     assert set(found) == {
@@ -398,7 +256,7 @@ def test_the_sweep_suite_gives_every_record(monkeypatch) -> None:
 
 
 def test_lab_suite_times_both_sides_in_both_precisions() -> None:
-    sizes = lab.Sizes(dimension=5, num_steps=20, seeds=2, num_samples=50, repeats=1, algorithms=("PooledSGD",))
+    sizes = lab.LabSizes(dimension=5, num_steps=20, seeds=2, num_samples=50, repeats=1, algorithms=("PooledSGD",))
     report = lab.run(lambda text: None, sizes)
     assert [r.id for r in report.records] == ["lab/PooledSGD-single", "lab/PooledSGD-double"]
     assert all(r.ours > 0 and r.ratio is not None for r in report.records)
