@@ -12,7 +12,7 @@ import xarray as xr
 from scipy import stats
 from sklearn.utils.validation import check_X_y
 
-from gyrostat import errors
+from gyrostat import __version__, errors
 from gyrostat.errors import GyrostatError
 from gyrostat.estimators.environment_labels import rows_by_environment
 from gyrostat.estimators.invariant.advice import advice
@@ -23,7 +23,6 @@ from gyrostat.estimators.invariant.principal import principal_directions
 from gyrostat.estimators.invariant.shifts import consequences, shifts_of
 from gyrostat.estimators.invariant.verdicts import evidence, verdicts
 from gyrostat.theory.transition import LEARNT
-from gyrostat.version import __version__
 
 
 @dataclass(frozen=True)

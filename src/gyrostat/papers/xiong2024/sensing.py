@@ -20,6 +20,7 @@ from gyrostat.papers.xiong2024.settings import (
     FIGURE12B,
     FIGURE12C,
     LITERAL,
+    design_matrices,
     designs_of,
     late_rates,
     losses,
@@ -105,8 +106,7 @@ def _predicted(ds: xr.Dataset, eta: float, designs: list[int], starts: int, dime
     rates = np.full((F.sizes[scale], F.sizes[seed]), np.nan)
     for d, design in enumerate(designs):
         problem = sensing(PER_ROW, design, dimension=dimension)
-        space = gs.Asymmetric().space(problem.shape)
-        rows = np.asarray(problem.measurements.rows(problem.environments, space).matrices[0], dtype=float)
+        rows = design_matrices(problem)
         matrices = rows / np.sqrt(len(rows))
         for i in range(F.sizes[scale]):
             for s in range(d * starts, (d + 1) * starts):

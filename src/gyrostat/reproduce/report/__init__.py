@@ -7,6 +7,7 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
+from gyrostat import __version__
 from gyrostat.errors import GyrostatError
 from gyrostat.experiments import registry
 from gyrostat.figures.palette import AFTER_DARK
@@ -18,7 +19,6 @@ from gyrostat.reproduce.report.markup import HOME, Markup, fill, together
 from gyrostat.reproduce.report.overview import overview
 from gyrostat.reproduce.report.sections import section
 from gyrostat.reproduce.store import Store
-from gyrostat.version import __version__
 
 STYLE = (HOME / "base.css").read_text(encoding="utf-8")
 """The colours and letters that pages of gyrostat share."""
