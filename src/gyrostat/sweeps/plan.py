@@ -14,7 +14,7 @@ import numpy as np
 from gyrostat.sweeps.spec import QUANTILES, RUN_OUTCOMES, Point, Spec
 
 if TYPE_CHECKING:
-    from gyrostat.engine.simulate import Trajectories
+    from gyrostat.engine.record import Trajectories
 
 # The engine is imported inside functions: a worker of a Dask cluster unpickles a chunk before it limits itself to one
 # thread, and JAX must not start before that.
@@ -64,7 +64,7 @@ class Chunk:
                 seed=self.spec.seed,
                 record=record.diagnostics,
                 record_at=record.points if record.along else 1,
-                steady=True,
+                reproducible_bits=True,
                 progress=progress,
                 **self.spec.options,
             )
@@ -89,8 +89,8 @@ def _stored_arrays(spec: Spec, found: Trajectories) -> dict[str, np.ndarray]:
 
 def plan_chunks(spec: Spec, unfinished: Sequence[tuple[Point, int]], jobs: int) -> tuple[list[Chunk], dict[Point, str]]:
     """The chunks for unfinished cells (each with its first missing seed), and the error of each cell that cannot be built."""
-    from gyrostat.engine import simulate as loop
-    from gyrostat.engine.reduction import subspace as reduction
+    from gyrostat.engine.compile import group_cells, runs_per_call
+    from gyrostat.engine.reduction.choose import choose_reduction, largest_array
     from gyrostat.parallel.workers import explain
 
     built: dict[Point, tuple[Any, int]] = {}
@@ -104,13 +104,14 @@ def plan_chunks(spec: Spec, unfinished: Sequence[tuple[Point, int]], jobs: int) 
     first_seeds = {point: 0 if spec.record.quantiles else first for point, first in unfinished}
     points = sorted(built, key=lambda p: (first_seeds[p], p))
     chunks: list[Chunk] = []
-    groups = loop.groups([built[p][0] for p in points], [(built[p][1], first_seeds[p]) for p in points], steady=True)
+    horizons = [(built[p][1], first_seeds[p]) for p in points]
+    groups = group_cells([built[p][0] for p in points], horizons, reproducible_bits=True)
     for number, group in enumerate(groups):
         members = [points[i] for i in group]
         cell, steps = built[members[0]]
-        reduced = reduction.decide(spec.options["reduction"], *cell)
-        size = cells_per_chunk(spec, len(members), loop.lanes_of(cell, reduced), jobs)
-        cost = float(steps) * reduction.size(cell[0], cell[1], reduced) * (spec.seeds - first_seeds[members[0]])
+        reduced = choose_reduction(spec.options["reduction"], *cell)
+        size = cells_per_chunk(spec, len(members), runs_per_call(cell, reduced), jobs)
+        cost = float(steps) * largest_array(cell[0], cell[1], reduced) * (spec.seeds - first_seeds[members[0]])
         chunks += [
             Chunk(spec, tuple(part), first_seeds[part[0]], number, cost * len(part))
             for part in (members[i : i + size] for i in range(0, len(members), size))

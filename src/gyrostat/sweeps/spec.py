@@ -42,7 +42,7 @@ from gyrostat.parallel.whole_files import plain
 from gyrostat.sweeps.formulas import evaluate, is_formula
 
 if TYPE_CHECKING:
-    from gyrostat.engine.simulate import Cell
+    from gyrostat.engine.compile import Cell
 
 SPECS_FOLDER = Path(__file__).parent / "specs"
 PARTS = ("algorithm", "environments", "measurements")

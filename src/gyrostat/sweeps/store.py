@@ -19,13 +19,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from filelock import FileLock, Timeout
 
-from gyrostat import errors
+from gyrostat import __version__, errors
 from gyrostat.errors import GyrostatError
 from gyrostat.experiments.statistics import wilson
 from gyrostat.parallel.whole_files import plain, writable, write_whole
 from gyrostat.reproduce.tasks import code_digest
 from gyrostat.sweeps.spec import QUANTILES, Point, Spec
-from gyrostat.version import __version__
 
 if TYPE_CHECKING:
     import xarray as xr
