@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from rich.console import Console
 from rich.table import Table
 
-from gyrostat.jax_tools.selftest import Check, battery
+from gyrostat.jax_tools.compiled_against_numpy import Check, check_all
 
 PACKAGES = ("gyrostat", "jax", "jaxlib", "equinox", "numpy", "scipy", "xarray", "zarr", "matplotlib", "torch")
 WRONG = {
@@ -22,7 +22,7 @@ WRONG = {
     "0.10.1": "float32",
     "0.10.2": "float64 and float32",
 }
-"""Versions of jaxlib seen to give wrong sums on the CPU, and in which precision (selftest.py says when)."""
+"""Versions of jaxlib seen to give wrong sums on the CPU, and in which precision (see jax_tools/compiled_against_numpy.py)."""
 
 REPAIR = "XLA_FLAGS=--xla_cpu_experimental_ynn_fusion_type="
 
@@ -33,7 +33,7 @@ def doctor(console: Console) -> int:
     for what, found in facts().items():
         table.add_row(what, found)
     console.print(table)
-    checks = battery()
+    checks = check_all()
     for dtype in ("float64", "float32"):
         worst = max((c for c in checks if c.dtype == dtype), key=lambda c: c.error)
         count = sum(c.dtype == dtype for c in checks)

@@ -23,11 +23,11 @@ from gyrostat.algorithms.events import Moment
 from gyrostat.diagnostics.signals import Diagnostic, View, resolve
 from gyrostat.engine.reduction import subspace as exact
 from gyrostat.errors import GyrostatError
-from gyrostat.jax_tools import runs_last_loop as lanes
+from gyrostat.jax_tools import runs_last_loop
 from gyrostat.jax_tools.float64 import double
-from gyrostat.jax_tools.lapack_order import Turns
-from gyrostat.jax_tools.random_bits import fold_in, split
-from gyrostat.jax_tools.small_products import square, written
+from gyrostat.jax_tools.lapack_order import SequentialLapack
+from gyrostat.jax_tools.random_streams import fold_in, split
+from gyrostat.jax_tools.small_products import are_small, squared_norm
 from gyrostat.measurements.base import Demand, Scene
 from gyrostat.measurements.problem import Problem
 from gyrostat.typing import Params
@@ -213,7 +213,7 @@ def lane(
 ) -> dict[str, Array]:
     """One run of one seed: the values of the diagnostics at the steps of ``grid``."""
     drawing, starting, measuring, stepping = split(key, 4)
-    in_turn, space = Turns(), algorithm.model.space(problem.shape)
+    in_turn, space = SequentialLapack(), algorithm.model.space(problem.shape)
     stated = in_turn(lambda: problem.draw(drawing))
     measured, seen = (), None
     if not plan.reduction.rows or algorithm.start.needs_first_gradient:
@@ -250,21 +250,21 @@ def lane(
     def watch(t: Int[Array, ""], state: State, product: Array) -> Int[Array, ""]:
         if not plan.watches:
             return state.reached
-        there = square(product - environments.invariant) / 2 < tolerance
+        there = squared_norm(product - environments.invariant) / 2 < tolerance
         return jnp.where((state.reached < 0) & (state.diverged < 0) & there, t, state.reached)
 
     def segment(state: State, until: tuple[Array, Array]) -> tuple[State, dict[str, Array]]:
-        state = loop(*until, lambda t, state: Turns()(lambda: step(t, state)), state)
+        state = loop(*until, lambda t, state: SequentialLapack()(lambda: step(t, state)), state)
         params = tuple(jnp.where(state.diverged < 0, p, jnp.nan) for p in state.params)
         views = {
             "small": View(environments, algorithm.model, stage.show(params), problem.shape),
             "product": View(stated, algorithm.model, stage.unturn(params), problem.shape),
             "stated": View(stated, algorithm.model, stage.lift(params), problem.shape),
         }
-        return state, Turns()(lambda: {d.name: d.function(views[d.sees]) for d in plan.record})
+        return state, SequentialLapack()(lambda: {d.name: d.function(views[d.sees]) for d in plan.record})
 
-    beside = problem.measurements.by_entries and written(environments.shape, params)
-    loop = lanes.fori_loop if beside else jax.lax.fori_loop
+    beside = problem.measurements.by_entries and are_small(environments.shape, params)
+    loop = runs_last_loop.fori_loop if beside else jax.lax.fori_loop
     never = jnp.full((), -1, dtype=grid.dtype)
     state = State(params, _square(params), measured, events, never, never)
     state, values = jax.lax.scan(segment, state, (jnp.concatenate([jnp.zeros_like(grid[:1]), grid[:-1]]), grid))
@@ -278,7 +278,7 @@ def lane(
 
 def _square(params: Params) -> Float[Array, ""]:
     """The sum of all squares."""
-    return sum(square(p) for p in params)  # type: ignore[return-value]
+    return sum(squared_norm(p) for p in params)  # type: ignore[return-value]
 
 
 def _first_look(

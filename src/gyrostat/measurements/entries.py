@@ -14,8 +14,8 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 from gyrostat import errors
 from gyrostat.environments import Environment, Environments
 from gyrostat.errors import GyrostatError
-from gyrostat.jax_tools.lazy_condition import rarely
-from gyrostat.jax_tools.random_bits import split, uniform
+from gyrostat.jax_tools.lazy_condition import change_if_needed
+from gyrostat.jax_tools.random_streams import split, uniform
 from gyrostat.measurements.base import Demand, Entry, Measurements, Reading, Scene, need_finite
 from gyrostat.models.spaces import Matrices, Space
 from gyrostat.typing import Leaf
@@ -161,7 +161,7 @@ class Entries(Measurements):
             fresh = uniform(jax.random.wrap_key_data(operand[1], impl=kind), self.count)
             return jnp.argsort(fresh).astype(jnp.int32), operand[1]
 
-        order, _ = rarely(at == 0, reordered, (state.orders[index], jax.random.key_data(key)))
+        order, _ = change_if_needed(at == 0, reordered, (state.orders[index], jax.random.key_data(key)))
         chosen = jax.lax.dynamic_slice(order, (at,), (self.batch_size,))
         positions = state.positions.at[index].set((at + self.batch_size) % self.count)
         return chosen, state._replace(orders=state.orders.at[index].set(order), positions=positions)

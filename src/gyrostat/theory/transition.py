@@ -15,8 +15,7 @@ import numpy as np
 from gyrostat import errors
 from gyrostat.environments import Law, TwoPoint
 from gyrostat.jax_tools.float64 import double
-from gyrostat.jax_tools.normals import few_normals
-from gyrostat.jax_tools.random_bits import fold_in, split
+from gyrostat.jax_tools.random_streams import few_normals, fold_in, split
 from gyrostat.theory.conditions import Condition
 
 LEARNT = 0.1

@@ -25,7 +25,7 @@ from gyrostat.algorithms.events import Event
 from gyrostat.engine.reduction import hidden_layers as confined
 from gyrostat.environments import Environments
 from gyrostat.errors import GyrostatError
-from gyrostat.jax_tools.lapack_order import Turns
+from gyrostat.jax_tools.lapack_order import SequentialLapack
 from gyrostat.measurements.problem import Problem
 from gyrostat.models import DeepLinear, Model
 from gyrostat.typing import Params
@@ -186,7 +186,7 @@ def _turned(algorithm: Algorithm, environments: Environments, params: Params) ->
             return L, L
         return L, _basis(environments.right_basis, environments.right_spurious_basis, cofactor)
 
-    L, R = Turns()(bases)
+    L, R = SequentialLapack()(bases)
 
     def back(small: Params) -> Params:
         return model.rotated(small, L, R)
@@ -205,7 +205,9 @@ def _layers(small: Params) -> Params:
 def _narrowed(stage: Stage, kind: str) -> Stage:
     """The run in the subspaces of the hidden layers that it can reach."""
     start = stage.params
-    bases = Turns()(lambda: confined.krylov_bases(start) if kind == "krylov" else confined.closed_bases(start))
+    bases = SequentialLapack()(
+        lambda: confined.krylov_bases(start) if kind == "krylov" else confined.closed_bases(start)
+    )
     model, params = confined.confined(start, bases)
     rows, columns = stage.environments.shape
     # The last block of the Krylov spaces: images of the other outer layer when the number of levels is even.

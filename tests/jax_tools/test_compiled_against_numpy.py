@@ -1,4 +1,4 @@
-"""The doctor: its self-test passes here and notices wrong numbers."""
+"""Compiled programs agree with NumPy here, a wrong one is noticed, and the doctor reports both."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ import numpy as np
 from rich.console import Console
 
 from gyrostat.cli import doctor
-from gyrostat.jax_tools import selftest
-from gyrostat.jax_tools.selftest import Check
+from gyrostat.jax_tools import compiled_against_numpy
+from gyrostat.jax_tools.compiled_against_numpy import Check
 
 
 def test_compiled_float64_programs_agree_with_numpy_here():
-    checks = selftest.battery()
+    checks = compiled_against_numpy.check_all()
     wrong = [check for check in checks if check.dtype == "float64" and not check.good]
     assert wrong == [] and len(checks) > 40
 
 
 def test_a_wrong_program_is_noticed():
     def last_row_wrong(M, X):
-        return selftest.ROWS["vmap of sum(M x)"][0](M, X).at[-1].add(0.01)
+        return compiled_against_numpy.ROWS["vmap of sum(M x)"][0](M, X).at[-1].add(0.01)
 
     random = np.random.default_rng(0)
     M, X = random.normal(size=(3, 3)), random.normal(size=(50, 3))
-    pair = selftest.ROWS["vmap of sum(M x)"]
+    pair = compiled_against_numpy.ROWS["vmap of sum(M x)"]
     with doctor_precision():
-        assert selftest._check("right", pair, M, X).good
-        assert not selftest._check("wrong", (last_row_wrong, pair[1]), M, X).good
+        assert compiled_against_numpy._check("right", pair, M, X).good
+        assert not compiled_against_numpy._check("wrong", (last_row_wrong, pair[1]), M, X).good
 
 
 def doctor_precision():
@@ -52,7 +52,7 @@ def test_verdicts():
 
 
 def test_doctor_prints_what_is_installed(monkeypatch):
-    monkeypatch.setattr(doctor, "battery", lambda: [Check("p", dtype, (1,), 0.0) for dtype in ("float64", "float32")])
+    monkeypatch.setattr(doctor, "check_all", lambda: [Check("p", dtype, (1,), 0.0) for dtype in ("float64", "float32")])
     console = Console(file=io.StringIO(), width=160)
     assert doctor.doctor(console) == 0
     said = console.file.getvalue()
