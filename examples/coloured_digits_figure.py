@@ -58,10 +58,10 @@ def _effects(ds: xr.Dataset) -> list[Band | Line | Marker]:
     for (network, batches), colour in looks.items():
         low, mean, high = interval(ds.colour_effect.sel(network=network, batches=batches))
         label = f"{network}, {batches}"
-        series.append(Band(ds.step_size.values, low.values, mean.values, high.values, label, colour))
+        series.append(Band(ds.step_size.values, low.values, mean.values, high.values, label, colour=colour))
     fine = np.linspace(ds.step_size.values[0], ds.step_size.values[-1], 60)
-    series.append(Line(fine, predicted_effect(fine, float(ds.spread)), "predicted, hetero", "theory"))
-    return [*series, Marker(LEFT * MEAN, "predicted, pooled", "y", "bound")]
+    series.append(Line(fine, predicted_effect(fine, float(ds.spread)), "predicted, hetero", role="theory"))
+    return [*series, Marker(LEFT * MEAN, "predicted, pooled", axis="y", role="bound")]
 
 
 def _bands(ds: xr.Dataset, along: str) -> list[Band]:
@@ -70,7 +70,7 @@ def _bands(ds: xr.Dataset, along: str) -> list[Band]:
     series = []
     for (batches, view), colour in looks.items():
         low, mean, high = interval(ds[view].sel(batches=batches))
-        series.append(Band(ds[along].values, low.values, mean.values, high.values, f"{batches}, {view}", colour))
+        series.append(Band(ds[along].values, low.values, mean.values, high.values, f"{batches}, {view}", colour=colour))
     return series
 
 
@@ -78,7 +78,7 @@ def _paths(ds: xr.Dataset) -> list[Band]:
     series = []
     for batches, colour in (("pooled", 1), ("hetero", 0)):
         low, mean, high = interval(ds.colour_share.sel(batches=batches))
-        series.append(Band(ds.step.values, low.values, mean.values, high.values, batches, colour))
+        series.append(Band(ds.step.values, low.values, mean.values, high.values, batches, colour=colour))
     return series
 
 
@@ -90,12 +90,12 @@ def _plane(ds: xr.Dataset) -> Panel:
     line = np.array([boundary(eta, ds.attrs["steps"]) for eta in fine])
     shown = line <= ds.spread.values[-1] + 0.05
     return Panel(
-        "Quadratic, hetero: accuracy lost when the colour is reversed",
-        "step size",
-        "spread of the agreement",
-        [
-            Heat(ds.step_size.values, ds.spread.values, lost.values, "grey minus reversed accuracy", 0, 0.2),
-            Line(fine[shown], line[shown], "predicted: the colour shrinks above", "theory"),
+        title="Quadratic, hetero: accuracy lost when the colour is reversed",
+        xlabel="step size",
+        ylabel="spread of the agreement",
+        series=[
+            Heat(ds.step_size.values, ds.spread.values, lost.values, "grey minus reversed accuracy", low=0, high=0.2),
+            Line(fine[shown], line[shown], "predicted: the colour shrinks above", role="theory"),
         ],
     )
 
@@ -105,44 +105,49 @@ def draw(ds: xr.Dataset) -> Figure:
     wide, eta = float(ds.spread[-1]), float(ds.step_size.sel(step_size=0.4, method="nearest"))
     quadratic, rectified = ds.sel(network="quadratic"), ds.sel(network="rectified")
     accuracy, ylim = "test accuracy", (0.55, 1.0)
-    sign = Marker(AGREEMENT - 0.5, "above: the colour's sign changes", "x")
+    sign = Marker(AGREEMENT - 0.5, "above: the colour's sign changes", axis="x")
     panels = [
         Panel(
-            f"Quadratic, spread {wide:g}",
-            "step size",
-            accuracy,
-            _bands(quadratic.sel(spread=wide), "step_size"),
+            title=f"Quadratic, spread {wide:g}",
+            xlabel="step size",
+            ylabel=accuracy,
+            series=_bands(quadratic.sel(spread=wide), "step_size"),
             ylim=ylim,
         ),
         Panel(
-            f"Rectified, spread {wide:g}",
-            "step size",
-            accuracy,
-            _bands(rectified.sel(spread=wide), "step_size"),
+            title=f"Rectified, spread {wide:g}",
+            xlabel="step size",
+            ylabel=accuracy,
+            series=_bands(rectified.sel(spread=wide), "step_size"),
             ylim=ylim,
         ),
         _plane(quadratic),
         Panel(
-            f"Quadratic, step size {eta:g}",
-            "spread of the agreement",
-            accuracy,
-            [*_bands(quadratic.sel(step_size=eta), "spread"), sign],
+            title=f"Quadratic, step size {eta:g}",
+            xlabel="spread of the agreement",
+            ylabel=accuracy,
+            series=[*_bands(quadratic.sel(step_size=eta), "spread"), sign],
             ylim=ylim,
         ),
         Panel(
-            f"Quadratic, spread {wide:g}, step size {eta:g}",
-            "step",
-            "share of the first layer on the colours",
-            _paths(quadratic.sel(spread=wide, step_size=eta)),
+            title=f"Quadratic, spread {wide:g}, step size {eta:g}",
+            xlabel="step",
+            ylabel="share of the first layer on the colours",
+            series=_paths(quadratic.sel(spread=wide, step_size=eta)),
         ),
-        Panel(f"What the colour adds, spread {wide:g}", "step size", "colour effect", _effects(ds.sel(spread=wide))),
+        Panel(
+            title=f"What the colour adds, spread {wide:g}",
+            xlabel="step size",
+            ylabel="colour effect",
+            series=_effects(ds.sel(spread=wide)),
+        ),
     ]
     note = (
         f"Means and 95 % intervals over {ds.sizes['seed']} seeds. Colour agrees with the label with probability "
         f"{AGREEMENT:g} + spread and {AGREEMENT:g} - spread in two environments; {NOISE:.0%} of the training labels are wrong. "
         "Reversed: test digits in the colour of the other label; grey: half of each ink."
     )
-    return Figure("Coloured digits: one environment per batch against pooled batches", panels, note)
+    return Figure(title="Coloured digits: one environment per batch against pooled batches", panels=panels, note=note)
 
 
 def main() -> None:

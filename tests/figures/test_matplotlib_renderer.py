@@ -16,58 +16,58 @@ from gyrostat.figures.palette import COLOURS
 
 X = np.arange(1.0, 31.0)
 CURVES = Panel(
-    "Curves",
-    "step",
-    "value",
-    [
+    title="Curves",
+    xlabel="step",
+    ylabel="value",
+    series=[
         Band(X, X - 2, X, X + 2, "band"),
         Line(X, X**2, "line"),
-        Line(X, X, "theory", "theory"),
-        Line(X, 2 * X, "bound", "bound"),
-        Line(X, 3 * X, "paper", "paper"),
+        Line(X, X, "theory", role="theory"),
+        Line(X, 2 * X, "bound", role="bound"),
+        Line(X, 3 * X, "paper", role="paper"),
         Marker(3, "level"),
-        Marker(9, "time", "x"),
+        Marker(9, "time", axis="x"),
     ],
     yscale="log",
 )
 POINTS = Panel(
-    "Points",
-    "spread",
-    "share",
-    [Points([1, 2, 4], [1, 0.5, 0], "points", [0.5, 0.1, -1], [2, 1, 1])],
-    "log",
-    "log",
+    title="Points",
+    xlabel="spread",
+    ylabel="share",
+    series=[Points([1, 2, 4], [1, 0.5, 0], "points", low=[0.5, 0.1, -1], high=[2, 1, 1])],
+    xscale="log",
+    yscale="log",
 )
 NAMES = ["HeteroSGD with a long name", "PooledSGD with a long name", "least squares"]
 BARS = Panel(
-    "Bars",
-    "method",
-    "share",
-    [Bars(NAMES, np.array([1, 2, 3]), "a", [0, 1, 2], [2, 3, 4]), Bars(NAMES[:2], [2, 1], "b")],
+    title="Bars",
+    xlabel="method",
+    ylabel="share",
+    series=[Bars(NAMES, np.array([1, 2, 3]), "a", low=[0, 1, 2], high=[2, 3, 4]), Bars(NAMES[:2], [2, 1], "b")],
 )
 HEAT = Panel(
-    "Heat",
-    "x",
-    "y",
-    [
+    title="Heat",
+    xlabel="x",
+    ylabel="y",
+    series=[
         Heat([1, 2, 4], [1, 10], [[1, np.nan, 2], [3, 4, 5]], "share"),
-        Marker(2, "m", "x"),
-        Contour([1, 2, 4], [1, 10], [[1, 2, 2], [3, 4, 5]], "measured edge", 2.5),
-        Contour([1, 2, 4], [1, 10], [[1, 2, 2], [3, 4, 5]], "predicted edge", 3.5, "theory"),
-        Contour([1, 2, 4], [1, 10], [[1, 2, 2], [3, 4, 5]], "nowhere", 9.0, "bound"),
+        Marker(2, "m", axis="x"),
+        Contour([1, 2, 4], [1, 10], [[1, 2, 2], [3, 4, 5]], "measured edge", level=2.5),
+        Contour([1, 2, 4], [1, 10], [[1, 2, 2], [3, 4, 5]], "predicted edge", level=3.5, role="theory"),
+        Contour([1, 2, 4], [1, 10], [[1, 2, 2], [3, 4, 5]], "nowhere", level=9.0, role="bound"),
     ],
-    "log",
+    xscale="log",
 )
 DOTS = Panel(
-    "Dots",
-    "ratio",
-    "",
-    [
-        Dots(NAMES, [0.1, 1, 10], "a", [0.05, 0.5, 5], [0.2, 2, 20]),
-        Dots(NAMES[1:], [1, 2], "b", [0.5, 1], [2, 4]),
-        Marker(1, "one", "x"),
+    title="Dots",
+    xlabel="ratio",
+    ylabel="",
+    series=[
+        Dots(NAMES, [0.1, 1, 10], "a", low=[0.05, 0.5, 5], high=[0.2, 2, 20]),
+        Dots(NAMES[1:], [1, 2], "b", low=[0.5, 1], high=[2, 4]),
+        Marker(1, "one", axis="x"),
     ],
-    "log",
+    xscale="log",
     height=1.5,
 )
 PANELS = [CURVES, POINTS, BARS, HEAT, DOTS]
@@ -86,7 +86,9 @@ def boxes(canvas):
 
 @pytest.mark.parametrize("panels", [[CURVES], [BARS, HEAT], PANELS])
 def test_nothing_overlaps_or_is_cut(panels):
-    canvas = draw(Figure("A title that is rather long, to see where it goes", panels, note="What to see. " * 14))
+    canvas = draw(
+        Figure(title="A title that is rather long, to see where it goes", panels=panels, note="What to see. " * 14)
+    )
     found = boxes(canvas)
     for a, b in itertools.combinations(found, 2):
         across = min(a.x1, b.x1) - max(a.x0, b.x0)
@@ -97,7 +99,7 @@ def test_nothing_overlaps_or_is_cut(panels):
 
 
 def test_dots_stand_in_lines_from_the_top_with_whiskers_along_them():
-    canvas = draw(Figure("t", [DOTS]))
+    canvas = draw(Figure(title="t", panels=[DOTS]))
     axes = canvas.subfigs[0].axes[0]
     assert [label.get_text() for label in axes.get_yticklabels()] == NAMES and axes.get_ylim() == (2.5, -0.5)
     first, second = (box for box in axes.containers)
@@ -107,12 +109,14 @@ def test_dots_stand_in_lines_from_the_top_with_whiskers_along_them():
     assert (below > y[1:]).all() and (below.round() == [1, 2]).all()  # in the same line, one below the other
     whisker = first[2][0].get_segments()[0]
     np.testing.assert_allclose(whisker[:, 0], [0.05, 0.2])
-    usual = draw(Figure("t", [Panel("Dots", "ratio", "", DOTS.series, "log")]))
+    usual = draw(
+        Figure(title="t", panels=[Panel(title="Dots", xlabel="ratio", ylabel="", series=DOTS.series, xscale="log")])
+    )
     assert canvas.get_figheight() > usual.get_figheight() + 1
 
 
 def test_roles_and_colours():
-    axes = draw(Figure("t", [CURVES])).subfigs[0].axes[0]
+    axes = draw(Figure(title="t", panels=[CURVES])).subfigs[0].axes[0]
     lines = {line.get_label(): line for line in axes.lines}
     assert lines["line"].get_linestyle() == "-" and to_hex(lines["line"].get_color()).upper() == COLOURS[1]
     dashes = {lines[role]._unscaled_dash_pattern[1] for role in ("theory", "bound", "paper")}
@@ -122,13 +126,20 @@ def test_roles_and_colours():
 
 
 def test_log_axes_leave_out_what_is_not_positive():
-    panel = Panel("t", "x", "y", [Line([0, 1, 2], [1.0, 0.0, 2.0], "a"), Line([1, 2], [-1, -2], "b")], "log", "log")
-    line = draw(Figure("t", [panel])).subfigs[0].axes[0].lines[0]
+    panel = Panel(
+        title="t",
+        xlabel="x",
+        ylabel="y",
+        series=[Line([0, 1, 2], [1.0, 0.0, 2.0], "a"), Line([1, 2], [-1, -2], "b")],
+        xscale="log",
+        yscale="log",
+    )
+    line = draw(Figure(title="t", panels=[panel])).subfigs[0].axes[0].lines[0]
     assert np.isnan(line.get_xdata()[0]) and np.isnan(line.get_ydata()[1]) and line.get_ydata()[2] == 2
 
 
 def test_rows_of_at_most_three():
-    canvas = draw(Figure("t", [CURVES] * 5))
+    canvas = draw(Figure(title="t", panels=[CURVES] * 5))
     places = [cell.axes[0].get_position(original=True) for cell in canvas.subfigs]
     assert len(places) == 5 and canvas.get_figwidth() > canvas.get_figheight()
     tops = {round(cell.bbox.y0) for cell in canvas.subfigs}
@@ -141,7 +152,7 @@ def test_edges_in_the_scale_of_the_axis():
 
 
 def test_files_are_the_same_each_time(tmp_path):
-    figure = Figure("t", [HEAT, CURVES], note="n")
+    figure = Figure(title="t", panels=[HEAT, CURVES], note="n")
     first = [path.read_bytes() for path in render(figure, tmp_path / "a" / "one")]
     second = [path.read_bytes() for path in render(figure, tmp_path / "b" / "two")]
     assert first == second and b"<dc:date>" not in first[1]

@@ -16,12 +16,12 @@ from gyrostat.figures.thinning import COLUMNS, short, visible
 
 
 def one(*series, **panel):
-    (drawn,) = drawing(Figure("", [Panel("", "", "", series, **panel)]))
+    (drawn,) = drawing(Figure(title="", panels=[Panel(title="", xlabel="", ylabel="", series=series, **panel)]))
     return drawn
 
 
 def test_plotly_accepts_every_kind_of_series():
-    for panel in drawing(Figure("All", PANELS)):
+    for panel in drawing(Figure(title="All", panels=PANELS)):
         go.Figure(panel["data"], panel["layout"])  # refuses unknown names and bad values
         json.dumps(panel, allow_nan=False)
         numbers = sorted(i for entry in panel["entries"] for i in entry["traces"])
@@ -31,7 +31,7 @@ def test_plotly_accepts_every_kind_of_series():
 
 
 def test_looks_are_those_of_the_files():
-    drawn = one(*(Line(X, X, role, role) for role in ("measured", "theory", "bound", "paper")))
+    drawn = one(*(Line(X, X, role, role=role) for role in ("measured", "theory", "bound", "paper")))
     lines = [trace["line"] for trace in drawn["data"] if trace["mode"] == "lines"]
     assert [line["color"] for line in lines] == [COLOURS[0], *INKS[:3]]
     lengths = [[float(n.removesuffix("px")) / line["width"] for n in line["dash"].split(",")] for line in lines[1:]]
@@ -43,13 +43,13 @@ def test_what_a_log_axis_cannot_show_is_a_gap_or_a_floor_and_the_numbers_stay():
     around, middle, *_ = drawn["data"]
     assert around["y"] == [0.1, 1, 3, 1] and middle["y"] == [None, 2]
     assert middle["customdata"] == [[-1, 1], [1, 3]]
-    points = one(Points([1], [2], "points", [-1], [3]), yscale="log")["data"][0]
+    points = one(Points([1], [2], "points", low=[-1], high=[3]), yscale="log")["data"][0]
     assert points["error_y"]["arrayminus"] == [1.8] and points["customdata"] == [[-1, 3]]
 
 
 def test_limits_markers_and_cells():
     drawn = one(
-        Heat([1, 10], [1], [[1, np.nan]], "h"), Marker(3, "m", "x"), xscale="log", xlim=(1, 100), ylim=(None, 2)
+        Heat([1, 10], [1], [[1, np.nan]], "h"), Marker(3, "m", axis="x"), xscale="log", xlim=(1, 100), ylim=(None, 2)
     )
     assert drawn["layout"]["xaxis"]["range"] == [0, 2] and drawn["layout"]["yaxis"]["range"] == [0.45, 2]
     heat = drawn["data"][0]

@@ -50,9 +50,11 @@ def test_squared_norm_sums_over_one_run_only(shape, x64):
     A = gaussian(RUNS, *shape)
     wanted = (A**2).reshape(RUNS, -1).sum(1)
     np.testing.assert_allclose(jax.vmap(squared_norm)(jnp.asarray(A)), wanted, rtol=1e-13)
-    found = jax.vmap(lambda A: runs_last_loop.fori_loop(0, 1, lambda t, s: (s[0], squared_norm(s[0])), (A, 0.0))[1])(
-        jnp.asarray(A)
-    )
+
+    def in_the_loop(A):
+        return runs_last_loop.fori_loop(0, 1, lambda t, state: (state[0], squared_norm(state[0])), (A, 0.0))[1]
+
+    found = jax.vmap(in_the_loop)(jnp.asarray(A))
     np.testing.assert_allclose(found, wanted, rtol=1e-13)
 
 

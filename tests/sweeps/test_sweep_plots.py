@@ -53,7 +53,7 @@ def heats(figure: Figure) -> list[list]:
 def test_the_boundary_is_drawn_where_half_of_the_runs_succeed():
     (panel,) = pictures.diagram(made_up(), "T", "S", {}).panels
     assert panel.xscale == "log" and panel.xlabel == "step size eta"
-    lines = draw(Figure("T", [panel])).axes[0].lines
+    lines = draw(Figure(title="T", panels=[panel])).axes[0].lines
     x, y = lines[0].get_data()
     assert np.allclose(y, 100 * x, rtol=0.08)  # a step of the grid is half a unit
 
@@ -74,7 +74,7 @@ def test_one_axis_gives_a_curve_with_marks():
     (panel,) = pictures.diagram(one, "T", "", {"rule": rising}).panels
     assert [type(s) for s in panel.series] == [Points, Marker] and panel.series[1].at == pytest.approx(6.0)
     assert pictures.slices(one, "T") is None
-    draw(Figure("T", [panel]))
+    draw(Figure(title="T", panels=[panel]))
 
 
 def test_the_table_of_the_boundary():
@@ -96,7 +96,12 @@ def test_without_success_the_median_is_shown():
 def test_contours_are_drawn_in_pieces_with_one_entry():
     x = np.linspace(-2, 2, 41)
     two_rings = np.minimum((x[None] - 1) ** 2, (x[None] + 1) ** 2) + x[:, None] ** 2
-    axes = draw(Figure("T", [Panel("P", "x", "y", [Contour(x, x, two_rings, "rings", 0.25)])])).axes[0]
+    axes = draw(
+        Figure(
+            title="T",
+            panels=[Panel(title="P", xlabel="x", ylabel="y", series=[Contour(x, x, two_rings, "rings", level=0.25)])],
+        )
+    ).axes[0]
     assert len(axes.lines) == 2 and axes.get_legend_handles_labels()[1] == ["rings"]
     assert np.allclose(axes.lines[0].get_ydata() ** 2 + (np.abs(axes.lines[0].get_xdata()) - 1) ** 2, 0.25, atol=0.01)
 

@@ -35,9 +35,19 @@ def compute(name):
 def draw(ds):
     if "FAKE_DRAW" in os.environ:
         raise RuntimeError("the fake paper cannot draw")
-    curves = Panel("Walks", "step", "place", [band(ds.walk, "walk"), Line(ds.step.values, ds.walk[0].values, "one")])
-    heat = Panel("All walks", "step", "seed", [Heat(ds.step.values, ds.seed.values, ds.walk.values, "place")])
-    return Figure("Random <walks>", [curves, heat], note="A walk goes nowhere & everywhere.")
+    curves = Panel(
+        title="Walks",
+        xlabel="step",
+        ylabel="place",
+        series=[band(ds.walk, "walk"), Line(ds.step.values, ds.walk[0].values, "one")],
+    )
+    heat = Panel(
+        title="All walks",
+        xlabel="step",
+        ylabel="seed",
+        series=[Heat(ds.step.values, ds.seed.values, ds.walk.values, "place")],
+    )
+    return Figure(title="Random <walks>", panels=[curves, heat], note="A walk goes nowhere & everywhere.")
 
 
 def spread(ds):
@@ -45,17 +55,22 @@ def spread(ds):
 
 
 CLAIMS = (
-    Claim("spread", "A walk has <b>finite</b> spread.", "spread at most 1e9", spread),
+    Claim(slug="spread", statement="A walk has <b>finite</b> spread.", criterion="spread at most 1e9", measure=spread),
     Claim(
-        "still",
-        "A walk stays.",
-        "spread 0",
-        lambda ds: within(0, 0, spread=float(ds.walk.std())),
-        "fails",
-        "It moves.",
+        slug="still",
+        statement="A walk stays.",
+        criterion="spread 0",
+        measure=lambda ds: within(0, 0, spread=float(ds.walk.std())),
+        expected="fails",
+        reason="It moves.",
     ),
 )
-UNKNOWN = Claim("unknown", "Nobody knows.", "a number that is NaN", lambda ds: Outcome({"rate": float("nan")}, True))
+UNKNOWN = Claim(
+    slug="unknown",
+    statement="Nobody knows.",
+    criterion="a number that is NaN",
+    measure=lambda ds: Outcome({"rate": float("nan")}, True),
+)
 SIZES = {
     "smoke": {"seeds": 3, "steps": 5},
     "standard": {"seeds": 4, "steps": 9},
@@ -64,7 +79,17 @@ SIZES = {
 
 
 def experiment(name, weight, claims=CLAIMS):
-    return Experiment(name, f"Figure {name}", "A fake paper", "Walks.", SIZES, compute(name), draw, claims, weight)
+    return Experiment(
+        name=name,
+        title=f"Figure {name}",
+        source="A fake paper",
+        summary="Walks.",
+        sizes=SIZES,
+        compute=compute(name),
+        draw=draw,
+        claims=claims,
+        weight=weight,
+    )
 
 
 EXPERIMENTS = (

@@ -20,69 +20,114 @@ def compute(*, seed, progress, seeds):
 def curves(ds):
     wave = np.sin(np.linspace(0, 4000, 20_000))
     lines = Panel(
-        "Lines η λ",
-        "step",
-        "value",
-        [
+        title="Lines η λ",
+        xlabel="step",
+        ylabel="value",
+        series=[
             Band(X, X - 2, X, X + 2, "band"),
             Line(X, X**2, "line"),
-            Line(X, X / 2, "theory", "theory"),
-            Line(X, 2 * X, "bound", "bound"),
-            Line(X, 3 * X, "paper", "paper"),
+            Line(X, X / 2, "theory", role="theory"),
+            Line(X, 2 * X, "bound", role="bound"),
+            Line(X, 3 * X, "paper", role="paper"),
             Marker(30, "level"),
-            Marker(9, "time", "x"),
+            Marker(9, "time", axis="x"),
         ],
-        "log",
-        "log",
+        xscale="log",
+        yscale="log",
     )
-    thick = Panel(NASTY, NASTY, NASTY, [Line(np.arange(wave.size), wave, NASTY), Line(X[:9], X[:9] / 9, "few")])
-    return Figure("Curves", [lines, thick], note=NASTY)
+    thick = Panel(
+        title=NASTY,
+        xlabel=NASTY,
+        ylabel=NASTY,
+        series=[Line(np.arange(wave.size), wave, NASTY), Line(X[:9], X[:9] / 9, "few")],
+    )
+    return Figure(title="Curves", panels=[lines, thick], note=NASTY)
 
 
 def shapes(ds):
     points = Panel(
-        "Points",
-        "spread",
-        "share",
-        [Points([1, 2, 4], [1, 0.5, 0.1], "points", [0.5, 0.1, -1], [2, 1, 1])],
-        "log",
-        "log",
+        title="Points",
+        xlabel="spread",
+        ylabel="share",
+        series=[Points([1, 2, 4], [1, 0.5, 0.1], "points", low=[0.5, 0.1, -1], high=[2, 1, 1])],
+        xscale="log",
+        yscale="log",
         ylim=(None, 3.0),
     )
     names = ["one method", "another method"]
-    bars = Panel("Bars", "", "share", [Bars(names, [1, 2], "a", [0, 1], [2, 3]), Bars(names, [2, 1], "b", colour=1)])
+    bars = Panel(
+        title="Bars",
+        xlabel="",
+        ylabel="share",
+        series=[Bars(names, [1, 2], "a", low=[0, 1], high=[2, 3]), Bars(names, [2, 1], "b", colour=1)],
+    )
     grid = np.arange(12.0).reshape(3, 4)
     grid[0, 0] = np.nan
     heat = Panel(
-        "Heat",
-        "ridge",
-        "step size",
-        [
+        title="Heat",
+        xlabel="ridge",
+        ylabel="step size",
+        series=[
             Heat([1, 2, 4, 8], [1, 2, 3], grid, "share of runs"),
-            Marker(3, "fold", "x"),
+            Marker(3, "fold", axis="x"),
             Line([1, 8], [1, 3], "path"),
             Line([1, 8], [3, 1], ""),
-            Contour([1, 2, 4, 8], [1, 2, 3], grid, "edge", 5.5),
+            Contour([1, 2, 4, 8], [1, 2, 3], grid, "edge", level=5.5),
         ],
-        "log",
+        xscale="log",
     )
     dots = Panel(
-        "Dots", "ratio", "", [Dots(names, [0.5, 2.0], "ours", [0.2, 1.0], [1.0, 4.0]), Marker(1, "even", "x")], "log"
+        title="Dots",
+        xlabel="ratio",
+        ylabel="",
+        series=[Dots(names, [0.5, 2.0], "ours", low=[0.2, 1.0], high=[1.0, 4.0]), Marker(1, "even", axis="x")],
+        xscale="log",
     )
-    return Figure("Shapes", [points, bars, heat, dots])
+    return Figure(title="Shapes", panels=[points, bars, heat, dots])
 
 
 def claim(slug, number, **more):
-    return Claim(slug, f"The {slug} number is one.", "number = 1", lambda ds: within(1, 1, number=number), **more)
+    return Claim(
+        slug=slug,
+        statement=f"The {slug} number is one.",
+        criterion="number = 1",
+        measure=lambda ds: within(1, 1, number=number),
+        **more,
+    )
 
 
 SIZES = {size: {"seeds": 3} for size in ("smoke", "standard", "full")}
 HOLDS, KNOWN = claim("held", 1.0), claim("printed", 2.0, expected="fails", reason="It is a two & not a one.")
-NAUGHTY = Claim("nasty", NASTY, NASTY, lambda ds: within(0, 1, number=0.5))
+NAUGHTY = Claim(slug="nasty", statement=NASTY, criterion=NASTY, measure=lambda ds: within(0, 1, number=0.5))
 EXPERIMENTS = (
-    Experiment("curves", "Curves", "Zoo, Figure 1", "Lines.", SIZES, compute, curves, (HOLDS, KNOWN, NAUGHTY)),
     Experiment(
-        "shapes", "Shapes", "Zoo, Figure 2", "Rest.", SIZES, compute, shapes, (claim("odd", 3.0), claim("even", 1.0))
+        name="curves",
+        title="Curves",
+        source="Zoo, Figure 1",
+        summary="Lines.",
+        sizes=SIZES,
+        compute=compute,
+        draw=curves,
+        claims=(HOLDS, KNOWN, NAUGHTY),
     ),
-    Experiment("later", "Later", "Zoo, Figure 3", "Not run.", SIZES, compute, shapes, (HOLDS,)),
+    Experiment(
+        name="shapes",
+        title="Shapes",
+        source="Zoo, Figure 2",
+        summary="Rest.",
+        sizes=SIZES,
+        compute=compute,
+        draw=shapes,
+        claims=(claim("odd", 3.0), claim("even", 1.0)),
+    ),
+    Experiment(
+        name="later",
+        title="Later",
+        source="Zoo, Figure 3",
+        summary="Not run.",
+        sizes=SIZES,
+        compute=compute,
+        draw=shapes,
+        claims=(HOLDS,),
+    ),
 )

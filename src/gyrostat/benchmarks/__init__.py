@@ -96,7 +96,7 @@ def draw(reports: dict[str, Report], base: Path) -> None:
         panels += importlib.import_module((SUITES | NAMED)[name]).panels(report.records)
     if panels:
         note = "Best of several runs on one core, compiled beforehand."
-        render(Figure("What a step costs", panels, note), base)
+        render(Figure(title="What a step costs", panels=panels, note=note), base)
 
 
 __all__ = ["NAMED", "SUITES", "Record", "Report", "run_suites"]

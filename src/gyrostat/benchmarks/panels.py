@@ -35,6 +35,14 @@ def _panel(record: Record) -> Panel:
         slope = record.settings["exponent"]
         upper = x[len(x) // 2 :]
         fitted = y[-1] * (upper / x[-1]) ** slope
-        series.append(Line(upper, fitted, f"fitted power {slope:.2f}", "theory", colour=1))
+        series.append(Line(upper, fitted, f"fitted power {slope:.2f}", role="theory", colour=1))
     limits = None if "exponent" in record.settings else (float(y.min() / 3), float(y.max() * 3))
-    return Panel(curve["title"], curve["xlabel"], curve["unit"], series, xscale="log", yscale="log", ylim=limits)
+    return Panel(
+        title=curve["title"],
+        xlabel=curve["xlabel"],
+        ylabel=curve["unit"],
+        series=series,
+        xscale="log",
+        yscale="log",
+        ylim=limits,
+    )

@@ -1,4 +1,4 @@
-"""``gyrostat doctor``: what is installed, what it runs on, and whether compiled programs can be trusted."""
+"""``gyrostat doctor``: what is installed, and whether its compiled programs are right."""
 
 from __future__ import annotations
 
@@ -6,53 +6,63 @@ import importlib
 import os
 import platform
 from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING
 
-import jax
-import jax.numpy as jnp
-from rich.console import Console
-from rich.table import Table
+import typer
 
-from gyrostat.jax_tools.compiled_against_numpy import Check, check_all
+from gyrostat.cli.terminal import console
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 PACKAGES = ("gyrostat", "jax", "jaxlib", "equinox", "numpy", "scipy", "xarray", "zarr", "matplotlib", "torch")
-WRONG = {
-    "0.9.1": "float32",
-    "0.9.2": "float32",
-    "0.10.0": "float32",
-    "0.10.1": "float32",
-    "0.10.2": "float64 and float32",
-}
-"""Versions of jaxlib seen to give wrong sums on the CPU, and in which precision (see jax_tools/compiled_against_numpy.py)."""
-
-REPAIR = "XLA_FLAGS=--xla_cpu_experimental_ynn_fusion_type="
+VARIABLES = ("XLA_FLAGS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "JAX_COMPILATION_CACHE_DIR")
 
 
-def doctor(console: Console) -> int:
-    """Print the findings; 0 when the float64 programs that gyrostat runs can be trusted, else 1."""
+def doctor() -> None:
+    """Check this installation and its compiled programs.
+
+    Exit status: 0 when compiled float64 programs agree with NumPy, 1 when not.
+    """
+    raise typer.Exit(examine(console()))
+
+
+def examine(console: Console) -> int:
+    """Print what was found; return 0 when the float64 programs that gyrostat runs can be trusted, else 1."""
+    from rich.table import Table
+
+    from gyrostat.jax_tools import compiled_against_numpy
+
     table = Table("what", "found", title="This installation", title_justify="left")
-    for what, found in facts().items():
+    for what, found in installation().items():
         table.add_row(what, found)
     console.print(table)
-    checks = check_all()
-    for dtype in ("float64", "float32"):
-        worst = max((c for c in checks if c.dtype == dtype), key=lambda c: c.error)
-        count = sum(c.dtype == dtype for c in checks)
+    checks = compiled_against_numpy.check_all()
+    for dtype in compiled_against_numpy.TOLERANCE:
+        of_dtype = [check for check in checks if check.dtype == dtype]
+        worst = max(of_dtype, key=lambda check: check.error)
         console.print(
-            f"Compiled JAX against NumPy, {dtype}: {count} cases, "
-            f"largest relative error {worst.error:.1e} ({_name(worst)})."
+            f"Compiled JAX against NumPy, {dtype}: {len(of_dtype)} cases, "
+            f"largest relative error {worst.error:.1e} ({worst.name})."
         )
-    status, sentences = judge(checks)
+    trusted, sentences = compiled_against_numpy.judge(checks)
+    if not default_precision_is_unchanged():
+        trusted = False
+        sentences.append("FAILED: importing gyrostat changed the default precision of jax: report this.")
     for sentence in sentences:
         console.print(sentence)
-    return status
+    return 0 if trusted else 1
 
 
-def facts() -> dict[str, str]:
-    """Versions, devices, threads and precision, as words.
+def installation() -> dict[str, str]:
+    """Versions, devices, threads and precision.
 
-    >>> facts()["jax computes by default in"]
+    >>> installation()["default precision of jax"]
     'float32'
     """
+    import jax
+    import jax.numpy as jnp
+
     found = {"python": f"{platform.python_version()} on {platform.platform()}"}
     for package in PACKAGES:
         try:
@@ -61,50 +71,15 @@ def facts() -> dict[str, str]:
             found[package] = "not installed"
     found["devices"] = ", ".join(str(device) for device in jax.devices())
     found["cores"] = str(os.cpu_count())
-    for name in ("XLA_FLAGS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "JAX_COMPILATION_CACHE_DIR"):
-        found[name] = os.environ.get(name, "not set")
-    found["jax computes by default in"] = str(jnp.zeros(()).dtype)
+    found |= {name: os.environ.get(name, "not set") for name in VARIABLES}
+    found["default precision of jax"] = str(jnp.zeros(()).dtype)
     return found
 
 
-def judge(checks: list[Check], jaxlib: str | None = None) -> tuple[int, list[str]]:
-    """The exit status and what to tell the user.
+def default_precision_is_unchanged() -> bool:
+    """Whether jax computes in the precision that the environment asks for after gyrostat's core is imported."""
+    import jax
 
-    >>> judge([Check("vmap of sum(M x)", "float64", (16385, 3), 0.1)], "0.10.2")[0]
-    1
-    """
-    jaxlib = version("jaxlib") if jaxlib is None else jaxlib
-    sentences = []
-    if jaxlib in WRONG:
-        sentences.append(
-            f"jaxlib {jaxlib} is known to give wrong {WRONG[jaxlib]} results on the CPU for a vmapped "
-            "matrix-vector product followed by a reduction over many rows (jax issue 39103)."
-        )
-    off = {dtype: [c for c in checks if c.dtype == dtype and not c.good] for dtype in ("float64", "float32")}
-    if off["float32"]:
-        sentences.append(
-            f"WARNING: compiled float32 programs are wrong here ({_name(off['float32'][0])}). "
-            f"Gyrostat computes in float64; for float32 programs of your own, set {REPAIR}"
-        )
-    if off["float64"]:
-        sentences.append(
-            f"FAILED: {len(off['float64'])} float64 cases differ from NumPy ({_name(off['float64'][0])}): "
-            "results cannot be trusted; install another version of jax (0.10.1 is right in float64)."
-        )
-    if not default_kept():
-        sentences.append("FAILED: importing gyrostat changed the default precision of jax: report this.")
-    failed = bool(off["float64"]) or not default_kept()
-    if not failed:
-        sentences.append("All is well: compiled float64 programs agree with NumPy.")
-    return int(failed), sentences
-
-
-def default_kept() -> bool:
-    """Whether jax's default precision is what the environment asked for, with gyrostat's core imported."""
-    importlib.import_module("gyrostat.engine.run")
+    importlib.import_module("gyrostat.engine.simulate")
     asked = os.environ.get("JAX_ENABLE_X64", "0").lower() in ("1", "true", "t", "yes", "y", "on")
     return bool(jax.config.read("jax_enable_x64")) == asked
-
-
-def _name(check: Check) -> str:
-    return f"{check.pattern} at {' x '.join(map(str, check.shape))}, {check.dtype}"

@@ -62,23 +62,3 @@ def sweep(
         )
         conclude(summary, out, console())
     raise typer.Exit(summary.status)
-
-
-def plot(folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a sweep.")]) -> None:
-    """Draw a sweep again from its store, without computing."""
-    from gyrostat.sweeps.conclude import plot as draw
-
-    draw(folder, console())
-
-
-def export(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a sweep.")],
-    files: Annotated[list[Path], typer.Argument(metavar="FILE", help="Everything (.nc) or a table of cells (.csv).")],
-) -> None:
-    """Write the data of a sweep as netCDF or CSV."""
-    from gyrostat.sweeps.conclude import loaded
-    from gyrostat.sweeps.tables import export as write
-
-    for path in files:
-        write(loaded(folder), path)
-        typer.echo(f"Written to {path}.")

@@ -1,4 +1,4 @@
-"""The terminal as the commands see it."""
+"""The console that every command prints to."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def console() -> Console:
-    """A console as wide as the terminal; elsewhere wide enough for a table."""
+    """A console as wide as the terminal, or 140 columns wide when the output is not a terminal."""
     from rich.console import Console
 
     return Console(width=None if sys.stdout.isatty() else 140)

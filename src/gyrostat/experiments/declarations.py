@@ -32,7 +32,7 @@ class Outcome:
         return "holds" if self.holds else "fails"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Claim:
     """A statement of a paper (or of ours), the criterion that decides it, and what we expect.
 
@@ -51,7 +51,7 @@ class Claim:
             raise GyrostatError(f"claim {self.slug!r} is expected to fail: say why in reason.")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Experiment:
     """One figure or theory item of a paper.
 

@@ -6,7 +6,7 @@ A declaration says what is shown, never how: colours, legends and files are the 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -31,6 +31,7 @@ class Line(Series):
     x: Any
     y: Any
     label: str
+    _: KW_ONLY
     role: Role = "measured"
     colour: int | None = None
 
@@ -44,6 +45,7 @@ class Band(Series):
     middle: Any
     high: Any
     label: str
+    _: KW_ONLY
     colour: int | None = None
 
 
@@ -54,6 +56,7 @@ class Points(Series):
     x: Any
     y: Any
     label: str
+    _: KW_ONLY
     low: Any = None
     high: Any = None
     colour: int | None = None
@@ -66,6 +69,7 @@ class Bars(Series):
     categories: Sequence[str]
     values: Any
     label: str
+    _: KW_ONLY
     low: Any = None
     high: Any = None
     colour: int | None = None
@@ -78,6 +82,7 @@ class Dots(Series):
     categories: Sequence[str]
     values: Any
     label: str
+    _: KW_ONLY
     low: Any
     high: Any
     colour: int | None = None
@@ -89,6 +94,7 @@ class Marker(Series):
 
     at: float
     label: str
+    _: KW_ONLY
     axis: Literal["x", "y"] = "y"
     role: Role = "theory"
 
@@ -101,6 +107,7 @@ class Heat(Series):
     y: Any
     z: Any
     label: str
+    _: KW_ONLY
     low: float | None = None
     high: float | None = None
 
@@ -113,13 +120,14 @@ class Contour(Series):
     y: Any
     z: Any
     label: str
+    _: KW_ONLY
     level: float = 0.0
     role: Role = "measured"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Panel:
-    """One set of axes; ``height`` in units of the usual one."""
+    """One set of axes. A limit of None is left open; ``height`` is in units of the usual height."""
 
     title: str
     xlabel: str
@@ -127,12 +135,12 @@ class Panel:
     series: Sequence[Series]
     xscale: Scale = "linear"
     yscale: Scale = "linear"
-    xlim: tuple[float, float] | None = None
-    ylim: tuple[float, float] | None = None
+    xlim: tuple[float | None, float | None] | None = None
+    ylim: tuple[float | None, float | None] | None = None
     height: float = 1.0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Figure:
     """Panels side by side under one title, with a sentence below that says what to see.
 
@@ -152,4 +160,4 @@ def band(values: xr.DataArray, label: str, *, x: Any = None, over: str = "seed",
     if x is None:
         (dim,) = (d for d in values.dims if d != over)
         x = values[dim].values
-    return Band(np.asarray(x), low, middle, high, label, colour)
+    return Band(np.asarray(x), low, middle, high, label, colour=colour)

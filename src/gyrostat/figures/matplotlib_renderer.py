@@ -46,8 +46,9 @@ def render(figure: Figure, base: Path) -> list[Path]:
 
     >>> import tempfile
     >>> from gyrostat.figures.declarations import Line, Panel
-    >>> panel = Panel("A parabola", "x", "y", [Line([0, 1, 2], [0, 1, 4], "x squared")])
-    >>> [path.name for path in render(Figure("Shapes", [panel]), Path(tempfile.mkdtemp()) / "shapes")]
+    >>> curve = Line([0, 1, 2], [0, 1, 4], "x squared")
+    >>> figure = Figure(title="Shapes", panels=[Panel(title="A parabola", xlabel="x", ylabel="y", series=[curve])])
+    >>> [path.name for path in render(figure, Path(tempfile.mkdtemp()) / "shapes")]
     ['shapes.png', 'shapes.svg']
     """
     with mpl.rc_context(STYLE):  # type: ignore[arg-type]

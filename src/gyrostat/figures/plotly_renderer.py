@@ -25,7 +25,9 @@ HATCHES = ("", "/", ".", "x")
 def drawing(figure: Figure) -> list[dict[str, Any]]:
     """For every panel: ``data`` and ``layout`` for plotly, and ``entries`` for its legend.
 
-    >>> (panel,) = drawing(Figure("Shapes", [Panel("A parabola", "x", "y", [Line([0, 1, 2], [0, 1, 4], "square")])]))
+    >>> curve = Line([0, 1, 2], [0, 1, 4], "square")
+    >>> figure = Figure(title="Shapes", panels=[Panel(title="A parabola", xlabel="x", ylabel="y", series=[curve])])
+    >>> (panel,) = drawing(figure)
     >>> panel["data"][0]["y"], panel["layout"]["yaxis"], panel["entries"][0]["label"]
     ([0, 1, 4], {'type': 'linear'}, 'square')
     """

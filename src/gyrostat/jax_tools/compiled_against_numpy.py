@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib.metadata import version
 from typing import Any
 
 import jax
@@ -21,6 +22,17 @@ TOLERANCE = {"float64": 1e-10, "float32": 1e-4}
 LARGE = {"float64": ((16_385, 3), (20_001, 5)), "float32": ((32_769, 3), (40_001, 3))}
 SMALL = (200, 40)
 STACK = (512, 12, 12)
+
+WRONG_JAXLIB = {
+    "0.9.1": "float32",
+    "0.9.2": "float32",
+    "0.10.0": "float32",
+    "0.10.1": "float32",
+    "0.10.2": "float64 and float32",
+}
+"""Versions of jaxlib that were seen to give wrong sums on the CPU, and in which precision."""
+
+WORKAROUND = "XLA_FLAGS=--xla_cpu_experimental_ynn_fusion_type="
 
 Function = Callable[..., Any]
 
@@ -38,6 +50,11 @@ class Check:
     def good(self) -> bool:
         """Whether the error is within rounding."""
         return self.error <= TOLERANCE[self.dtype]
+
+    @property
+    def name(self) -> str:
+        """The pattern, its shape and precision."""
+        return f"{self.pattern} at {' x '.join(map(str, self.shape))}, {self.dtype}"
 
 
 def _loop(M: Any, X: Any) -> Any:
@@ -105,3 +122,32 @@ def _check(pattern: str, pair: tuple[Function, Function], M: np.ndarray, X: np.n
     want = plain(M.astype(np.float64), X.astype(np.float64))
     error = float(np.abs(got - want).max() / np.abs(want).max())
     return Check(pattern, str(X.dtype), X.shape if M.ndim == 2 else M.shape, error)
+
+
+def judge(checks: list[Check], jaxlib: str | None = None) -> tuple[bool, list[str]]:
+    """Whether compiled float64 programs can be trusted, and what to tell the user.
+
+    >>> judge([Check("vmap of sum(M x)", "float64", (16385, 3), 0.1)], "0.10.2")[0]
+    False
+    """
+    jaxlib = version("jaxlib") if jaxlib is None else jaxlib
+    sentences = []
+    if jaxlib in WRONG_JAXLIB:
+        sentences.append(
+            f"jaxlib {jaxlib} is known to give wrong {WRONG_JAXLIB[jaxlib]} results on the CPU for a vmapped "
+            "matrix-vector product followed by a reduction over many rows (jax issue 39103)."
+        )
+    wrong = {dtype: [c for c in checks if c.dtype == dtype and not c.good] for dtype in TOLERANCE}
+    if wrong["float32"]:
+        sentences.append(
+            f"WARNING: compiled float32 programs are wrong here ({wrong['float32'][0].name}). "
+            f"Gyrostat computes in float64; for float32 programs of your own, set {WORKAROUND}"
+        )
+    if wrong["float64"]:
+        sentences.append(
+            f"FAILED: {len(wrong['float64'])} float64 cases differ from NumPy ({wrong['float64'][0].name}): "
+            "results cannot be trusted; install another version of jax (0.10.1 is right in float64)."
+        )
+    else:
+        sentences.append("All is well: compiled float64 programs agree with NumPy.")
+    return not wrong["float64"], sentences

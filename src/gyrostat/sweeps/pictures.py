@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -66,7 +67,7 @@ def diagram(ds: xr.Dataset, title: str, summary: str, predicted: Mapping[str, xr
         for rest in combinations(ds, axes[2 if flat else 1 :])
     ]
     columns = 2 if len(panels) in (2, 4) else 3
-    return Figure(title, panels, _note(ds, summary, flat), columns=columns)
+    return Figure(title=title, panels=panels, note=_note(ds, summary, flat), columns=columns)
 
 
 def slices(ds: xr.Dataset, title: str) -> Figure | None:
@@ -76,7 +77,9 @@ def slices(ds: xr.Dataset, title: str) -> Figure | None:
         return None
     panels = [_slice_panel(ds, axes[0], axes[1], rest) for rest in combinations(ds, axes[2:])]
     columns = 2 if len(panels) in (2, 4) else 3
-    return Figure(f"{title}: slices", panels, "Shares of runs with 95 % (Wilson) intervals.", columns=columns)
+    return Figure(
+        title=f"{title}: slices", panels=panels, note="Shares of runs with 95 % (Wilson) intervals.", columns=columns
+    )
 
 
 def combinations(ds: xr.Dataset, names: list[str]) -> Iterator[Setting]:
@@ -117,24 +120,25 @@ def title_of(ds: xr.Dataset, rest: Setting, otherwise: str) -> str:
 def _heat_panel(ds: xr.Dataset, x: str, y: str, rest: Setting, predicted: Mapping[str, xr.DataArray]) -> Panel:
     name, words = shown(ds)
     z = filled(field(ds).sel(rest).transpose(y, x).values)
-    series: list[Series] = [
-        Heat(ds[x].values, ds[y].values, z, words, *((0, 1) if name == "success" else (None, None)))
-    ]
+    limits: dict[str, float] = {"low": 0, "high": 1} if name == "success" else {}
+    series: list[Series] = [Heat(ds[x].values, ds[y].values, z, words, **limits)]
     if name == "success":
-        series.append(Contour(ds[x].values, ds[y].values, z, "measured: half of the runs", 0.5))
+        series.append(Contour(ds[x].values, ds[y].values, z, "measured: half of the runs", level=0.5))
     for told, values in predicted.items():
         there = values.sel(rest).transpose(y, x)
         if there.notnull().any():
-            series.append(Contour(there[x].values, there[y].values, there.values, told, 0.0, ROLES.get(told, "theory")))
+            series.append(
+                Contour(there[x].values, there[y].values, there.values, told, level=0.0, role=ROLES.get(told, "theory"))
+            )
     return Panel(
-        title_of(ds, rest, "Measured and predicted"),
-        label(ds[x]),
-        label(ds[y]),
-        series,
-        scale(ds[x]),
-        scale(ds[y]),
-        _limits(ds[x]),
-        _limits(ds[y]),
+        title=title_of(ds, rest, "Measured and predicted"),
+        xlabel=label(ds[x]),
+        ylabel=label(ds[y]),
+        series=series,
+        xscale=scale(ds[x]),
+        yscale=scale(ds[y]),
+        xlim=_limits(ds[x]),
+        ylim=_limits(ds[y]),
     )
 
 
@@ -164,26 +168,21 @@ def _points(ds: xr.Dataset, along: str, text: str, colour: int | None = None) ->
         low, middle, high = there.success_low, there.success, there.success_high
     else:
         low, middle, high = (quantile(ds[name], q).where(ds.done > 0) for q in (0.25, 0.5, 0.75))
-    return Points(ds[along].values, middle.values, text, low.values, high.values, colour)
+    return Points(ds[along].values, middle.values, text, low=low.values, high=high.values, colour=colour)
 
 
 def _curve_panel(ds: xr.Dataset, x: str, rest: Setting, predicted: Mapping[str, xr.DataArray]) -> Panel:
     one = ds.sel(rest)
     _, words = shown(ds)
     if not is_ordered(ds[x]):
-        points = _points(one, x, words)
-        return Panel(words, label(ds[x]), words, [Points(np.arange(one[x].size), *points_of(points))])
+        points = replace(_points(one, x, words), x=np.arange(one[x].size))
+        return Panel(title=words, xlabel=label(ds[x]), ylabel=words, series=[points])
     series: list[Series] = [_points(one, x, words, 0)]
     for told, values in predicted.items():
         at = crossing(values[x].values, values.sel(rest).values, 0.0)
         if np.isfinite(at):
-            series.append(Marker(at, told, "x"))
-    return Panel(title_of(ds, rest, words), label(ds[x]), words, series, scale(ds[x]))
-
-
-def points_of(points: Points) -> tuple[Any, ...]:
-    """Everything of points but where they stand."""
-    return points.y, points.label, points.low, points.high, points.colour
+            series.append(Marker(at, told, axis="x"))
+    return Panel(title=title_of(ds, rest, words), xlabel=label(ds[x]), ylabel=words, series=series, xscale=scale(ds[x]))
 
 
 def _slice_panel(ds: xr.Dataset, x: str, y: str, rest: Setting) -> Panel:
@@ -196,4 +195,4 @@ def _slice_panel(ds: xr.Dataset, x: str, y: str, rest: Setting) -> Panel:
         points = _points(one.sel({x: value}), y, f"{label(ds[x])} = {value:.3g}", i)
         there = ~np.isnan(np.asarray(points.y, dtype=float))
         series += [points, Line(np.asarray(points.x)[there], np.asarray(points.y)[there], points.label, colour=i)]
-    return Panel(title_of(ds, rest, words), label(ds[y]), words, series, scale(ds[y]))
+    return Panel(title=title_of(ds, rest, words), xlabel=label(ds[y]), ylabel=words, series=series, xscale=scale(ds[y]))

@@ -29,11 +29,13 @@ def picture(rows: Sequence[Row]) -> Figure:
     """A panel for each group of settings that has a row with a ratio."""
     panels = [_panel(title, [row for row in rows if of(row)]) for title, of in GROUPS]
     return Figure(
-        "Errors relative to pooled least squares",
-        [panel for panel in panels if panel is not None],
-        note="Left of the line is better than least squares. Intervals of 95 percent (bootstrap over repetitions, or over rows "
-        f"of the place left out). Ratios below {FLOOR:g}, zero among them, are drawn there. Settings in which least squares "
-        "makes no error are left out. Hyper-parameters are chosen by the mean error in training places left out.",
+        title="Errors relative to pooled least squares",
+        panels=[panel for panel in panels if panel is not None],
+        note=(
+            "Left of the line is better than least squares. Intervals of 95 percent (bootstrap over repetitions, or over rows "
+            f"of the place left out). Ratios below {FLOOR:g}, zero among them, are drawn there. Settings in which least "
+            "squares makes no error are left out. Hyper-parameters are chosen by the mean error in training places left out."
+        ),
     )
 
 
@@ -44,7 +46,9 @@ def _panel(title: str, rows: Sequence[Row]) -> Panel | None:
     series: list[Any] = [_dots(shown, name, colour) for colour, name in enumerate(SHOWN)]
     series = [dots for dots in series if dots.categories]
     series.append(Marker(1.0, "least squares", axis="x"))
-    return Panel(title, "error / error of least squares", "", series, xscale="log", height=2.0)
+    return Panel(
+        title=title, xlabel="error / error of least squares", ylabel="", series=series, xscale="log", height=2.0
+    )
 
 
 def _dots(rows: Sequence[Row], name: str, colour: int) -> Dots:
@@ -52,7 +56,9 @@ def _dots(rows: Sequence[Row], name: str, colour: int) -> Dots:
     values, low, high = (
         [max(row.methods[name][key], FLOOR) for row in have] for key in ("ratio", "ratio_low", "ratio_high")
     )
-    return Dots([_label(row) for row in have], np.array(values), name, np.array(low), np.array(high), colour)
+    return Dots(
+        [_label(row) for row in have], np.array(values), name, low=np.array(low), high=np.array(high), colour=colour
+    )
 
 
 def _label(row: Row) -> str:

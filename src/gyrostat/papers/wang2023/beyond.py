@@ -76,7 +76,7 @@ def draw_hetero(ds: xr.Dataset) -> Figure:
     for k, name in enumerate(ds.sampling.values):
         y = at.sel(sampling=name).values
         low, high = wilson(np.round(y * n), n)
-        bars.append(Bars(list(DIRECTIONS), y, str(name), low, high, colour=k))
+        bars.append(Bars(list(DIRECTIONS), y, str(name), low=low, high=high, colour=k))
     overlap = [
         Points(ds.overlap.values, at.sel(sampling=name).values, str(name), colour=k)
         for k, name in enumerate(ds.sampling.values)
@@ -89,19 +89,35 @@ def draw_hetero(ds: xr.Dataset) -> Figure:
             )
             lines.append(Line([0.0, *ds.spread.values], y, f"{name}, {direction}", colour=2 * i + k))
     return Figure(
-        "One environment per batch makes jumps likelier or rarer: it depends on where the environments differ",
-        [
+        title="One environment per batch makes jumps likelier or rarer: it depends on where the environments differ",
+        panels=[
             Panel(
-                f"Spread {SPREAD:g}", "direction of the spurious part", "share of runs that jump", bars, ylim=(0, 1.05)
+                title=f"Spread {SPREAD:g}",
+                xlabel="direction of the spurious part",
+                ylabel="share of runs that jump",
+                series=bars,
+                ylim=(0, 1.05),
             ),
             Panel(
-                "By alignment", "overlap with u2 v2^T at rest", "share of runs that jump", overlap, ylim=(-0.03, 1.03)
+                title="By alignment",
+                xlabel="overlap with u2 v2^T at rest",
+                ylabel="share of runs that jump",
+                series=overlap,
+                ylim=(-0.03, 1.03),
             ),
-            Panel("By spread", "spread of the environments", "share of runs that jump", lines, ylim=(-0.03, 1.03)),
+            Panel(
+                title="By spread",
+                xlabel="spread of the environments",
+                ylabel="share of runs that jump",
+                series=lines,
+                ylim=(-0.03, 1.03),
+            ),
         ],
-        note=f"L = 3, epsilon = .25, schedule of Figure 1, three entries per step, {ds.attrs['num_steps']} steps. The "
-        "entries drawn and the noise in each are the same for both; only pooled entries come from environments of their own. "
-        "Whiskers: 95 %.",
+        note=(
+            f"L = 3, epsilon = .25, schedule of Figure 1, three entries per step, {ds.attrs['num_steps']} steps. The "
+            "entries drawn and the noise in each are the same for both; only pooled entries come from environments of their "
+            "own. Whiskers: 95 %."
+        ),
     )
 
 
@@ -138,44 +154,47 @@ def _noise_needed(ds: xr.Dataset) -> Outcome:
 
 
 HETERO = Experiment(
-    "hetero",
-    "Completion with several environments",
-    "Beyond Wang 2023 and Xu 2024 (ours)",
-    "Environments share the rank-1 truth and differ by a spurious part of mean zero. A batch of three entries comes from one "
-    "environment, or each entry from its own: same entries, same noise in each, only its correlation differs.",
-    {
+    name="hetero",
+    title="Completion with several environments",
+    source="Beyond Wang 2023 and Xu 2024 (ours)",
+    summary=(
+        "Environments share the rank-1 truth and differ by a spurious part of mean zero. A batch of three entries "
+        "comes from one environment, or each entry from its own: same entries, same noise in each, only its "
+        "correlation differs."
+    ),
+    sizes={
         "smoke": {"seeds": 64, "num_steps": 8000, "spreads": (0.3,)},
         "standard": {"seeds": 64, "num_steps": 8000, "spreads": (0.15, 0.3, 0.6)},
         "full": {"seeds": 400, "num_steps": 20_000, "spreads": (0.05, 0.1, 0.15, 0.2, 0.3, 0.45, 0.6, 1.0)},
     },
-    hetero_data,
-    draw_hetero,
-    [
+    compute=hetero_data,
+    draw=draw_hetero,
+    claims=[
         Claim(
-            "likelier",
-            "Batches from one environment make jumps likelier than pooled ones.",
-            "share of one-environment runs that jump at least that of pooled runs in all four directions",
-            _likelier,
+            slug="likelier",
+            statement="Batches from one environment make jumps likelier than pooled ones.",
+            criterion="share of one-environment runs that jump at least that of pooled runs in all four directions",
+            measure=_likelier,
             expected="fails",
             reason="When environments move all entries together, the noise goes into s1 and spares s2.",
         ),
         Claim(
-            "direction-decides",
-            "They do when environments differ along the second singular pair, not along the first.",
-            "gain in share >= .2 crosswise and <= -.2 together, at spread .3",
-            _direction,
+            slug="direction-decides",
+            statement="They do when environments differ along the second singular pair, not along the first.",
+            criterion="gain in share >= .2 crosswise and <= -.2 together, at spread .3",
+            measure=_direction,
         ),
         Claim(
-            "aligned",
-            "The share that jumps grows with the overlap of the spurious part with u2 v2^T.",
-            "rank correlation over the four directions >= .7",
-            _aligned,
+            slug="aligned",
+            statement="The share that jumps grows with the overlap of the spurious part with u2 v2^T.",
+            criterion="rank correlation over the four directions >= .7",
+            measure=_aligned,
         ),
         Claim(
-            "noise-needed",
-            "Without spread, and with all environments in every step, nothing jumps (controls).",
-            "shares <= .05 with spread 0 and for gradient descent",
-            _noise_needed,
+            slug="noise-needed",
+            statement="Without spread, and with all environments in every step, nothing jumps (controls).",
+            criterion="shares <= .05 with spread 0 and for gradient descent",
+            measure=_noise_needed,
         ),
     ],
     weight=6,

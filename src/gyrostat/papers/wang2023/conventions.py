@@ -63,14 +63,17 @@ def draw_conventions(ds: xr.Dataset) -> Figure:
         Marker(float(ds.fold), "fold: no rank-2 minimum above", role="theory"),
     ]
     return Figure(
-        "Neither printed update makes Figure 1: one collapses, one jumps at once; plain weight decay makes it",
-        [
-            Panel("Median ratio", "step", "s2 / s1", ratios, yscale="log", ylim=(1e-17, 3)),
-            Panel(f"At step {LATE}", "", "share of runs", ends, ylim=(0, 1.05)),
-            Panel("Why", "", "ridge", ridges),
+        title="Neither printed update makes Figure 1: one collapses, one jumps at once; plain weight decay makes it",
+        panels=[
+            Panel(title="Median ratio", xlabel="step", ylabel="s2 / s1", series=ratios, yscale="log", ylim=(1e-17, 3)),
+            Panel(title=f"At step {LATE}", xlabel="", ylabel="share of runs", series=ends, ylim=(0, 1.05)),
+            Panel(title="Why", xlabel="", ylabel="ridge", series=ridges),
         ],
-        note="L = 3, epsilon = .25, eta = .2, lambda = .1, warm-up 500. main_text: (1 - 2 eta lambda) theta - (eta/2) grad; "
-        "appendix: (1 - eta lambda) theta - (eta/2) grad; weight_decay: (1 - eta lambda) theta - eta grad, grad of (A* - A)^2.",
+        note=(
+            "L = 3, epsilon = .25, eta = .2, lambda = .1, warm-up 500. main_text: (1 - 2 eta lambda) theta - (eta/2) "
+            "grad; appendix: (1 - eta lambda) theta - (eta/2) grad; weight_decay: (1 - eta lambda) theta - eta grad, "
+            "grad of (A* - A)^2."
+        ),
     )
 
 
@@ -97,45 +100,51 @@ def _why(ds: xr.Dataset) -> Outcome:
 CRITERION = "rank 2 at step 1000 and rank 1 at step 8000, each in at least half of the runs"
 
 CONVENTIONS_STUDY = Experiment(
-    "conventions",
-    "Three readings of the update",
-    "Wang 2023, sections 2.3 and D",
-    "The main text and the appendix print different updates, and neither gives the figures. What SGD with weight decay does in "
-    "common software does; in the main text's units it has twice the step size and a quarter of the ridge.",
-    {"smoke": {"seeds": 64}, "standard": {"seeds": 240}, "full": {"seeds": 1000}},
-    conventions_data,
-    draw_conventions,
-    [
+    name="conventions",
+    title="Three readings of the update",
+    source="Wang 2023, sections 2.3 and D",
+    summary=(
+        "The main text and the appendix print different updates, and neither gives the figures. What SGD with weight "
+        "decay does in common software does; in the main text's units it has twice the step size and a quarter of the "
+        "ridge."
+    ),
+    sizes={"smoke": {"seeds": 64}, "standard": {"seeds": 240}, "full": {"seeds": 1000}},
+    compute=conventions_data,
+    draw=draw_conventions,
+    claims=[
         Claim(
-            "weight-decay", "SGD with weight decay makes Figure 1 (ours).", CRITERION, _makes_figure1("weight_decay")
+            slug="weight-decay",
+            statement="SGD with weight decay makes Figure 1 (ours).",
+            criterion=CRITERION,
+            measure=_makes_figure1("weight_decay"),
         ),
         Claim(
-            "main-text",
-            "The update of section 2.3 makes Figure 1.",
-            CRITERION,
-            _makes_figure1("main_text"),
+            slug="main-text",
+            statement="The update of section 2.3 makes Figure 1.",
+            criterion=CRITERION,
+            measure=_makes_figure1("main_text"),
             expected="fails",
             reason="Its ridge .1 is four times the fold: there is no rank-2 minimum; runs collapse to 0.",
         ),
         Claim(
-            "appendix",
-            "The update of section D makes Figure 1.",
-            CRITERION,
-            _makes_figure1("appendix"),
+            slug="appendix",
+            statement="The update of section D makes Figure 1.",
+            criterion=CRITERION,
+            measure=_makes_figure1("appendix"),
             expected="fails",
             reason="Its ridge, .05 in main-text units, is above the fold: runs fall to rank 1 at once, not after a wait.",
         ),
         Claim(
-            "collapse",
-            "Under the main text's update runs collapse to rank 0 (ours).",
-            "share at rank 0 at step 8000 >= .9",
-            _collapses,
+            slug="collapse",
+            statement="Under the main text's update runs collapse to rank 0 (ours).",
+            criterion="share at rank 0 at step 8000 >= .9",
+            measure=_collapses,
         ),
         Claim(
-            "fold",
-            "The fold tells them apart (ours).",
-            "in main-text units the ridge is below the fold for weight_decay and above it for the other two",
-            _why,
+            slug="fold",
+            statement="The fold tells them apart (ours).",
+            criterion="in main-text units the ridge is below the fold for weight_decay and above it for the other two",
+            measure=_why,
         ),
     ],
     weight=4,

@@ -73,7 +73,7 @@ def draw_cost(ds: xr.Dataset) -> Figure:
         for i, d in enumerate(DEPTHS)
     ]
     ends = np.array([float(ds.formula.min()), float(ds.formula.max())])
-    series.append(Line(ends, ends, "equal", "theory"))
+    series.append(Line(ends, ends, "equal", role="theory"))
     excess = [
         Points(
             np.full(ds.found.sel(depth=d).size, d),
@@ -84,14 +84,19 @@ def draw_cost(ds: xr.Dataset) -> Figure:
         for i, d in enumerate(DEPTHS)
     ]
     return Figure(
-        "The least norm of layers that make a matrix is L times its Schatten quasi-norm with p = 2/L",
-        [
-            Panel("Found by descent against the formula", "L sum s^(2/L)", "least norm found", series),
+        title="The least norm of layers that make a matrix is L times its Schatten quasi-norm with p = 2/L",
+        panels=[
             Panel(
-                "Relative difference",
-                "depth L",
-                "|found / formula - 1|",
-                [*excess, Marker(1e-6, "threshold", role="bound")],
+                title="Found by descent against the formula",
+                xlabel="L sum s^(2/L)",
+                ylabel="least norm found",
+                series=series,
+            ),
+            Panel(
+                title="Relative difference",
+                xlabel="depth L",
+                ylabel="|found / formula - 1|",
+                series=[*excess, Marker(1e-6, "threshold", role="bound")],
                 yscale="log",
             ),
         ],
@@ -109,23 +114,23 @@ def _formula(ds: xr.Dataset) -> Outcome:
 
 
 COST = Experiment(
-    "cost",
-    "The representation cost",
-    "Wang 2023, section 2.2",
-    "R(A; L) = L ||A||_(2/L)^(2/L), checked by optimisation that knows nothing of singular values.",
-    {
+    name="cost",
+    title="The representation cost",
+    source="Wang 2023, section 2.2",
+    summary="R(A; L) = L ||A||_(2/L)^(2/L), checked by optimisation that knows nothing of singular values.",
+    sizes={
         "smoke": {"matrices": 3, "sizes": (2, 3)},
         "standard": {"matrices": 6, "sizes": (2, 3, 4)},
         "full": {"matrices": 20, "sizes": (2, 3, 4, 6)},
     },
-    cost_data,
-    draw_cost,
-    [
+    compute=cost_data,
+    draw=draw_cost,
+    claims=[
         Claim(
-            "formula",
-            "The least norm of layers that make A is L sum s_i^(2/L).",
-            "relative difference within 1e-6 for L = 2, ..., 5",
-            _formula,
+            slug="formula",
+            statement="The least norm of layers that make A is L sum s_i^(2/L).",
+            criterion="relative difference within 1e-6 for L = 2, ..., 5",
+            measure=_formula,
         )
     ],
     weight=1,
@@ -170,17 +175,29 @@ def draw_balance(ds: xr.Dataset) -> Figure:
             y = ds.imbalance.isel(joint=joint, seed=seed).values
             curves.append(Line(t, y, f"between layers {joint + 1} and {joint + 2}", colour=joint))
     start = float(ds.imbalance.isel(step=0).median())
-    curves.append(Line(t, start * np.exp(-4 * RIDGE * t), "rate 4 lambda", "theory"))
-    curves.append(Line(t, start * np.exp(-RIDGE * t), "rate lambda, as printed", "paper"))
+    curves.append(Line(t, start * np.exp(-4 * RIDGE * t), "rate 4 lambda", role="theory"))
+    curves.append(Line(t, start * np.exp(-RIDGE * t), "rate lambda, as printed", role="paper"))
     excess = [
         Line(t, ds.excess.isel(seed=k).values, "||theta||^2 - R(A; L)", colour=3)
         for k in range(min(3, ds.sizes["seed"]))
     ]
     return Figure(
-        "Layers become balanced at four times the printed rate",
-        [
-            Panel("Imbalance", "time eta x step", "||W_l W_l^T - W_(l+1)^T W_(l+1)||_F", curves, yscale="log"),
-            Panel("Excess norm", "time eta x step", "excess over the least norm", excess, yscale="log"),
+        title="Layers become balanced at four times the printed rate",
+        panels=[
+            Panel(
+                title="Imbalance",
+                xlabel="time eta x step",
+                ylabel="||W_l W_l^T - W_(l+1)^T W_(l+1)||_F",
+                series=curves,
+                yscale="log",
+            ),
+            Panel(
+                title="Excess norm",
+                xlabel="time eta x step",
+                ylabel="excess over the least norm",
+                series=excess,
+                yscale="log",
+            ),
         ],
         note="L = 3, w = 10, epsilon = .25, lambda = .05, eta = .005 (nearly gradient flow on C + lambda ||theta||^2).",
     )
@@ -207,38 +224,40 @@ def _excess_falls(ds: xr.Dataset) -> Outcome:
 
 
 BALANCE = Experiment(
-    "balance",
-    "Imbalance decays with the ridge",
-    "Wang 2023, section 3.2 (proof of Theorem 3.2) and section 2.2",
-    "The gradient of the fit keeps W_l W_l^T - W_(l+1)^T W_(l+1); the ridge makes it decay. On C + lambda ||theta||^2 each "
-    "layer decays at 2 lambda, and a square of layers at 4 lambda.",
-    {
+    name="balance",
+    title="Imbalance decays with the ridge",
+    source="Wang 2023, section 3.2 (proof of Theorem 3.2) and section 2.2",
+    summary=(
+        "The gradient of the fit keeps W_l W_l^T - W_(l+1)^T W_(l+1); the ridge makes it decay. On C + lambda "
+        "||theta||^2 each layer decays at 2 lambda, and a square of layers at 4 lambda."
+    ),
+    sizes={
         "smoke": {"starts": 4, "num_steps": 10_000},
         "standard": {"starts": 8, "num_steps": 14_000},
         "full": {"starts": 40, "num_steps": 20_000},
     },
-    balance_data,
-    draw_balance,
-    [
+    compute=balance_data,
+    draw=draw_balance,
+    claims=[
         Claim(
-            "rate",
-            "Under gradient flow imbalance decays at 4 lambda (ours).",
-            "all rates over lambda in [3.9, 4.1]",
-            _four,
+            slug="rate",
+            statement="Under gradient flow imbalance decays at 4 lambda (ours).",
+            criterion="all rates over lambda in [3.9, 4.1]",
+            measure=_four,
         ),
         Claim(
-            "printed-rate",
-            "Under gradient flow imbalance decays at lambda (as printed).",
-            "all rates over lambda in [.9, 1.1]",
-            _one,
+            slug="printed-rate",
+            statement="Under gradient flow imbalance decays at lambda (as printed).",
+            criterion="all rates over lambda in [.9, 1.1]",
+            measure=_one,
             expected="fails",
             reason="The gradient of lambda ||theta||^2 is 2 lambda theta, so products of two layers decay at 4 lambda.",
         ),
         Claim(
-            "least-norm",
-            "Balanced layers have the least norm: the excess over R(A; L) vanishes.",
-            "excess at the end over that at the start <= 1e-3",
-            _excess_falls,
+            slug="least-norm",
+            statement="Balanced layers have the least norm: the excess over R(A; L) vanishes.",
+            criterion="excess at the end over that at the start <= 1e-3",
+            measure=_excess_falls,
         ),
     ],
     weight=2,

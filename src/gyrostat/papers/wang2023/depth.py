@@ -55,7 +55,7 @@ def draw_figure2(ds: xr.Dataset) -> Figure:
             Marker(float(SWITCH), "noise and ridge fall", axis="x"),
         ]
         title = f"L = {depth}, fold at {float(one.fold):.4f}, ridge {EFFECTIVE:g}"
-        panels.append(Panel(title, "step", "s2 / s1", series, yscale="log", ylim=(1e-17, 3)))
+        panels.append(Panel(title=title, xlabel="step", ylabel="s2 / s1", series=series, yscale="log", ylim=(1e-17, 3)))
     shares: list[Any] = []
     for i, depth in enumerate(DEPTHS):
         jumped = ds.jump.sel(depth=depth).values
@@ -64,14 +64,20 @@ def draw_figure2(ds: xr.Dataset) -> Figure:
         )
         gd = ds.gd_jump.sel(depth=depth).values
         share = (gd[:, None] <= ds.step.values).mean(axis=0)
-        shares.append(Line(ds.step.values, share, f"GD, L = {depth}", "bound", colour=i))
+        shares.append(Line(ds.step.values, share, f"GD, L = {depth}", role="bound", colour=i))
     shares.append(Marker(float(SWITCH), "noise and ridge fall", axis="x"))
-    panels.append(Panel("When it happens", "step", "share of runs at rank 1", shares, ylim=(-0.03, 1.03)))
+    panels.append(
+        Panel(
+            title="When it happens", xlabel="step", ylabel="share of runs at rank 1", series=shares, ylim=(-0.03, 1.03)
+        )
+    )
     return Figure(
-        "Depth 4 lies just below its fold and jumps by noise; depth 3 lies far below and does not",
-        panels,
-        note="epsilon = .1, w = 100; eta = .03 to step 500, .25 to step 5000 (lambda = .1), then .05 with lambda = .001. The "
-        " fold is the ridge above which there is no rank-2 minimum, in main-text units.",
+        title="Depth 4 lies just below its fold and jumps by noise; depth 3 lies far below and does not",
+        panels=panels,
+        note=(
+            "epsilon = .1, w = 100; eta = .03 to step 500, .25 to step 5000 (lambda = .1), then .05 with lambda = "
+            ".001. The  fold is the ridge above which there is no rank-2 minimum, in main-text units."
+        ),
     )
 
 
@@ -111,50 +117,52 @@ def _near_fold(ds: xr.Dataset) -> Outcome:
 
 
 FIG2 = Experiment(
-    "fig2",
-    "Depth makes a jump likelier",
-    "Wang 2023, Figure 2",
-    "Five runs of each depth in the paper; shares over many here, with gradient descent on the same schedule beside them. "
-    "The effect of depth is where the fold lies.",
-    {
+    name="fig2",
+    title="Depth makes a jump likelier",
+    source="Wang 2023, Figure 2",
+    summary=(
+        "Five runs of each depth in the paper; shares over many here, with gradient descent on the same schedule "
+        "beside them. The effect of depth is where the fold lies."
+    ),
+    sizes={
         "smoke": {"seeds": 64, "num_steps": 9000},
         "standard": {"seeds": 240, "num_steps": 9000},
         "full": {"seeds": 1000, "num_steps": 9000},
     },
-    figure2_data,
-    draw_figure2,
-    [
+    compute=figure2_data,
+    draw=draw_figure2,
+    claims=[
         Claim(
-            "depth",
-            "At epsilon = .1 networks of depth 4 jump in the first 5000 steps and networks of depth 3 do not.",
-            "share >= .8 for L = 4 and <= .05 for L = 3 (95 % intervals reach them; shares >= .7 and <= .1)",
-            _depth,
+            slug="depth",
+            statement="At epsilon = .1 networks of depth 4 jump in the first 5000 steps and networks of depth 3 do not.",
+            criterion="share >= .8 for L = 4 and <= .05 for L = 3 (95 % intervals reach them; shares >= .7 and <= .1)",
+            measure=_depth,
         ),
         Claim(
-            "five-of-five",
-            "All five networks of depth 4 jump.",
-            "probability of five of five >= .9",
-            _five_of_five,
+            slug="five-of-five",
+            statement="All five networks of depth 4 jump.",
+            criterion="probability of five of five >= .9",
+            measure=_five_of_five,
             expected="fails",
             reason="About nine runs in ten jump by step 5000, so five of five has a probability of .6.",
         ),
         Claim(
-            "different-times",
-            "The networks of depth 4 jump at different times.",
-            "90 % quantile of the jump times over the 10 % quantile >= 1.5",
-            _times,
+            slug="different-times",
+            statement="The networks of depth 4 jump at different times.",
+            criterion="90 % quantile of the jump times over the 10 % quantile >= 1.5",
+            measure=_times,
         ),
         Claim(
-            "descent-stays",
-            "It is the noise: GD on the same schedule jumps at neither depth (control).",
-            "no start jumps by step 5000",
-            _descent,
+            slug="descent-stays",
+            statement="It is the noise: GD on the same schedule jumps at neither depth (control).",
+            criterion="no start jumps by step 5000",
+            measure=_descent,
         ),
         Claim(
-            "near-the-fold",
-            "The ridge lies just below the fold of depth 4 and far below that of depth 3 (ours).",
-            "ridge over fold in [.9, 1] for L = 4 and <= .7 for L = 3",
-            _near_fold,
+            slug="near-the-fold",
+            statement="The ridge lies just below the fold of depth 4 and far below that of depth 3 (ours).",
+            criterion="ridge over fold in [.9, 1] for L = 4 and <= .7 for L = 3",
+            measure=_near_fold,
         ),
     ],
     weight=6,

@@ -72,7 +72,14 @@ def draw_figure3(ds: xr.Dataset) -> Figure:
             Line(epsilons, shares.sel(switch=t).values, f"t0 = {t}", colour=i) for i, t in enumerate(switches)
         ]
         lines.append(Marker(float(ds.threshold), "fold", axis="x"))
-        return Panel(title, "epsilon", "share of runs that solve it", lines, xscale="log", ylim=(-0.03, 1.03))
+        return Panel(
+            title=title,
+            xlabel="epsilon",
+            ylabel="share of runs that solve it",
+            series=lines,
+            xscale="log",
+            ylim=(-0.03, 1.03),
+        )
 
     late = ds.patient.median("seed")
     alone = [
@@ -80,14 +87,25 @@ def draw_figure3(ds: xr.Dataset) -> Figure:
         Marker(TAIL / 1000, "where Figure 3 stops", axis="x", role="paper"),
     ]
     return Figure(
-        "Most of Figure 3 is the ridge: descent solves what lies above the fold, and noise helps only just below it",
-        [
+        title=(
+            "Most of Figure 3 is the ridge: descent solves what lies above the fold, and noise helps only just below it"
+        ),
+        panels=[
             panel("SGD", sgd),
             panel("Gradient descent, same schedule", gd),
-            Panel("No noisy phase, epsilon = 1", "step / 1000", "relative test loss", alone, ylim=(-0.05, 1.05)),
+            Panel(
+                title="No noisy phase, epsilon = 1",
+                xlabel="step / 1000",
+                ylabel="relative test loss",
+                series=alone,
+                ylim=(-0.05, 1.05),
+            ),
         ],
-        note="L = 4, w = 100; t0 steps with eta = .2, lambda = .1 (warm-up 500), then 4000 with eta = .02, lambda = .001. "
-        "Solved: relative test loss below .5. Fold: the epsilon above which the noisy phase's ridge leaves no rank-2 minimum.",
+        note=(
+            "L = 4, w = 100; t0 steps with eta = .2, lambda = .1 (warm-up 500), then 4000 with eta = .02, lambda = "
+            ".001. Solved: relative test loss below .5. Fold: the epsilon above which the noisy phase's ridge leaves "
+            "no rank-2 minimum."
+        ),
     )
 
 
@@ -156,12 +174,14 @@ def _fold(ds: xr.Dataset) -> Outcome:
 
 
 FIG3 = Experiment(
-    "fig3",
-    "Annealing across epsilon: noise or ridge?",
-    "Wang 2023, Figure 3",
-    "The paper reads the figure as an effect of noise. The control tells: gradient descent on the same schedule solves every "
-    "epsilon above the fold; the noise matters in a narrow range below it.",
-    {
+    name="fig3",
+    title="Annealing across epsilon: noise or ridge?",
+    source="Wang 2023, Figure 3",
+    summary=(
+        "The paper reads the figure as an effect of noise. The control tells: gradient descent on the same schedule "
+        "solves every epsilon above the fold; the noise matters in a narrow range below it."
+    ),
+    sizes={
         "smoke": {"seeds": 64, "epsilons": (0.1, 0.15, 1.0), "switches": (0, 1000, 8000), "long": 16_000},
         "standard": {"seeds": 120, "epsilons": EPSILONS, "switches": (0, 500, 1000, 2000, 4000, 8000), "long": 24_000},
         "full": {
@@ -171,47 +191,49 @@ FIG3 = Experiment(
             "long": 40_000,
         },
     },
-    figure3_data,
-    draw_figure3,
-    [
+    compute=figure3_data,
+    draw=draw_figure3,
+    claims=[
         Claim(
-            "longer-is-better",
-            "A larger t0 recovers smaller epsilon, and a larger epsilon is easier.",
-            "shares fall by at most three standard errors anywhere along t0, and along epsilon for t0 >= 1000; and rise by "
-            ">= .5 along t0 for some epsilon",
-            _monotone,
+            slug="longer-is-better",
+            statement="A larger t0 recovers smaller epsilon, and a larger epsilon is easier.",
+            criterion=(
+                "shares fall by at most three standard errors anywhere along t0, and along epsilon for t0 >= 1000; "
+                "and rise by >= .5 along t0 for some epsilon"
+            ),
+            measure=_monotone,
         ),
         Claim(
-            "no-noisy-phase",
-            "Without a noisy phase the network fails (epsilon < 1).",
-            "share solved at t0 = 0 <= .05 for every epsilon below 1",
-            _without_noise,
+            slug="no-noisy-phase",
+            statement="Without a noisy phase the network fails (epsilon < 1).",
+            criterion="share solved at t0 = 0 <= .05 for every epsilon below 1",
+            measure=_without_noise,
         ),
         Claim(
-            "fails-at-one",
-            "Without a noisy phase the network fails even for epsilon = 1.",
-            "at most half of the runs solve it when the low phase goes on",
-            _fails_at_one,
+            slug="fails-at-one",
+            statement="Without a noisy phase the network fails even for epsilon = 1.",
+            criterion="at most half of the runs solve it when the low phase goes on",
+            measure=_fails_at_one,
             expected="fails",
             reason="After 4000 low steps the network is not yet trained; the same run solves epsilon = 1 when it goes on.",
         ),
         Claim(
-            "above-the-fold",
-            "Above the fold it is the ridge: GD solves epsilon >= .15 as SGD does (ours).",
-            "shares of both >= .9 at the longest t0 for every epsilon >= .15",
-            _is_the_ridge,
+            slug="above-the-fold",
+            statement="Above the fold it is the ridge: GD solves epsilon >= .15 as SGD does (ours).",
+            criterion="shares of both >= .9 at the longest t0 for every epsilon >= .15",
+            measure=_is_the_ridge,
         ),
         Claim(
-            "below-the-fold",
-            "Just below the fold it is the noise: SGD solves epsilon = .1 where GD does not.",
-            "GD 0 at every epsilon <= .1; SGD at .1 >= .3, with a 95 % interval that reaches .4",
-            _is_the_noise,
+            slug="below-the-fold",
+            statement="Just below the fold it is the noise: SGD solves epsilon = .1 where GD does not.",
+            criterion="GD 0 at every epsilon <= .1; SGD at .1 >= .3, with a 95 % interval that reaches .4",
+            measure=_is_the_noise,
         ),
         Claim(
-            "fold",
-            "GD changes where the fold says (ours).",
-            "the epsilon at which the fold equals lambda / 4 lies between the last stuck and the first solved one",
-            _fold,
+            slug="fold",
+            statement="GD changes where the fold says (ours).",
+            criterion="the epsilon at which the fold equals lambda / 4 lies between the last stuck and the first solved one",
+            measure=_fold,
         ),
     ],
     weight=12,

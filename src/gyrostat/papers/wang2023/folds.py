@@ -65,7 +65,7 @@ def folds_data(
 
 def draw_folds(ds: xr.Dataset) -> Figure:
     lines: list[Any] = [
-        Line(ds.epsilon.values, ds.fold.sel(depth=d).values, f"fold, L = {d}", "theory", colour=i)
+        Line(ds.epsilon.values, ds.fold.sel(depth=d).values, f"fold, L = {d}", role="theory", colour=i)
         for i, d in enumerate(ds.depth.values)
     ]
     lines.append(Marker(RIDGE, "lambda = .1 of weight decay", role="paper"))
@@ -83,13 +83,27 @@ def draw_folds(ds: xr.Dataset) -> Figure:
         for j, f in enumerate(ds.factor.values)
     ]
     return Figure(
-        "Every figure lies below the fold, so there is a rank-2 minimum; those that jump lie close to it",
-        [
-            Panel("Largest ridge with a rank-2 minimum", "epsilon", "lambda_c (main-text units)", lines, xscale="log"),
-            Panel("Gradient descent as a check", "", "share of starts that stay at rank 2", probes, ylim=(-0.05, 1.05)),
+        title="Every figure lies below the fold, so there is a rank-2 minimum; those that jump lie close to it",
+        panels=[
+            Panel(
+                title="Largest ridge with a rank-2 minimum",
+                xlabel="epsilon",
+                ylabel="lambda_c (main-text units)",
+                series=lines,
+                xscale="log",
+            ),
+            Panel(
+                title="Gradient descent as a check",
+                xlabel="",
+                ylabel="share of starts that stay at rank 2",
+                series=probes,
+                ylim=(-0.05, 1.05),
+            ),
         ],
-        note="lambda_c by continuation of the minimum of C(A) + lambda L sum s^(2/L) on [[1, *], [epsilon, 1]]. "
-        "Right: no bar means that every start has left rank 2.",
+        note=(
+            "lambda_c by continuation of the minimum of C(A) + lambda L sum s^(2/L) on [[1, *], [epsilon, 1]]. Right: "
+            "no bar means that every start has left rank 2."
+        ),
     )
 
 
@@ -118,12 +132,14 @@ def _falls_with_epsilon(ds: xr.Dataset) -> Outcome:
 
 
 FOLD = Experiment(
-    "fold",
-    "The fold of the rank-2 minimum",
-    "ours, for Wang 2023, section 4",
-    "Above lambda_c(epsilon, L) the rank-overestimating minimum does not exist, and descent of any kind falls to rank 1. The "
-    "settings of the figures lie below it, those that jump close to it.",
-    {
+    name="fold",
+    title="The fold of the rank-2 minimum",
+    source="ours, for Wang 2023, section 4",
+    summary=(
+        "Above lambda_c(epsilon, L) the rank-overestimating minimum does not exist, and descent of any kind falls to "
+        "rank 1. The settings of the figures lie below it, those that jump close to it."
+    ),
+    sizes={
         "smoke": {"epsilons": (0.1, 0.2, 0.25), "depths": (3, 4), "probes": ((0.25, 3),), "num_steps": 8000},
         "standard": {
             "epsilons": (0.05, 0.07, 0.1, 0.12, 0.15, 0.2, 0.25, 0.3),
@@ -138,27 +154,32 @@ FOLD = Experiment(
             "num_steps": 24_000,
         },
     },
-    folds_data,
-    draw_folds,
-    [
+    compute=folds_data,
+    draw=draw_folds,
+    claims=[
         Claim(
-            "descent-agrees",
-            "GD stays at rank 2 just below the fold and leaves just above it.",
-            "all starts at rank 2 at .93 lambda_c and none at 1.07 lambda_c",
-            _check,
+            slug="descent-agrees",
+            statement="GD stays at rank 2 just below the fold and leaves just above it.",
+            criterion="all starts at rank 2 at .93 lambda_c and none at 1.07 lambda_c",
+            measure=_check,
         ),
         Claim(
-            "figures-below",
-            "Every figure of the paper is set below the fold: there is a rank-2 minimum to jump from.",
-            "lambda over lambda_c in [.5, 1] for Figures 1, 2 (both depths) and 4",
-            _below,
+            slug="figures-below",
+            statement="Every figure of the paper is set below the fold: there is a rank-2 minimum to jump from.",
+            criterion="lambda over lambda_c in [.5, 1] for Figures 1, 2 (both depths) and 4",
+            measure=_below,
         ),
-        Claim("depth", "Depth lowers the fold.", "lambda_c falls with L at every epsilon", _falls_with_depth),
         Claim(
-            "epsilon",
-            "A smaller missing entry lowers the fold.",
-            "lambda_c falls with epsilon at every L",
-            _falls_with_epsilon,
+            slug="depth",
+            statement="Depth lowers the fold.",
+            criterion="lambda_c falls with L at every epsilon",
+            measure=_falls_with_depth,
+        ),
+        Claim(
+            slug="epsilon",
+            statement="A smaller missing entry lowers the fold.",
+            criterion="lambda_c falls with epsilon at every L",
+            measure=_falls_with_epsilon,
         ),
     ],
     weight=3,

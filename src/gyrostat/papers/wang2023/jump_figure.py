@@ -27,7 +27,9 @@ def draw_figure1(ds: xr.Dataset) -> Figure:
         Line(x, _share_by(ds.jump.values, steps), "SGD", colour=0),
         Line(x, _share_by(ds.shuffled_jump.values, steps), "without replacement", colour=1),
         Line(x, _share_by(ds.gd_jump.values, steps), "gradient descent", colour=2),
-        Line(x, 1 - np.exp(-hazard * np.maximum(steps - 500, 0)), f"constant hazard {hazard:.1e} per step", "theory"),
+        Line(
+            x, 1 - np.exp(-hazard * np.maximum(steps - 500, 0)), f"constant hazard {hazard:.1e} per step", role="theory"
+        ),
         Marker(2.0, "the jump of the printed figure", axis="x", role="paper"),
     ]
     fits = (ds.offshoot < 0.2).mean("seed").values
@@ -40,21 +42,63 @@ def draw_figure1(ds: xr.Dataset) -> Figure:
         ),
         Points(ds.branch.values / 1000, fits, "offshoots that fit the missing entry", colour=3),
     ]
-    labels = "step / 1000", "share of runs at rank 1"
+    xlabel = "step / 1000"
     return Figure(
-        "With replacement SGD falls to rank 1 after a random time and never comes back; descent and shuffled passes stay",
-        [
-            Panel("Ratio of singular values", labels[0], "s2 / s1", paths, yscale="log", ylim=(1e-17, 3)),
-            Panel("The same around the jump", "step less jump", "s2 / s1", _falls(ds), yscale="log", ylim=(1e-17, 3)),
-            Panel("When it happens", *labels, shares, ylim=(-0.03, 1.03)),
-            Panel("One run and its offshoots", labels[0], "relative test loss", _one_run(ds), ylim=(-0.05, 1.3)),
+        title=(
+            "With replacement SGD falls to rank 1 after a random time and never comes back; descent and shuffled "
+            "passes stay"
+        ),
+        panels=[
             Panel(
-                "All offshoots", "(branching less jump) / 1000", "relative test loss, end", _all(ds), ylim=(-0.05, 1.3)
+                title="Ratio of singular values",
+                xlabel=xlabel,
+                ylabel="s2 / s1",
+                series=paths,
+                yscale="log",
+                ylim=(1e-17, 3),
             ),
-            Panel("Offshoots by their time", "branching step / 1000", "share", leaving, ylim=(-0.03, 1.03)),
+            Panel(
+                title="The same around the jump",
+                xlabel="step less jump",
+                ylabel="s2 / s1",
+                series=_falls(ds),
+                yscale="log",
+                ylim=(1e-17, 3),
+            ),
+            Panel(
+                title="When it happens",
+                xlabel=xlabel,
+                ylabel="share of runs at rank 1",
+                series=shares,
+                ylim=(-0.03, 1.03),
+            ),
+            Panel(
+                title="One run and its offshoots",
+                xlabel=xlabel,
+                ylabel="relative test loss",
+                series=_one_run(ds),
+                ylim=(-0.05, 1.3),
+            ),
+            Panel(
+                title="All offshoots",
+                xlabel="(branching less jump) / 1000",
+                ylabel="relative test loss, end",
+                series=_all(ds),
+                ylim=(-0.05, 1.3),
+            ),
+            Panel(
+                title="Offshoots by their time",
+                xlabel="branching step / 1000",
+                ylabel="share",
+                series=leaving,
+                ylim=(-0.03, 1.03),
+            ),
         ],
-        note="L = 3, w = 100, epsilon = .25; eta = .2, lambda = .1 (eta = .03 in the first 500 steps); offshoots eta = .02, "
-        "lambda = .001 for 4000 steps. The relative test loss is (1 - epsilon A_12)^2; rank 1 is s2 / s1 < .01.",
+        note=(
+            "L = 3, w = 100, epsilon = .25; eta = .2, lambda = .1 (eta = .03 in the first 500 steps); offshoots eta = "
+            ".02, lambda = .001 for 4000 steps. The relative test loss is (1 - epsilon A_12)^2; rank 1 is s2 / s1 < "
+            ".01."
+        ),
     )
 
 
@@ -74,8 +118,8 @@ def _falls(ds: xr.Dataset) -> list[Any]:
     rate = float(np.nanmedian(ds.expected_rate))
     return [
         *series,
-        Line(np.median(begins) + t, 1e-6 * np.exp(-RIDGE_RATE * t), "the ridge alone", "paper"),
-        Line(np.median(begins) + t, 1e-6 * np.exp(-rate * t), "ridge and turning by noise", "theory"),
+        Line(np.median(begins) + t, 1e-6 * np.exp(-RIDGE_RATE * t), "the ridge alone", role="paper"),
+        Line(np.median(begins) + t, 1e-6 * np.exp(-rate * t), "ridge and turning by noise", role="theory"),
     ]
 
 

@@ -172,78 +172,87 @@ def _offshoots(ds: xr.Dataset) -> Outcome:
 
 
 FIG1 = Experiment(
-    "fig1",
-    "A jump from rank 2 to rank 1, and offshoots before and after it",
-    "Wang 2023, Figure 1",
-    "The paper shows one run. Here the law of the jump time, and two controls on the same schedule: gradient descent, and "
-    "SGD that sees every entry once per pass. Only sampling with replacement jumps.",
-    {
+    name="fig1",
+    title="A jump from rank 2 to rank 1, and offshoots before and after it",
+    source="Wang 2023, Figure 1",
+    summary=(
+        "The paper shows one run. Here the law of the jump time, and two controls on the same schedule: gradient "
+        "descent, and SGD that sees every entry once per pass. Only sampling with replacement jumps."
+    ),
+    sizes={
         "smoke": {"seeds": 64, "shuffled": 16, "num_steps": 20_000, "branches": 4},
         "standard": {"seeds": 240, "shuffled": 120, "num_steps": 20_000, "branches": 8},
         "full": {"seeds": 1000, "shuffled": 400, "num_steps": 40_000, "branches": 16},
     },
-    figure1_data,
-    draw_figure1,
-    [
+    compute=figure1_data,
+    draw=draw_figure1,
+    claims=[
         Claim(
-            "jumps",
-            "SGD reaches rank 1.",
-            "share of runs at rank 1 by step 20,000: 95 % interval reaches .9",
-            _most_jump,
+            slug="jumps",
+            statement="SGD reaches rank 1.",
+            criterion="share of runs at rank 1 by step 20,000: 95 % interval reaches .9",
+            measure=_most_jump,
         ),
         Claim(
-            "when",
-            "Half of the runs have jumped by step 5000 (ours).",
-            "99.9 % interval of the median jump time meets [4000, 6500]",
-            _median,
+            slug="when",
+            statement="Half of the runs have jumped by step 5000 (ours).",
+            criterion="99.9 % interval of the median jump time meets [4000, 6500]",
+            measure=_median,
         ),
         Claim(
-            "about-2000",
-            "The jump happens around step 2000.",
-            "half of the runs jump in [1000, 3000]",
-            _about_2000,
+            slug="about-2000",
+            statement="The jump happens around step 2000.",
+            criterion="half of the runs jump in [1000, 3000]",
+            measure=_about_2000,
             expected="fails",
             reason="The printed run was an early one: about a quarter of all runs jump in that window.",
         ),
         Claim(
-            "one-way",
-            "The probability of jumping back is zero.",
-            "no run below a ratio of 1e-4 comes back to .01; 500 steps after its jump none is above 1e-7",
-            _one_way,
+            slug="one-way",
+            statement="The probability of jumping back is zero.",
+            criterion="no run below a ratio of 1e-4 comes back to .01; 500 steps after its jump none is above 1e-7",
+            measure=_one_way,
         ),
         Claim(
-            "decay",
-            "After the jump s2 dies at the rate of the ridge and of the turning by noise (ours).",
-            "rate of s2 between ratios of 1e-6 and 1e-13 over -L log(1 - eta lambda) + turning_rate: median over the runs "
-            "within 3 % of 1",
-            _rate,
+            slug="decay",
+            statement="After the jump s2 dies at the rate of the ridge and of the turning by noise (ours).",
+            criterion=(
+                "rate of s2 between ratios of 1e-6 and 1e-13 over -L log(1 - eta lambda) + turning_rate: median over "
+                "the runs within 3 % of 1"
+            ),
+            measure=_rate,
         ),
         Claim(
-            "ridge-alone",
-            "After the jump the ridge alone acts on s2: it decays at the rate L eta lambda.",
-            "median rate of s2 between ratios of 1e-6 and 1e-13 within 3 % of -L log(1 - eta lambda)",
-            _ridge_alone,
+            slug="ridge-alone",
+            statement="After the jump the ridge alone acts on s2: it decays at the rate L eta lambda.",
+            criterion="median rate of s2 between ratios of 1e-6 and 1e-13 within 3 % of -L log(1 - eta lambda)",
+            measure=_ridge_alone,
             expected="fails",
-            reason="Noise turns the first singular pair in every step, and what is orthogonal to it "
-            "loses by the cosine: s2 dies about 8 % faster (theory.turning_rate).",
+            reason=(
+                "Noise turns the first singular pair in every step, and what is orthogonal to it loses by the cosine: "
+                "s2 dies about 8 % faster (theory.turning_rate)."
+            ),
         ),
         Claim(
-            "descent-stays",
-            "GD is stuck at the rank-2 minimum (control on the same schedule).",
-            "no start jumps, and s2 / s1 stays in [.1, .4] after step 1000",
-            _descent_stays,
+            slug="descent-stays",
+            statement="GD is stuck at the rank-2 minimum (control on the same schedule).",
+            criterion="no start jumps, and s2 / s1 stays in [.1, .4] after step 1000",
+            measure=_descent_stays,
         ),
         Claim(
-            "shuffled-stays",
-            "Without replacement jumps may not be possible (section 3.2).",
-            "at most 2 % of the shuffled runs jump",
-            _shuffled,
+            slug="shuffled-stays",
+            statement="Without replacement jumps may not be possible (section 3.2).",
+            criterion="at most 2 % of the shuffled runs jump",
+            measure=_shuffled,
         ),
         Claim(
-            "offshoots",
-            "Offshoots fit the missing entry exactly when they leave after the jump.",
-            "relative test loss < .2 agrees with leaving after the jump in >= 97 % of the offshoots; 10-90 % leave after",
-            _offshoots,
+            slug="offshoots",
+            statement="Offshoots fit the missing entry exactly when they leave after the jump.",
+            criterion=(
+                "relative test loss < .2 agrees with leaving after the jump in >= 97 % of the offshoots; 10-90 % "
+                "leave after"
+            ),
+            measure=_offshoots,
         ),
     ],
     weight=10,

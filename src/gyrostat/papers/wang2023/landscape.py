@@ -98,21 +98,36 @@ def draw_landscape(ds: xr.Dataset) -> Figure:
                 )
     path = [
         Points(ds.ridge.values, ds.fit.values, "rank-1 minimum", colour=0),
-        Line(ds.ridge.values, ds.fit.values[-1] * (ds.ridge.values / ds.ridge.values[-1]) ** 2, "slope 2", "theory"),
+        Line(
+            ds.ridge.values, ds.fit.values[-1] * (ds.ridge.values / ds.ridge.values[-1]) ** 2, "slope 2", role="theory"
+        ),
     ]
     names = [f"{w:g}" for w in ds.weight.values]
     ends = [Bars(names, (ds.gd_rank == r).mean("start").values, f"rank {r}", colour=i) for i, r in enumerate((2, 1, 0))]
     return Figure(
-        "Thirteen critical points: four minima, not three, and nine strict saddles",
-        [
-            Panel("Critical points", "number, by loss", "loss", shown),
-            Panel("Proposition 3.1", "ridge lambda", "C(A) at the minimum", path, xscale="log", yscale="log"),
+        title="Thirteen critical points: four minima, not three, and nine strict saddles",
+        panels=[
+            Panel(title="Critical points", xlabel="number, by loss", ylabel="loss", series=shown),
             Panel(
-                "Proposition 3.2: where descent ends", "ridge (weight decay)", "share of starts", ends, ylim=(0, 1.05)
+                title="Proposition 3.1",
+                xlabel="ridge lambda",
+                ylabel="C(A) at the minimum",
+                series=path,
+                xscale="log",
+                yscale="log",
+            ),
+            Panel(
+                title="Proposition 3.2: where descent ends",
+                xlabel="ridge (weight decay)",
+                ylabel="share of starts",
+                series=ends,
+                ylim=(0, 1.05),
             ),
         ],
-        note="L = 3, epsilon = .25. Left: lambda = .005 in main-text units; the fourth minimum has rank 1 and a missing entry "
-        "of the wrong sign. Middle: the rank-1 minimum fits better and better as the ridge falls.",
+        note=(
+            "L = 3, epsilon = .25. Left: lambda = .005 in main-text units; the fourth minimum has rank 1 and a "
+            "missing entry of the wrong sign. Middle: the rank-1 minimum fits better and better as the ridge falls."
+        ),
     )
 
 
@@ -159,62 +174,64 @@ def _rank_of_product(ds: xr.Dataset) -> Outcome:
 
 
 LANDSCAPE = Experiment(
-    "thm3.1",
-    "The landscape of the 2 x 2 problem",
-    "Wang 2023, Theorem 3.1, Propositions 3.1-3.3, section 4",
-    "Every critical point found from many starts, with the signs of its Hessian; the rank-1 minimum as the ridge goes to zero; "
-    "where descent ends for small and large ridges.",
-    {
+    name="thm3.1",
+    title="The landscape of the 2 x 2 problem",
+    source="Wang 2023, Theorem 3.1, Propositions 3.1-3.3, section 4",
+    summary=(
+        "Every critical point found from many starts, with the signs of its Hessian; the rank-1 minimum as the ridge "
+        "goes to zero; where descent ends for small and large ridges."
+    ),
+    sizes={
         "smoke": {"tries": 1000, "num_steps": 4000},
         "standard": {"tries": 1500, "num_steps": 20_000},
         "full": {"tries": 6000, "num_steps": 40_000},
     },
-    landscape_data,
-    draw_landscape,
-    [
+    compute=landscape_data,
+    draw=draw_landscape,
+    claims=[
         Claim(
-            "strict-saddles",
-            "For a small ridge all critical points but the local minima are strict saddles (Thm 3.1).",
-            "a negative eigenvalue at every other point found, none at a minimum",
-            _saddles,
+            slug="strict-saddles",
+            statement="For a small ridge all critical points but the local minima are strict saddles (Thm 3.1).",
+            criterion="a negative eigenvalue at every other point found, none at a minimum",
+            measure=_saddles,
         ),
         Claim(
-            "count",
-            "There are thirteen critical points: four minima and nine strict saddles (ours).",
-            "exactly 4 and 9 found",
-            _count,
+            slug="count",
+            statement="There are thirteen critical points: four minima and nine strict saddles (ours).",
+            criterion="exactly 4 and 9 found",
+            measure=_count,
         ),
         Claim(
-            "three-minima",
-            "There are three local minima: of rank 0, 1 and 2 (section 4).",
-            "exactly one minimum of each rank found",
-            _three,
+            slug="three-minima",
+            statement="There are three local minima: of rank 0, 1 and 2 (section 4).",
+            criterion="exactly one minimum of each rank found",
+            measure=_three,
             expected="fails",
             reason="There are two minima of rank 1: the second has a negative missing entry.",
         ),
         Claim(
-            "balanced",
-            "Critical points are balanced, and their loss is C_lambda(A) (Prop. A.1, section 2.2).",
-            "imbalance and gap <= 1e-9 at all of them",
-            _balanced,
+            slug="balanced",
+            statement="Critical points are balanced, and their loss is C_lambda(A) (Prop. A.1, section 2.2).",
+            criterion="imbalance and gap <= 1e-9 at all of them",
+            measure=_balanced,
         ),
         Claim(
-            "prop3.1",
-            "Along a path of rank-1 minima C goes to 0 with the ridge, as lambda^2 (the exponent is ours).",
-            "exponent in [1.9, 2.1] over lambda from 1e-4 to 1e-6, C < 1e-8 at the end",
-            _small_loss,
+            slug="prop3.1",
+            statement="Along a path of rank-1 minima C goes to 0 with the ridge, as lambda^2 (the exponent is ours).",
+            criterion="exponent in [1.9, 2.1] over lambda from 1e-4 to 1e-6, C < 1e-8 at the end",
+            measure=_small_loss,
         ),
         Claim(
-            "prop3.2",
-            "For a small ridge descent ends at a minimum of at least the smallest fitting rank.",
-            "rank >= 1 from all starts for ridges up to .1 (weight decay), and rank 0 at 1",
-            _keeps_rank,
+            slug="prop3.2",
+            statement="For a small ridge descent ends at a minimum of at least the smallest fitting rank.",
+            criterion="rank >= 1 from all starts for ridges up to .1 (weight decay), and rank 0 at 1",
+            measure=_keeps_rank,
         ),
         Claim(
-            "prop3.3",
-            "A minimum in B_r has a product of approximate rank at most r + epsilon_2.",
-            "excess of the approximate rank (alpha = .1) of A^(2/L) over the rank in [0, .4] at every minimum",
-            _rank_of_product,
+            slug="prop3.3",
+            statement="A minimum in B_r has a product of approximate rank at most r + epsilon_2.",
+            criterion="excess of the approximate rank (alpha = .1) of A^(2/L) over the rank in [0, .4] at every minimum",
+            measure=_rank_of_product,
         ),
     ],
     weight=4,

@@ -92,7 +92,7 @@ def draw_figure4(ds: xr.Dataset) -> Figure:
     loud_now = loud(x + 10, length)
 
     def runs(values: np.ndarray, height: float) -> list[Any]:
-        series: list[Any] = [Line(x, np.where(loud_now, height, np.nan), "loud phases", "bound")]
+        series: list[Any] = [Line(x, np.where(loud_now, height, np.nan), "loud phases", role="bound")]
         return series + [Line(x, y, "SGD, one run each", colour=0) for y in values]
 
     ratios = [
@@ -100,20 +100,35 @@ def draw_figure4(ds: xr.Dataset) -> Figure:
         Line(x, one.gd_ratio.values, "gradient descent", colour=2),
     ]
     panels = [
-        Panel(f"Phases of {length} steps", "step", "s2 / s1", ratios, yscale="log", ylim=(1e-17, 100)),
-        Panel(f"Phases of {length} steps", "step", "relative test loss", runs(one.loss.values, 1.5), ylim=(-0.05, 1.6)),
+        Panel(
+            title=f"Phases of {length} steps",
+            xlabel="step",
+            ylabel="s2 / s1",
+            series=ratios,
+            yscale="log",
+            ylim=(1e-17, 100),
+        ),
+        Panel(
+            title=f"Phases of {length} steps",
+            xlabel="step",
+            ylabel="relative test loss",
+            series=runs(one.loss.values, 1.5),
+            ylim=(-0.05, 1.6),
+        ),
     ]
     fates = [
         Bars(FATES, [(ds.fate.sel(period=p) == k).mean() for k in range(4)], f"SGD, phases of {p}", colour=i)
         for i, p in enumerate(PERIODS)
     ]
     fates.append(Bars(FATES, [(ds.gd_fate == k).mean() for k in range(4)], "gradient descent", colour=2))
-    panels.append(Panel("How runs end", "", "share of runs", fates, ylim=(0, 1.05)))
+    panels.append(Panel(title="How runs end", xlabel="", ylabel="share of runs", series=fates, ylim=(0, 1.05)))
     return Figure(
-        "With a periodic schedule every jump falls into a loud phase; a few runs diverge or lose all rank",
-        panels,
-        note="L = 3, w = 100, epsilon = .2; quiet: eta = .1, lambda = .001; loud: eta = .4, lambda = .1; quiet first, "
-        "eta = .03 in the first 500 steps. The printed figure shows none of the runs that diverge.",
+        title="With a periodic schedule every jump falls into a loud phase; a few runs diverge or lose all rank",
+        panels=panels,
+        note=(
+            "L = 3, w = 100, epsilon = .2; quiet: eta = .1, lambda = .001; loud: eta = .4, lambda = .1; quiet first, "
+            "eta = .03 in the first 500 steps. The printed figure shows none of the runs that diverge."
+        ),
     )
 
 
@@ -157,45 +172,54 @@ def _descent(ds: xr.Dataset) -> Outcome:
 
 
 FIG4 = Experiment(
-    "fig4",
-    "A periodic schedule",
-    "Wang 2023, Figure 4",
-    "Quiet phases fit, loud phases jump. The length of a phase is not printed; 1000 and 2000 are shown, with gradient "
-    "descent on the same schedule.",
-    {
+    name="fig4",
+    title="A periodic schedule",
+    source="Wang 2023, Figure 4",
+    summary=(
+        "Quiet phases fit, loud phases jump. The length of a phase is not printed; 1000 and 2000 are shown, with "
+        "gradient descent on the same schedule."
+    ),
+    sizes={
         "smoke": {"seeds": 192, "num_steps": 10_000},
         "standard": {"seeds": 240, "num_steps": 12_000},
         "full": {"seeds": 1000, "num_steps": 20_000},
     },
-    figure4_data,
-    draw_figure4,
-    [
+    compute=figure4_data,
+    draw=draw_figure4,
+    claims=[
         Claim(
-            "loud-only",
-            "All jumps happen in the periods of large eta and lambda.",
-            "no lasting jump in a quiet phase",
-            _only_loud,
-        ),
-        Claim("jumps", "Runs that do not diverge jump.", "share at rank 1 or 0 at the end >= .9 of those", _most),
-        Claim(
-            "settles",
-            "After the jump SGD settles at a low test error in the quiet periods.",
-            "relative test loss < .2 at the end of the first quiet phase after the jump in >= .9 of the rank-1 runs",
-            _fit,
+            slug="loud-only",
+            statement="All jumps happen in the periods of large eta and lambda.",
+            criterion="no lasting jump in a quiet phase",
+            measure=_only_loud,
         ),
         Claim(
-            "safe",
-            "Runs with the periodic schedule jump and settle (all five shown do).",
-            "no run diverges and none collapses to rank 0",
-            _safe,
+            slug="jumps",
+            statement="Runs that do not diverge jump.",
+            criterion="share at rank 1 or 0 at the end >= .9 of those",
+            measure=_most,
+        ),
+        Claim(
+            slug="settles",
+            statement="After the jump SGD settles at a low test error in the quiet periods.",
+            criterion=(
+                "relative test loss < .2 at the end of the first quiet phase after the jump in >= .9 of the rank-1 runs"
+            ),
+            measure=_fit,
+        ),
+        Claim(
+            slug="safe",
+            statement="Runs with the periodic schedule jump and settle (all five shown do).",
+            criterion="no run diverges and none collapses to rank 0",
+            measure=_safe,
             expected="fails",
             reason="At eta = .4 some runs diverge and a few lose all rank; five good ones are likely, not certain.",
         ),
         Claim(
-            "descent-stays",
-            "It is the noise: GD on the same schedule stays at rank 2 (control).",
-            "every start ends at rank 2",
-            _descent,
+            slug="descent-stays",
+            statement="It is the noise: GD on the same schedule stays at rank 2 (control).",
+            criterion="every start ends at rank 2",
+            measure=_descent,
         ),
     ],
     weight=6,

@@ -54,21 +54,28 @@ def draw_phases(ds: xr.Dataset) -> Figure:
 
     def heat(title: str, shares: xr.DataArray, label: str) -> Panel:
         marks: list[Any] = [
-            Heat(x, y, shares.values, label, 0.0, 1.0),
+            Heat(x, y, shares.values, label, low=0.0, high=1.0),
             Marker(float(ds.fold), "fold of the rank-2 minimum", axis="x"),
             Points([FIGURE1[0]], [FIGURE1[1]], "Figure 1", colour=1),
         ]
-        return Panel(title, "ridge lambda", "step size eta", marks, xscale="log", yscale="log")
+        return Panel(
+            title=title, xlabel="ridge lambda", ylabel="step size eta", series=marks, xscale="log", yscale="log"
+        )
 
     return Figure(
-        "Above the fold everything loses rank; below it only SGD does, in a band that widens up to the edge of divergence",
-        [
+        title=(
+            "Above the fold everything loses rank; below it only SGD does, in a band that widens up to the edge of "
+            "divergence"
+        ),
+        panels=[
             heat("SGD", ds.sgd, "share of runs at rank 1"),
             heat("Gradient descent, same schedule", ds.gd, "share of starts at rank 1"),
             heat("SGD that diverges or ends at rank 0", ds.diverged + ds.collapsed, "share of runs"),
         ],
-        note=f"L = 3, w = 100, epsilon = .25, {ds.attrs['num_steps']} steps, eta at most .03 in the first 500. The fold is "
-        "drawn in weight-decay units, four times those of the main text.",
+        note=(
+            f"L = 3, w = 100, epsilon = .25, {ds.attrs['num_steps']} steps, eta at most .03 in the first 500. The fold is "
+            "drawn in weight-decay units, four times those of the main text."
+        ),
     )
 
 
@@ -125,12 +132,14 @@ def _too_far(ds: xr.Dataset) -> Outcome:
 
 
 PHASES = Experiment(
-    "phases",
-    "Where SGD jumps and descent does not",
-    "Wang 2023, section 4 (the plane is ours)",
-    "A reviewer of the paper suspected that the effect comes from the choice of lambda and eta. The plane shows how much of it "
-    "is a choice: there is a band below the fold, and Figure 1 lies in it.",
-    {
+    name="phases",
+    title="Where SGD jumps and descent does not",
+    source="Wang 2023, section 4 (the plane is ours)",
+    summary=(
+        "A reviewer of the paper suspected that the effect comes from the choice of lambda and eta. The plane shows "
+        "how much of it is a choice: there is a band below the fold, and Figure 1 lies in it."
+    ),
+    sizes={
         "smoke": {
             "seeds": 64,
             "num_steps": 6000,
@@ -150,45 +159,53 @@ PHASES = Experiment(
             "sizes": (0.02, 0.035, 0.05, 0.07, 0.1, 0.14, 0.2, 0.24, 0.28, 0.34, 0.4, 0.5),
         },
     },
-    phases_data,
-    draw_phases,
-    [
+    compute=phases_data,
+    draw=draw_phases,
+    claims=[
         Claim(
-            "descent-is-the-fold",
-            "GD falls to rank 1 exactly above the fold (ours).",
-            "share >= .5 agrees with lambda above the fold in every cell that is 10 % off it and had time to move "
-            "(eta lambda T > 40)",
-            _descent_is_the_fold,
+            slug="descent-is-the-fold",
+            statement="GD falls to rank 1 exactly above the fold (ours).",
+            criterion=(
+                "share >= .5 agrees with lambda above the fold in every cell that is 10 % off it and had time to move "
+                "(eta lambda T > 40)"
+            ),
+            measure=_descent_is_the_fold,
         ),
         Claim(
-            "noise-window",
-            "There are lambda and eta at which SGD jumps and GD does not.",
-            "at least two cells below the fold with SGD >= .5 and GD 0",
-            _window,
+            slug="noise-window",
+            statement="There are lambda and eta at which SGD jumps and GD does not.",
+            criterion="at least two cells below the fold with SGD >= .5 and GD 0",
+            measure=_window,
         ),
         Claim(
-            "any-ridge",
-            "There is always a likelihood to jump: at eta = .5 one sees it far below the fold too.",
-            "some cell at a ridge of at most half the fold with SGD >= .1 and GD 0",
-            _always,
+            slug="any-ridge",
+            statement="There is always a likelihood to jump: at eta = .5 one sees it far below the fold too.",
+            criterion="some cell at a ridge of at most half the fold with SGD >= .1 and GD 0",
+            measure=_always,
         ),
         Claim(
-            "band",
-            "The band of jumps below the fold widens with the step size (ours).",
-            "smallest ridge with share >= .5 over the fold: never rises with eta <= .4, > 1 at eta = .05, in [.5, .95] at .4",
-            _band,
+            slug="band",
+            statement="The band of jumps below the fold widens with the step size (ours).",
+            criterion=(
+                "smallest ridge with share >= .5 over the fold: never rises with eta <= .4, > 1 at eta = .05, in [.5, "
+                ".95] at .4"
+            ),
+            measure=_band,
         ),
         Claim(
-            "noise-needed",
-            "It takes large steps: at the ridge of Figure 1 small step sizes do not jump.",
-            "share <= .1 for eta <= .05 and >= .3 for eta = .2 at lambda = .1",
-            _noise_needed,
+            slug="noise-needed",
+            statement="It takes large steps: at the ridge of Figure 1 small step sizes do not jump.",
+            criterion="share <= .1 for eta <= .05 and >= .3 for eta = .2 at lambda = .1",
+            measure=_noise_needed,
         ),
         Claim(
-            "too-far",
-            "SGD goes on to underestimate the rank in the end (section 3.2).",
-            "at lambda = .4, eta = .2 and .4, SGD at rank 0 in >= 90 % of the runs where every GD start stays at rank 1",
-            _too_far,
+            slug="too-far",
+            statement="SGD goes on to underestimate the rank in the end (section 3.2).",
+            criterion=(
+                "at lambda = .4, eta = .2 and .4, SGD at rank 0 in >= 90 % of the runs where every GD start stays at "
+                "rank 1"
+            ),
+            measure=_too_far,
         ),
     ],
     weight=12,

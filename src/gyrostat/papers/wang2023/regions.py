@@ -152,7 +152,9 @@ def _streak(ridge: float, depth: int, size: int = 2, rank: int = 1) -> float:
 
 def draw_regions(ds: xr.Dataset) -> Figure:
     bounds: list[Any] = [
-        Line(ds.ridge.values, ds.step_size.sel(depth=d).values, f"bound of Theorem B.1, L = {d}", "bound", colour=i)
+        Line(
+            ds.ridge.values, ds.step_size.sel(depth=d).values, f"bound of Theorem B.1, L = {d}", role="bound", colour=i
+        )
         for i, d in enumerate(DEPTHS)
     ]
     bounds += [
@@ -166,32 +168,41 @@ def draw_regions(ds: xr.Dataset) -> Figure:
         for j, r in enumerate(RIDGES)
     ]
     waits: list[Any] = [
-        Line(ds.ridge.values, ds.streak.sel(depth=d).values, f"L = {d}", "bound", colour=i)
+        Line(ds.ridge.values, ds.streak.sel(depth=d).values, f"L = {d}", role="bound", colour=i)
         for i, d in enumerate(DEPTHS)
     ]
     waits.append(Marker(20_000.0, "steps of Figure 1", role="paper"))
     return Figure(
-        "The sets B_r are closed, as the theorem says, for step sizes that nobody uses",
-        [
-            Panel("Largest step size admitted", "ridge lambda", "eta", bounds, xscale="log", yscale="log"),
+        title="The sets B_r are closed, as the theorem says, for step sizes that nobody uses",
+        panels=[
             Panel(
-                "One step from the boundary",
-                "eta over the bound",
-                "share of steps that leave B_r",
-                leaving,
+                title="Largest step size admitted",
+                xlabel="ridge lambda",
+                ylabel="eta",
+                series=bounds,
+                xscale="log",
+                yscale="log",
+            ),
+            Panel(
+                title="One step from the boundary",
+                xlabel="eta over the bound",
+                ylabel="share of steps that leave B_r",
+                series=leaving,
                 xscale="log",
                 ylim=(-0.05, 1.05),
             ),
             Panel(
-                "Streak that Theorem B.2 needs",
-                "ridge lambda",
-                "steps in one column",
-                waits,
+                title="Streak that Theorem B.2 needs",
+                xlabel="ridge lambda",
+                ylabel="steps in one column",
+                series=waits,
                 xscale="log",
                 yscale="log",
             ),
         ],
-        note="2 x 2 layers, update of the appendix, epsilon_2 = .4, constants of Theorem B.1; arithmetic with 90 digits.",
+        note=(
+            "2 x 2 layers, update of the appendix, epsilon_2 = .4, constants of Theorem B.1; arithmetic with 90 digits."
+        ),
     )
 
 
@@ -211,34 +222,39 @@ def _probability(ds: xr.Dataset) -> Outcome:
 
 
 REGIONS = Experiment(
-    "thm3.2",
-    "The absorbing sets B_r",
-    "Wang 2023, Theorems 3.2, B.1 and B.2",
-    "Closedness is checked by single steps from the boundary, in 90-digit arithmetic because the constants are tiny. The "
-    "theorem is right, and says nothing about the figures: they use a step size 25 orders of magnitude above its bound.",
-    {"smoke": {"samples": 6}, "standard": {"samples": 30}, "full": {"samples": 300}},
-    regions_data,
-    draw_regions,
-    [
+    name="thm3.2",
+    title="The absorbing sets B_r",
+    source="Wang 2023, Theorems 3.2, B.1 and B.2",
+    summary=(
+        "Closedness is checked by single steps from the boundary, in 90-digit arithmetic because the constants are "
+        "tiny. The theorem is right, and says nothing about the figures: they use a step size 25 orders of magnitude "
+        "above its bound."
+    ),
+    sizes={"smoke": {"samples": 6}, "standard": {"samples": 30}, "full": {"samples": 300}},
+    compute=regions_data,
+    draw=draw_regions,
+    claims=[
         Claim(
-            "closed",
-            "B_r is closed under SGD with the constants of Theorem B.1.",
-            "no step leaves, of at least 50 from the boundary (L = 3 and 4, three ridges, r = 0 and 1, every entry)",
-            _closed,
+            slug="closed",
+            statement="B_r is closed under SGD with the constants of Theorem B.1.",
+            criterion=(
+                "no step leaves, of at least 50 from the boundary (L = 3 and 4, three ridges, r = 0 and 1, every entry)"
+            ),
+            measure=_closed,
         ),
         Claim(
-            "covers-figure-1",
-            "The theorem covers the experiments: eta = .2 at lambda = .1 is admitted.",
-            "bound on eta at lambda = .1 >= .2 for L = 3 or 4",
-            _covers,
+            slug="covers-figure-1",
+            statement="The theorem covers the experiments: eta = .2 at lambda = .1 is admitted.",
+            criterion="bound on eta at lambda = .1 >= .2 for L = 3 or 4",
+            measure=_covers,
             expected="fails",
             reason="The bound is of the order 1e-25 at both depths, so Theorem 3.2 does not explain what is seen.",
         ),
         Claim(
-            "probability",
-            "The bound (r / d)^T on the probability says something about Figure 1.",
-            "T of Theorem B.2 at lambda = .1 is at most 20,000 steps",
-            _probability,
+            slug="probability",
+            statement="The bound (r / d)^T on the probability says something about Figure 1.",
+            criterion="T of Theorem B.2 at lambda = .1 is at most 20,000 steps",
+            measure=_probability,
             expected="fails",
             reason="T is of the order 1e27 steps, and the probability 2^-T.",
         ),

@@ -54,20 +54,30 @@ def draw_starts(ds: xr.Dataset) -> Figure:
         hits = ds.diverged.sel(warm_up=w).sum("seed").values
         low, high = wilson(hits, n)
         label = f"warm-up of {w} steps" if w else "no warm-up"
-        bars.append(Bars(list(STARTS), hits / n, label, low, high, colour=i))
+        bars.append(Bars(list(STARTS), hits / n, label, low=low, high=high, colour=i))
     t = np.linspace(0, ds.attrs["horizon"], 400)
     lines = [
         Line(t / 1000, (ds[f"jump_{name}"].values[:, None] <= t).mean(axis=0), f"{name} start", colour=2 + i)
         for i, name in enumerate(("uniform", "orthogonal"))
     ]
     return Figure(
-        "PyTorch's start diverges without the warm-up, as the text says; orthogonal layers jump at the same times",
-        [
-            Panel("Runs that diverge in 1000 steps", "", "share of runs", bars, ylim=(0, 1.05)),
-            Panel("When it happens", "step / 1000", "share of runs at rank 1", lines, ylim=(-0.03, 1.03)),
+        title="PyTorch's start diverges without the warm-up, as the text says; orthogonal layers jump at the same times",
+        panels=[
+            Panel(
+                title="Runs that diverge in 1000 steps", xlabel="", ylabel="share of runs", series=bars, ylim=(0, 1.05)
+            ),
+            Panel(
+                title="When it happens",
+                xlabel="step / 1000",
+                ylabel="share of runs at rank 1",
+                series=lines,
+                ylim=(-0.03, 1.03),
+            ),
         ],
-        note="L = 3, w = 100, epsilon = .25, eta = .2, lambda = .1. Uniform: +-1/sqrt(fan-in); Gaussian: N(0, 1/fan-in); "
-        "orthogonal: orthonormal rows or columns. Whiskers: 95 %.",
+        note=(
+            "L = 3, w = 100, epsilon = .25, eta = .2, lambda = .1. Uniform: +-1/sqrt(fan-in); Gaussian: N(0, "
+            "1/fan-in); orthogonal: orthonormal rows or columns. Whiskers: 95 %."
+        ),
     )
 
 
@@ -90,36 +100,39 @@ def _same_law(ds: xr.Dataset) -> Outcome:
 
 
 INITIALISATIONS = Experiment(
-    "initialisations",
-    "Starts, and why there is a warm-up",
-    "Wang 2023, section 4",
-    "The paper does not print its initialisation. PyTorch's default diverges at eta = .2 without the warm-up and not with it, "
-    "as the text reports of its own. Orthogonal layers are safe, exact in width 4, and jump at the same times.",
-    {
+    name="initialisations",
+    title="Starts, and why there is a warm-up",
+    source="Wang 2023, section 4",
+    summary=(
+        "The paper does not print its initialisation. PyTorch's default diverges at eta = .2 without the warm-up and "
+        "not with it, as the text reports of its own. Orthogonal layers are safe, exact in width 4, and jump at the "
+        "same times."
+    ),
+    sizes={
         "smoke": {"seeds": 64, "num_steps": 8000},
         "standard": {"seeds": 160, "num_steps": 12_000},
         "full": {"seeds": 1000, "num_steps": 20_000},
     },
-    starts_data,
-    draw_starts,
-    [
+    compute=starts_data,
+    draw=draw_starts,
+    claims=[
         Claim(
-            "warm-up",
-            "SGD diverges when it starts with a large step size, and not after 500 small steps.",
-            "uniform start: >= 90 % diverge without the warm-up, <= 5 % with it",
-            _warm_up,
+            slug="warm-up",
+            statement="SGD diverges when it starts with a large step size, and not after 500 small steps.",
+            criterion="uniform start: >= 90 % diverge without the warm-up, <= 5 % with it",
+            measure=_warm_up,
         ),
         Claim(
-            "gaussian",
-            "N(0, 1/fan-in) is not the paper's start: it diverges in spite of the warm-up (ours).",
-            "at least half of the runs diverge within 1000 steps",
-            _gaussian,
+            slug="gaussian",
+            statement="N(0, 1/fan-in) is not the paper's start: it diverges in spite of the warm-up (ours).",
+            criterion="at least half of the runs diverge within 1000 steps",
+            measure=_gaussian,
         ),
         Claim(
-            "same-jumps",
-            "Orthogonal layers jump at the same times as PyTorch's start (ours).",
-            "two-sample Kolmogorov-Smirnov test of the jump times: p >= .01",
-            _same_law,
+            slug="same-jumps",
+            statement="Orthogonal layers jump at the same times as PyTorch's start (ours).",
+            criterion="two-sample Kolmogorov-Smirnov test of the jump times: p >= .01",
+            measure=_same_law,
         ),
     ],
     weight=6,

@@ -118,19 +118,21 @@ def draw_streaks(ds: xr.Dataset) -> Figure:
         Bars(["observed", "by streaks"], [float(ds.hazard), max(_predicted(ds), 1e-30)], "jumps per step", colour=2),
     ]
     return Figure(
-        "A long streak in one column forces a jump, but streaks are far too rare to be the mechanism",
-        [
+        title="A long streak in one column forces a jump, but streaks are far too rare to be the mechanism",
+        panels=[
             Panel(
-                "After a streak, descent",
-                "length of the streak",
-                "share that falls to rank 1",
-                lines,
+                title="After a streak, descent",
+                xlabel="length of the streak",
+                ylabel="share that falls to rank 1",
+                series=lines,
                 ylim=(-0.03, 1.03),
             ),
-            Panel("Rates", "", "per step", rates, yscale="log"),
+            Panel(title="Rates", xlabel="", ylabel="per step", series=rates, yscale="log"),
         ],
-        note="L = 3, epsilon = .25, eta = .2, lambda = .1: from the rank-2 minimum, entries of one column only, then 3000 "
-        "steps of gradient descent. By streaks: the rate at which streaks begin that make a run fall.",
+        note=(
+            "L = 3, epsilon = .25, eta = .2, lambda = .1: from the rank-2 minimum, entries of one column only, then "
+            "3000 steps of gradient descent. By streaks: the rate at which streaks begin that make a run fall."
+        ),
     )
 
 
@@ -152,34 +154,41 @@ def _hazard(ds: xr.Dataset) -> Outcome:
 
 
 STREAKS = Experiment(
-    "streaks",
-    "Streaks in one column",
-    "Wang 2023, Theorem 3.2, part 2",
-    "The proof lets SGD draw from one column until the other is forgotten. That works, but such streaks are "
-    "far rarer than jumps: what happens is a walk out of a shallow minimum just below the fold.",
-    {
+    name="streaks",
+    title="Streaks in one column",
+    source="Wang 2023, Theorem 3.2, part 2",
+    summary=(
+        "The proof lets SGD draw from one column until the other is forgotten. That works, but such streaks are far "
+        "rarer than jumps: what happens is a walk out of a shallow minimum just below the fold."
+    ),
+    sizes={
         "smoke": {"seeds": 64, "num_steps": 20_000, "lengths": (0, *range(16, 37, 2), 80), "runs": 24},
         "standard": {"seeds": 240, "num_steps": 20_000, "lengths": (0, *range(12, 41), 60, 120), "runs": 40},
         "full": {"seeds": 1000, "num_steps": 20_000, "lengths": (0, *range(10, 61), 80, 120), "runs": 400},
     },
-    streaks_data,
-    draw_streaks,
-    [
+    compute=streaks_data,
+    draw=draw_streaks,
+    claims=[
         Claim(
-            "forces",
-            "Entries from one column for long enough force a jump.",
-            "first column: all runs fall after the longest streak, none without one",
-            _forces,
+            slug="forces",
+            statement="Entries from one column for long enough force a jump.",
+            criterion="first column: all runs fall after the longest streak, none without one",
+            measure=_forces,
         ),
         Claim(
-            "mechanism",
-            "Such streaks are how SGD jumps.",
-            "rate of such streaks within a factor 10 of the observed hazard",
-            _mechanism,
+            slug="mechanism",
+            statement="Such streaks are how SGD jumps.",
+            criterion="rate of such streaks within a factor 10 of the observed hazard",
+            measure=_mechanism,
             expected="fails",
             reason="They are more than ten times rarer than the jumps that are seen.",
         ),
-        Claim("hazard", "Jumps come at about 1.8e-4 per step (ours).", "hazard in [1e-4, 3e-4]", _hazard),
+        Claim(
+            slug="hazard",
+            statement="Jumps come at about 1.8e-4 per step (ours).",
+            criterion="hazard in [1e-4, 3e-4]",
+            measure=_hazard,
+        ),
     ],
     weight=4,
 )

@@ -71,11 +71,27 @@ def draw_hetero(ds: xr.Dataset) -> Figure:
         return [Line(SPREADS, y.sel(solver=m).values, str(m), colour=i) for i, m in enumerate(ds.solver.values)]
 
     return Figure(
-        "HeteroSGD forgets the spurious signal with two factors too, and the imbalance step does not change that",
-        [
-            Panel("F G^T with the step, M = 8", "step", "share of the signal", path, ylim=(-0.05, 1.3)),
-            Panel("Spurious share at the end", "spread M", "median of late means", against_spread("spurious")),
-            Panel("Error at the end", "spread M", "||F G^T - A_star||_F", against_spread("distance")),
+        title="HeteroSGD forgets the spurious signal with two factors too, and the imbalance step does not change that",
+        panels=[
+            Panel(
+                title="F G^T with the step, M = 8",
+                xlabel="step",
+                ylabel="share of the signal",
+                series=path,
+                ylim=(-0.05, 1.3),
+            ),
+            Panel(
+                title="Spurious share at the end",
+                xlabel="spread M",
+                ylabel="median of late means",
+                series=against_spread("spurious"),
+            ),
+            Panel(
+                title="Error at the end",
+                xlabel="spread M",
+                ylabel="||F G^T - A_star||_F",
+                series=against_spread("distance"),
+            ),
         ],
         note="Medians and quartiles over seeds; s = 1 - M or 1 + M, eta = .05, fresh one-environment batches of 80 n.",
     )
@@ -101,36 +117,38 @@ def _noisier(ds: xr.Dataset) -> Outcome:
 
 
 HETERO = Experiment(
-    "hetero",
-    "The imbalance step under HeteroSGD",
-    "Beyond Xiong 2024 and Xu 2024 (ours)",
-    "One-environment batches with two factors. After an imbalance step F is of full size in all its columns, and one might "
-    "expect G to learn the mean of the spurious signal as in a linear regression; it does not.",
-    {
+    name="hetero",
+    title="The imbalance step under HeteroSGD",
+    source="Beyond Xiong 2024 and Xu 2024 (ours)",
+    summary=(
+        "One-environment batches with two factors. After an imbalance step F is of full size in all its columns, and "
+        "one might expect G to learn the mean of the spurious signal as in a linear regression; it does not."
+    ),
+    sizes={
         "smoke": {"seeds": 8, "dimension": 12, "num_steps": 400},
         "standard": {"seeds": 50, "dimension": 40, "num_steps": 600},
         "full": {"seeds": 200, "dimension": 60, "num_steps": 1000},
     },
-    hetero_data,
-    draw_hetero,
-    [
+    compute=hetero_data,
+    draw=draw_hetero,
+    claims=[
         Claim(
-            "forgets",
-            "HeteroSGD forgets the spurious signal with two factors too, balanced or not.",
-            "late shares at M = 8: spurious <= .2 and invariant in [.9, 1.1] for all four",
-            _forgets,
+            slug="forgets",
+            statement="HeteroSGD forgets the spurious signal with two factors too, balanced or not.",
+            criterion="late shares at M = 8: spurious <= .2 and invariant in [.9, 1.1] for all four",
+            measure=_forgets,
         ),
         Claim(
-            "same-transition",
-            "Imbalance does not move the transition.",
-            "late spurious share at M = 3, near it, within .1 of that of one factor",
-            _same_transition,
+            slug="same-transition",
+            statement="Imbalance does not move the transition.",
+            criterion="late spurious share at M = 3, near it, within .1 of that of one factor",
+            measure=_same_transition,
         ),
         Claim(
-            "noisier",
-            "Imbalance has a price: every column of F carries the noise of the batches.",
-            "late error with the step over that without >= 1.15 at M = 6 and 8",
-            _noisier,
+            slug="noisier",
+            statement="Imbalance has a price: every column of F carries the noise of the batches.",
+            criterion="late error with the step over that without >= 1.15 at M = 6 and 8",
+            measure=_noisier,
         ),
     ],
     weight=6,
@@ -179,11 +197,17 @@ def draw_noise(ds: xr.Dataset) -> Figure:
         ]
         series.append(Marker(float(half), "the imbalance step", axis="x"))
         panels.append(
-            Panel(f"noise {noise:g} in each response", "iteration", "||F G^T - A_star||_F", series, yscale="log")
+            Panel(
+                title=f"noise {noise:g} in each response",
+                xlabel="iteration",
+                ylabel="||F G^T - A_star||_F",
+                series=series,
+                yscale="log",
+            )
         )
     return Figure(
-        "Without noise the step pays; with noise every solver ends at the floor of the width",
-        panels,
+        title="Without noise the step pays; with noise every solver ends at the floor of the width",
+        panels=panels,
         note="Medians and quartiles over starts and designs; m = 20 n, r = 2, eta = .2, alpha = .05.",
     )
 
@@ -210,35 +234,35 @@ def _stopping(ds: xr.Dataset) -> Outcome:
 
 
 NOISE = Experiment(
-    "noise",
-    "The imbalance step with noisy responses",
-    "Beyond Xiong 2024 (ours)",
-    "y_i = <X_i, A_star> + noise. The paper has none; readers who have data do.",
-    {
+    name="noise",
+    title="The imbalance step with noisy responses",
+    source="Beyond Xiong 2024 (ours)",
+    summary="y_i = <X_i, A_star> + noise. The paper has none; readers who have data do.",
+    sizes={
         "smoke": {"starts": 2, "designs": 1, "dimension": 20, "num_steps": 2000},
         "standard": {"starts": 4, "designs": 4, "dimension": 20, "num_steps": 4000},
         "full": {"starts": 8, "designs": 8, "dimension": 50, "num_steps": 10_000},
     },
-    noise_data,
-    draw_noise,
-    [
+    compute=noise_data,
+    draw=draw_noise,
+    claims=[
         Claim(
-            "no-gain",
-            "With noise the imbalance step brings nothing: plain descent is at the same floor.",
-            "ratio of median final errors in [.85, 1.15] at noise .2",
-            _no_gain,
+            slug="no-gain",
+            statement="With noise the imbalance step brings nothing: plain descent is at the same floor.",
+            criterion="ratio of median final errors in [.85, 1.15] at noise .2",
+            measure=_no_gain,
         ),
         Claim(
-            "width-costs",
-            "The floor is that of the width: superfluous columns fit noise, whatever the solver.",
-            "final error of every solver with k = 4 over that of k = r >= 1.3 at noise .2",
-            _width_costs,
+            slug="width-costs",
+            statement="The floor is that of the width: superfluous columns fit noise, whatever the solver.",
+            criterion="final error of every solver with k = 4 over that of k = r >= 1.3 at noise .2",
+            measure=_width_costs,
         ),
         Claim(
-            "early-stopping",
-            "Slow descent has an advantage: stopped in time, k = 4 is nearly as good as k = r.",
-            "best error on the path of plain GD (k = 4) over the final error with k = r <= 1.3 at noise .2",
-            _stopping,
+            slug="early-stopping",
+            statement="Slow descent has an advantage: stopped in time, k = 4 is nearly as good as k = r.",
+            criterion="best error on the path of plain GD (k = 4) over the final error with k = r <= 1.3 at noise .2",
+            measure=_stopping,
         ),
     ],
     weight=6,

@@ -42,27 +42,37 @@ def draw_figure_i2(ds: xr.Dataset) -> Figure:
     loss, tau = losses(ds), LITERAL * ds.step.values
     flat = plateau(ds)
     return Figure(
-        "The worse the condition, the longer the loss stays flat before the second component is learnt",
-        [
+        title="The worse the condition, the longer the loss stays flat before the second component is learnt",
+        panels=[
             Panel(
-                "Loss",
-                "eta x iteration",
-                "loss",
-                [band(loss.sel(kappa=k), f"kappa = {k:g}", x=tau, colour=i) for i, k in enumerate(KAPPAS)],
+                title="Loss",
+                xlabel="eta x iteration",
+                ylabel="loss",
+                series=[band(loss.sel(kappa=k), f"kappa = {k:g}", x=tau, colour=i) for i, k in enumerate(KAPPAS)],
                 yscale="log",
                 ylim=(1e-7, 2),
             ),
             Panel(
-                "Length of the plateau",
-                "condition number",
-                "eta x iterations",
-                [Points(KAPPAS, median(flat), "from sigma_1 to sigma_2 learnt", flat.min("seed"), flat.max("seed"))],
-                "log",
-                "log",
+                title="Length of the plateau",
+                xlabel="condition number",
+                ylabel="eta x iterations",
+                series=[
+                    Points(
+                        KAPPAS,
+                        median(flat),
+                        "from sigma_1 to sigma_2 learnt",
+                        low=flat.min("seed"),
+                        high=flat.max("seed"),
+                    )
+                ],
+                xscale="log",
+                yscale="log",
             ),
         ],
-        note="Medians, quartiles (left) and ranges (right); n = 50, k = 4, r = 2, m = 700, alpha = .05, eta = .2. "
-        "The text says kappa = 1.5, the legend 1.25: both are shown.",
+        note=(
+            "Medians, quartiles (left) and ranges (right); n = 50, k = 4, r = 2, m = 700, alpha = .05, eta = .2. The "
+            "text says kappa = 1.5, the legend 1.25: both are shown."
+        ),
     )
 
 
@@ -82,23 +92,23 @@ def _longer(ds: xr.Dataset) -> Outcome:
 
 
 FIG_I2 = Experiment(
-    "figI2",
-    "Condition number and the plateau",
-    "Xiong 2024, Figure I.2",
-    "Gradient descent learns singular values one after the other; the smaller the second, the longer the wait.",
-    {
+    name="figI2",
+    title="Condition number and the plateau",
+    source="Xiong 2024, Figure I.2",
+    summary="Gradient descent learns singular values one after the other; the smaller the second, the longer the wait.",
+    sizes={
         "smoke": {"dimension": 20, "starts": 3, "designs": 1, "tau": 150.0},
         "standard": {"dimension": 50, "starts": 4, "designs": 2, "tau": 150.0},
         "full": {"dimension": 50, "starts": 5, "designs": 8, "tau": 300.0},
     },
-    figure_i2_data,
-    draw_figure_i2,
-    [
+    compute=figure_i2_data,
+    draw=draw_figure_i2,
+    claims=[
         Claim(
-            "plateau",
-            "The curve remains flat for a longer time when the target is ill-conditioned.",
-            "median plateau increases over kappa = 1.25, 1.5, 3, 10",
-            _longer,
+            slug="plateau",
+            statement="The curve remains flat for a longer time when the target is ill-conditioned.",
+            criterion="median plateau increases over kappa = 1.25, 1.5, 3, 10",
+            measure=_longer,
         ),
     ],
     weight=6,

@@ -81,13 +81,13 @@ def _increments(
 def draw_imbalance(ds: xr.Dataset) -> Figure:
     names = [str(c) for c in ds.case.values]
     return Figure(
-        "The imbalance hardly drifts when the step is small, and turns indefinite when it is not",
-        [
+        title="The imbalance hardly drifts when the step is small, and turns indefinite when it is not",
+        panels=[
             Panel(
-                "Extreme eigenvalues over the run",
-                "case",
-                "eigenvalue of F^T F - G^T G, over alpha^2",
-                [
+                title="Extreme eigenvalues over the run",
+                xlabel="case",
+                ylabel="eigenvalue of F^T F - G^T G, over alpha^2",
+                series=[
                     Bars(names, ds.least.min("seed"), "smallest"),
                     Bars(names, ds.most.max("seed"), "largest"),
                     Marker(1 / 8, "1/8 of (D.6)", role="bound"),
@@ -95,18 +95,20 @@ def draw_imbalance(ds: xr.Dataset) -> Figure:
                 ],
             ),
             Panel(
-                "Increment of one step over its bound",
-                "case",
-                "increment / (eta ||M|| max(||F||, ||G||))^2",
-                [
+                title="Increment of one step over its bound",
+                xlabel="case",
+                ylabel="increment / (eta ||M|| max(||F||, ||G||))^2",
+                series=[
                     Bars(names, ds.ratio.max("seed"), "measured"),
                     Marker(1.0, "1, sharp"),
                     Marker(2.0, "2, printed in (D.5)", role="bound"),
                 ],
             ),
         ],
-        note="Worst over steps and seeds; F: factorisation, S: sensing with m = 14 n, then eta and alpha; k = 4, r = 2. "
-        "(D.6) asks for all eigenvalues between alpha^2/8 and 2 alpha^2.",
+        note=(
+            "Worst over steps and seeds; F: factorisation, S: sensing with m = 14 n, then eta and alpha; k = 4, r = "
+            "2. (D.6) asks for all eigenvalues between alpha^2/8 and 2 alpha^2."
+        ),
     )
 
 
@@ -126,43 +128,46 @@ def _keeps(ds: xr.Dataset, case: str) -> Outcome:
 
 
 IMBALANCE = Experiment(
-    "imbalance",
-    "The imbalance and its drift",
-    "Xiong 2024, (D.5) and (D.6)",
-    "F^T F - G^T G is what drives the linear rate; one step changes it by eta^2 (G^T M^T M G - F^T M M^T F).",
-    {
+    name="imbalance",
+    title="The imbalance and its drift",
+    source="Xiong 2024, (D.5) and (D.6)",
+    summary="F^T F - G^T G is what drives the linear rate; one step changes it by eta^2 (G^T M^T M G - F^T M M^T F).",
+    sizes={
         "smoke": {"seeds": 3, "dimension": 50, "tau": 6.0},
         "standard": {"seeds": 10, "dimension": 50, "tau": 80.0},
         "full": {"seeds": 50, "dimension": 50, "tau": 80.0},
     },
-    imbalance_data,
-    draw_imbalance,
-    [
+    compute=imbalance_data,
+    draw=draw_imbalance,
+    claims=[
         Claim(
-            "increment",
-            "The increment is exactly eta^2 (G^T M^T M G - F^T M M^T F) (ours).",
-            "relative gap <= 1e-5 in factorisation, for increments above 1e-9 ||F||^2 (rounding: n 1e-16)",
-            _identity,
+            slug="increment",
+            statement="The increment is exactly eta^2 (G^T M^T M G - F^T M M^T F) (ours).",
+            criterion="relative gap <= 1e-5 in factorisation, for increments above 1e-9 ||F||^2 (rounding: n 1e-16)",
+            measure=_identity,
         ),
         Claim(
-            "sharp",
-            "(D.5) holds, with the constant 1 instead of 2.",
-            "increment over eta^2 ||M||^2 max(||F||, ||G||)^2 at most 1 in all cases",
-            _sharp,
+            slug="sharp",
+            statement="(D.5) holds, with the constant 1 instead of 2.",
+            criterion="increment over eta^2 ||M||^2 max(||F||, ||G||)^2 at most 1 in all cases",
+            measure=_sharp,
         ),
         Claim(
-            "small-step",
-            "(D.6) at a small step: alpha^2/8 <= F^T F - G^T G <= 2 alpha^2 throughout.",
-            "extreme eigenvalues over alpha^2 in [1/8, 2] in 80 % of the runs, factorisation, eta = .003, alpha = .5",
-            lambda ds: _keeps(ds, "F .003 .5"),
+            slug="small-step",
+            statement="(D.6) at a small step: alpha^2/8 <= F^T F - G^T G <= 2 alpha^2 throughout.",
+            criterion=(
+                "extreme eigenvalues over alpha^2 in [1/8, 2] in 80 % of the runs, factorisation, eta = .003, alpha = "
+                ".5"
+            ),
+            measure=lambda ds: _keeps(ds, "F .003 .5"),
         ),
         Claim(
-            "printed-step",
-            "(D.6) at the printed learning rate and a small start.",
-            "the same for sensing, eta = .2, alpha = .02",
-            lambda ds: _keeps(ds, "S .2 .02"),
-            "fails",
-            "The drift is of order eta^2, the imbalance of order alpha^2: at eta = .2 it turns indefinite.",
+            slug="printed-step",
+            statement="(D.6) at the printed learning rate and a small start.",
+            criterion="the same for sensing, eta = .2, alpha = .02",
+            measure=lambda ds: _keeps(ds, "S .2 .02"),
+            expected="fails",
+            reason="The drift is of order eta^2, the imbalance of order alpha^2: at eta = .2 it turns indefinite.",
         ),
     ],
     weight=6,

@@ -45,21 +45,34 @@ def draw_figure11(ds: xr.Dataset) -> Figure:
     one = ds.symmetric.sel(scale=0.5)
     wide = [band(one.sel(width=k), f"k = {k}", colour=i) for i, k in enumerate(WIDTHS)]
     tails = [
-        Line(steps[late], symmetric_tail(ETA, k, RANK, steps[late]) / 2, f"(k - r)/(4 eta t)^2 / 2, k = {k}", "theory")
+        Line(
+            steps[late],
+            symmetric_tail(ETA, k, RANK, steps[late]) / 2,
+            f"(k - r)/(4 eta t)^2 / 2, k = {k}",
+            role="theory",
+        )
         for k in WIDTHS[:2]
     ]
     early = steps <= 1200
     exact = one.sel(width=2, step=steps[early])
     line = tail_of(steps[early], exact.median("seed").values, exact_width_rate(ETA, 1.0))
     panels = [
-        Panel("(a) X X^T, r = 2: log-log", "iteration", "loss", [*wide, *tails], "log", "log", ylim=(1e-12, 1e3)),
         Panel(
-            "(b) The same: log-linear, the first iterations",
-            "iteration",
-            "loss",
-            [
+            title="(a) X X^T, r = 2: log-log",
+            xlabel="iteration",
+            ylabel="loss",
+            series=[*wide, *tails],
+            xscale="log",
+            yscale="log",
+            ylim=(1e-12, 1e3),
+        ),
+        Panel(
+            title="(b) The same: log-linear, the first iterations",
+            xlabel="iteration",
+            ylabel="loss",
+            series=[
                 *[band(one.sel(width=k, step=steps[early]), f"k = {k}", colour=i) for i, k in enumerate(WIDTHS)],
-                Line(*line, "rate -2 log(1 - 2 eta), k = 2", "theory"),
+                Line(*line, "rate -2 log(1 - 2 eta), k = 2", role="theory"),
             ],
             yscale="log",
             ylim=(1e-22, 1e3),
@@ -67,8 +80,8 @@ def draw_figure11(ds: xr.Dataset) -> Figure:
         _versus(ds),
     ]
     return Figure(
-        "A factor that is too wide slows gradient descent to 1/T^2; two factors make it linear again",
-        panels,
+        title="A factor that is too wide slows gradient descent to 1/T^2; two factors make it linear again",
+        panels=panels,
         note="Medians and quartiles over seeds; n = 50, eta = .01. The slope of the tail does not depend on alpha.",
     )
 
@@ -81,10 +94,14 @@ def _versus(ds: xr.Dataset) -> Panel:
         rate = imbalanced_rate(ETA, float(ds.smallest.sel(start=scale).median()))
         series.append(band(y, f"F G^T, alpha = {scale:g}", colour=i + 1))
         series.append(
-            Line(*tail_of(steps, y.median("seed").values, rate), "rate -2 log(1 - eta lambda_min(F^T F))", "theory")
+            Line(
+                *tail_of(steps, y.median("seed").values, rate), "rate -2 log(1 - eta lambda_min(F^T F))", role="theory"
+            )
         )
     title = "(c) One factor against two, k = 5"
-    return Panel(title, "iteration", "loss", series, yscale="log", ylim=(1e-25, 1e3), xlim=(0, 3e4))
+    return Panel(
+        title=title, xlabel="iteration", ylabel="loss", series=series, yscale="log", ylim=(1e-25, 1e3), xlim=(0, 3e4)
+    )
 
 
 def _slopes(ds: xr.Dataset) -> Outcome:
@@ -130,47 +147,50 @@ def _faster(ds: xr.Dataset) -> Outcome:
 
 
 FIG11 = Experiment(
-    "fig1.1",
-    "Symmetric factorisation slows down, asymmetric does not",
-    "Xiong 2024, Figure 1.1",
-    "Gradient descent on ||X X^T - Sigma||^2 with k >= r columns, and on ||F G^T - Sigma||^2 from an imbalanced start.",
-    {
+    name="fig1.1",
+    title="Symmetric factorisation slows down, asymmetric does not",
+    source="Xiong 2024, Figure 1.1",
+    summary=(
+        "Gradient descent on ||X X^T - Sigma||^2 with k >= r columns, and on ||F G^T - Sigma||^2 from an imbalanced "
+        "start."
+    ),
+    sizes={
         "smoke": {"seeds": 4, "horizon": 60_000},
         "standard": {"seeds": 64, "horizon": 100_000},
         "full": {"seeds": 256, "horizon": 1_000_000},
     },
-    figure11_data,
-    draw_figure11,
-    [
+    compute=figure11_data,
+    draw=draw_figure11,
+    claims=[
         Claim(
-            "slope",
-            "Over-parameterised symmetric factorisation converges as 1/T^2.",
-            "slope of log ||E||^2 against log t over the last decade in [-2.03, -1.97] for k = 3 and 5",
-            _slopes,
+            slug="slope",
+            statement="Over-parameterised symmetric factorisation converges as 1/T^2.",
+            criterion="slope of log ||E||^2 against log t over the last decade in [-2.03, -1.97] for k = 3 and 5",
+            measure=_slopes,
         ),
         Claim(
-            "sharp-constant",
-            "Sharply (ours): t^2 ||E||^2 16 eta^2 / (k - r) tends to 1, whatever alpha.",
-            "within 2 % at the last step for k = 3, 5 and alpha = .5, .1",
-            _constant,
+            slug="sharp-constant",
+            statement="Sharply (ours): t^2 ||E||^2 16 eta^2 / (k - r) tends to 1, whatever alpha.",
+            criterion="within 2 % at the last step for k = 3, 5 and alpha = .5, .1",
+            measure=_constant,
         ),
         Claim(
-            "exact-width",
-            "With k = r the convergence is linear, at the rate -2 log(1 - 2 eta sigma_r).",
-            "median fitted rate within .5 %",
-            _exact_rate,
+            slug="exact-width",
+            statement="With k = r the convergence is linear, at the rate -2 log(1 - 2 eta sigma_r).",
+            criterion="median fitted rate within .5 %",
+            measure=_exact_rate,
         ),
         Claim(
-            "asymmetric-rate",
-            "Two factors converge linearly, at the rate -2 log(1 - eta lambda_min(F^T F)).",
-            "median fitted rate within 1 % for alpha = .5 and .2",
-            _asymmetric_rate,
+            slug="asymmetric-rate",
+            statement="Two factors converge linearly, at the rate -2 log(1 - eta lambda_min(F^T F)).",
+            criterion="median fitted rate within 1 % for alpha = .5 and .2",
+            measure=_asymmetric_rate,
         ),
         Claim(
-            "exponentially-faster",
-            "Asymmetric parameterisation is exponentially faster than symmetric.",
-            "ten orders of magnitude at the step where F G^T (k = 5, alpha = .5) passes 1e-20",
-            _faster,
+            slug="exponentially-faster",
+            statement="Asymmetric parameterisation is exponentially faster than symmetric.",
+            criterion="ten orders of magnitude at the step where F G^T (k = 5, alpha = .5) passes 1e-20",
+            measure=_faster,
         ),
     ],
     weight=4,

@@ -74,44 +74,47 @@ def draw_theorem31(ds: xr.Dataset) -> Figure:
     error = ds.error.sel(scale=0.1).isel(step=slice(1, None))
     panels = [
         Panel(
-            "(3.2): squared error, alpha = .1",
-            "iteration",
-            "||E||_F^2",
-            [
+            title="(3.2): squared error, alpha = .1",
+            xlabel="iteration",
+            ylabel="||E||_F^2",
+            series=[
                 *[band(error.sel(width=k), f"k = {k}", colour=i) for i, k in enumerate(WIDTHS)],
-                *[Line(t, symmetric_tail(ETA, k, 2, t), f"(k - r)/(4 eta t)^2, k = {k}", "theory", i) for i, k in WIDE],
-                Line(t, lower_bound(ETA, 0.1, DIMENSION, t, CONSTANT), "lower bound from (3.3), c = 8", "bound"),
+                *[
+                    Line(t, symmetric_tail(ETA, k, 2, t), f"(k - r)/(4 eta t)^2, k = {k}", role="theory", colour=i)
+                    for i, k in WIDE
+                ],
+                Line(t, lower_bound(ETA, 0.1, DIMENSION, t, CONSTANT), "lower bound from (3.3), c = 8", role="bound"),
             ],
-            "log",
-            "log",
+            xscale="log",
+            yscale="log",
             ylim=(1e-8, 1e3),
         ),
         Panel(
-            "(3.3a): smallest row outside the signal",
-            "alpha",
-            "min ||x_i||^2 / alpha^2 at 3 log(2/alpha)/eta",
-            [
+            title="(3.3a): smallest row outside the signal",
+            xlabel="alpha",
+            ylabel="min ||x_i||^2 / alpha^2 at 3 log(2/alpha)/eta",
+            series=[
                 *[
                     Points(
                         SCALES,
                         median(ds.least_row.sel(width=k)),
                         f"k = {k}",
-                        ds.least_row.sel(width=k).min("seed"),
-                        ds.least_row.sel(width=k).max("seed"),
-                        i,
+                        low=ds.least_row.sel(width=k).min("seed"),
+                        high=ds.least_row.sel(width=k).max("seed"),
+                        colour=i,
                     )
                     for i, k in enumerate(WIDTHS)
                 ],
                 Marker(1 / 8, "1/8 of (3.3a)", role="bound"),
             ],
-            "log",
-            "log",
+            xscale="log",
+            yscale="log",
         ),
         Panel(
-            "(3.3b): decrease of the potential, alpha = .1",
-            "iteration",
-            "(1 - A'/A) / (eta A)",
-            [
+            title="(3.3b): decrease of the potential, alpha = .1",
+            xlabel="iteration",
+            ylabel="(1 - A'/A) / (eta A)",
+            series=[
                 *[band(fall.sel(width=k, scale=0.1), f"k = {k}", colour=i) for i, k in enumerate(WIDTHS)],
                 *[Marker(4 / (k - 2), f"4/(k - r), k = {k}") for k in WIDTHS],
                 Marker(CONSTANT, "8, enough for (3.3b)", role="bound"),
@@ -120,8 +123,8 @@ def draw_theorem31(ds: xr.Dataset) -> Figure:
         ),
     ]
     return Figure(
-        "The rows outside the signal cannot vanish faster than 1/t: the reason for the 1/T^2 law",
-        panels,
+        title="The rows outside the signal cannot vanish faster than 1/t: the reason for the 1/T^2 law",
+        panels=panels,
         note="Medians and quartiles (ranges in the middle) over seeds; n = 50, r = 2, eta = .01.",
     )
 
@@ -158,51 +161,57 @@ def _covers(ds: xr.Dataset) -> Outcome:
 
 
 THEOREM31 = Experiment(
-    "thm3.1",
-    "The lower bound for one factor",
-    "Xiong 2024, Theorem 3.1, (3.2), (3.3a), (3.3b)",
-    "The potential A_t (squares of the rows outside the signal) decreases slowly, so the error cannot be below A_t^2 / n.",
-    {
+    name="thm3.1",
+    title="The lower bound for one factor",
+    source="Xiong 2024, Theorem 3.1, (3.2), (3.3a), (3.3b)",
+    summary=(
+        "The potential A_t (squares of the rows outside the signal) decreases slowly, so the error cannot be below "
+        "A_t^2 / n."
+    ),
+    sizes={
         "smoke": {"seeds": 6, "horizon": 4000},
         "standard": {"seeds": 50, "horizon": 20_000},
         "full": {"seeds": 200, "horizon": 100_000},
     },
-    theorem31_data,
-    draw_theorem31,
-    [
+    compute=theorem31_data,
+    draw=draw_theorem31,
+    claims=[
         Claim(
-            "rows-narrow",
-            "(3.3a) for k = 3 and 5: after the waiting time ||x_i||^2 >= alpha^2 / 8 for all i > r.",
-            "smallest ||x_i||^2 / alpha^2 >= 1/8 at t = 3 log(2/alpha)/eta in 80 % of the runs",
-            lambda ds: _rows(ds, (3, 5), SCALES),
-            "fails",
-            "k = 3 and 5 are far outside the theorem's k; a row's start may be nearly orthogonal to the others' span.",
+            slug="rows-narrow",
+            statement="(3.3a) for k = 3 and 5: after the waiting time ||x_i||^2 >= alpha^2 / 8 for all i > r.",
+            criterion="smallest ||x_i||^2 / alpha^2 >= 1/8 at t = 3 log(2/alpha)/eta in 80 % of the runs",
+            measure=lambda ds: _rows(ds, (3, 5), SCALES),
+            expected="fails",
+            reason=(
+                "k = 3 and 5 are far outside the theorem's k; a row's start may be nearly orthogonal to the others' "
+                "span."
+            ),
         ),
         Claim(
-            "rows-wide",
-            "(3.3a) for a wide factor and a small start.",
-            "the same for k = 20 and alpha <= .1",
-            lambda ds: _rows(ds, (20,), (0.1, 0.02)),
+            slug="rows-wide",
+            statement="(3.3a) for a wide factor and a small start.",
+            criterion="the same for k = 20 and alpha <= .1",
+            measure=lambda ds: _rows(ds, (20,), (0.1, 0.02)),
         ),
         Claim(
-            "potential",
-            "(3.3b): A_{t+1} >= A_t (1 - O(eta A_t)) after the waiting time.",
-            "(1 - A'/A) / (eta A) <= 8 at all recorded later steps in 95 % of the runs, all k and alpha",
-            _decrease,
+            slug="potential",
+            statement="(3.3b): A_{t+1} >= A_t (1 - O(eta A_t)) after the waiting time.",
+            criterion="(1 - A'/A) / (eta A) <= 8 at all recorded later steps in 95 % of the runs, all k and alpha",
+            measure=_decrease,
         ),
         Claim(
-            "lower-bound",
-            "(3.2): the squared error stays above its bound after the waiting time.",
-            "error over bound (with the constant 8 of our (3.3b)) >= 1 at all later steps, k = 20, alpha <= .1",
-            _bound,
+            slug="lower-bound",
+            statement="(3.2): the squared error stays above its bound after the waiting time.",
+            criterion="error over bound (with the constant 8 of our (3.3b)) >= 1 at all later steps, k = 20, alpha <= .1",
+            measure=_bound,
         ),
         Claim(
-            "covers-figure",
-            "The conditions (3.1), with constants of one, cover Figure 1.1.",
-            "all of them hold at eta = .01, alpha = .5, k = 3 and 5",
-            _covers,
-            "fails",
-            "(3.1) wants eta <= 1/n^2 = 4e-4, alpha <= .05 and k in the thousands; the law is seen far outside.",
+            slug="covers-figure",
+            statement="The conditions (3.1), with constants of one, cover Figure 1.1.",
+            criterion="all of them hold at eta = .01, alpha = .5, k = 3 and 5",
+            measure=_covers,
+            expected="fails",
+            reason="(3.1) wants eta <= 1/n^2 = 4e-4, alpha <= .05 and k in the thousands; the law is seen far outside.",
         ),
     ],
     weight=3,

@@ -59,10 +59,20 @@ def draw_figure_i1(ds: xr.Dataset) -> Figure:
         ]
         series.append(Marker(90.0, "end of the paper's axis (30,000 x .003)", axis="x", role="paper"))
         series.append(Marker(8 / scale**2, "eta t alpha^2 = 8", axis="x"))
-        panels.append(Panel(f"alpha = {scale:g}", "eta x iteration", "loss", series, "log", "log", xlim=(1, None)))  # type: ignore[arg-type]
+        panels.append(
+            Panel(
+                title=f"alpha = {scale:g}",
+                xlabel="eta x iteration",
+                ylabel="loss",
+                series=series,
+                xscale="log",
+                yscale="log",
+                xlim=(1, None),
+            )
+        )
     return Figure(
-        "Two factors overtake one for good, but only at eta t alpha^2 of about 8",
-        panels,
+        title="Two factors overtake one for good, but only at eta t alpha^2 of about 8",
+        panels=panels,
         note="Medians and quartiles over starts and designs; n = 50, k = 4, r = 2, m = 1200, eta = .2.",
     )
 
@@ -95,31 +105,40 @@ def _at_every_scale(ds: xr.Dataset) -> Outcome:
 
 
 FIG_I1 = Experiment(
-    "figI1",
-    "One factor against two in sensing",
-    "Xiong 2024, Figure I.1",
-    "The same measurements, recovered with X X^T and with F G^T. Large eta x iteration shows what the printed axis cuts off.",
-    {
+    name="figI1",
+    title="One factor against two in sensing",
+    source="Xiong 2024, Figure I.1",
+    summary=(
+        "The same measurements, recovered with X X^T and with F G^T. Large eta x iteration shows what the printed "
+        "axis cuts off."
+    ),
+    sizes={
         "smoke": {"dimension": 14, "starts": 2, "designs": 6, "until": 14.0},
         "standard": {"dimension": 50, "starts": 3, "designs": 2, "until": 14.0},
         "full": {"dimension": 50, "starts": 5, "designs": 4, "until": 30.0},
     },
-    figure_i1_data,
-    draw_figure_i1,
-    [
+    compute=figure_i1_data,
+    draw=draw_figure_i1,
+    claims=[
         Claim(
-            "overtakes",
-            "Asymmetric sensing overtakes symmetric sensing for good when eta t alpha^2 is about 8 (ours).",
-            "median of eta t alpha^2 at the last overtaking in [3, 15] (designs scatter by a factor of 2)",
-            _overtakes,
+            slug="overtakes",
+            statement="Asymmetric sensing overtakes symmetric sensing for good when eta t alpha^2 is about 8 (ours).",
+            criterion="median of eta t alpha^2 at the last overtaking in [3, 15] (designs scatter by a factor of 2)",
+            measure=_overtakes,
         ),
         Claim(
-            "faster-at-every-alpha",
-            "Asymmetric sensing converges faster than symmetric under every initial scale.",
-            "at the end of the paper's axis (eta t = 90) the asymmetric loss is lower in 90 % of the runs for every alpha",
-            _at_every_scale,
-            "fails",
-            "It overtakes only at eta t alpha^2 of about 8, which the axis reaches for alpha = .5 but not for .2 and .05.",
+            slug="faster-at-every-alpha",
+            statement="Asymmetric sensing converges faster than symmetric under every initial scale.",
+            criterion=(
+                "at the end of the paper's axis (eta t = 90) the asymmetric loss is lower in 90 % of the runs for "
+                "every alpha"
+            ),
+            measure=_at_every_scale,
+            expected="fails",
+            reason=(
+                "It overtakes only at eta t alpha^2 of about 8, which the axis reaches for alpha = .5 but not for .2 "
+                "and .05."
+            ),
         ),
     ],
     weight=25,

@@ -77,13 +77,17 @@ def draw_peers(ds: xr.Dataset) -> Figure:
             one, cap = y.sel(solver=name, step_size=eta), ds.limit.sel(solver=name, step_size=eta)
             shown = xr.where(np.isfinite(one), one, 1.3 * cap)
             bars.append(Bars([f"kappa = {k:g}" for k in KAPPAS], shown.values, name))
-        panels.append(Panel(f"eta = {eta:g}", "", "iterations to a loss of 1e-12", bars, yscale="log"))
+        panels.append(
+            Panel(title=f"eta = {eta:g}", xlabel="", ylabel="iterations to a loss of 1e-12", series=bars, yscale="log")
+        )
     most = int(ds.limit.max())
     return Figure(
-        "The imbalance step wins when the target is well conditioned, preconditioning when it is not",
-        panels,
-        note=f"Medians over starts and designs; n = {ds.attrs['dimension']}, m = 14 n, r = 2, k = 4, alpha = .05. A bar at "
-        f"1.3 times its limit (up to {most} iterations) did not get there. Times per iteration are in `gyrostat bench gd`.",
+        title="The imbalance step wins when the target is well conditioned, preconditioning when it is not",
+        panels=panels,
+        note=(
+            f"Medians over starts and designs; n = {ds.attrs['dimension']}, m = 14 n, r = 2, k = 4, alpha = .05. A bar at "
+            f"1.3 times its limit (up to {most} iterations) did not get there. Times per iteration are in `gyrostat bench gd`."
+        ),
     )
 
 
@@ -121,47 +125,50 @@ def _flat_in_kappa(ds: xr.Dataset) -> Outcome:
 
 
 PEERS = Experiment(
-    "peers",
-    "GD, the imbalance step, ScaledGD and PrecGD",
-    "Xiong 2024, sections 1.3 and 5; Tong, Ma, Chi 2021; Zhang, Fattahi, Zhang 2021",
-    "The same measurements and starts for all methods, which only see data (no method is told the truth or its rank).",
-    {
+    name="peers",
+    title="GD, the imbalance step, ScaledGD and PrecGD",
+    source="Xiong 2024, sections 1.3 and 5; Tong, Ma, Chi 2021; Zhang, Fattahi, Zhang 2021",
+    summary=(
+        "The same measurements and starts for all methods, which only see data (no method is told the truth or its "
+        "rank)."
+    ),
+    sizes={
         "smoke": {"dimension": 20, "starts": 3, "designs": 1, "limit": 3000},
         "standard": {"dimension": 30, "starts": 4, "designs": 2, "limit": 6000},
         "full": {"dimension": 50, "starts": 8, "designs": 4, "limit": 10_000},
     },
-    peers_data,
-    draw_peers,
-    [
+    compute=peers_data,
+    draw=draw_peers,
+    claims=[
         Claim(
-            "gd-slow",
-            "Plain descent from a small start is slow when k > r.",
-            "no run of GD reaches 1e-12 within its limit at kappa = 1",
-            _gd_slow,
+            slug="gd-slow",
+            statement="Plain descent from a small start is slow when k > r.",
+            criterion="no run of GD reaches 1e-12 within its limit at kappa = 1",
+            measure=_gd_slow,
         ),
         Claim(
-            "step-wins",
-            "At kappa = 1 the imbalance step needs fewer iterations than ScaledGD and PrecGD (ours).",
-            "fewest of the two over the step's >= 1.2 at both learning rates (about 2 at n = 50)",
-            _step_wins,
+            slug="step-wins",
+            statement="At kappa = 1 the imbalance step needs fewer iterations than ScaledGD and PrecGD (ours).",
+            criterion="fewest of the two over the step's >= 1.2 at both learning rates (about 2 at n = 50)",
+            measure=_step_wins,
         ),
         Claim(
-            "step-loses",
-            "At kappa = 10 it needs more (ours).",
-            "the step's iterations (better trigger, or the limit) over the fewest of the two >= 2, eta = .2",
-            _step_loses,
+            slug="step-loses",
+            statement="At kappa = 10 it needs more (ours).",
+            criterion="the step's iterations (better trigger, or the limit) over the fewest of the two >= 2, eta = .2",
+            measure=_step_loses,
         ),
         Claim(
-            "no-step-needed",
-            "A start with F0 orthonormal and G0 = 0 does about as well as the step (ours).",
-            "its iterations over the step's in [.5, 2] at kappa = 1",
-            _no_step_needed,
+            slug="no-step-needed",
+            statement="A start with F0 orthonormal and G0 = 0 does about as well as the step (ours).",
+            criterion="its iterations over the step's in [.5, 2] at kappa = 1",
+            measure=_no_step_needed,
         ),
         Claim(
-            "preconditioned",
-            "Preconditioning makes the condition number irrelevant.",
-            "iterations at kappa = 10 over those at kappa = 1 <= 2 for ScaledGD and PrecGD",
-            _flat_in_kappa,
+            slug="preconditioned",
+            statement="Preconditioning makes the condition number irrelevant.",
+            criterion="iterations at kappa = 10 over those at kappa = 1 <= 2 for ScaledGD and PrecGD",
+            measure=_flat_in_kappa,
         ),
     ],
     weight=20,

@@ -50,7 +50,7 @@ def draw_figure_i4(ds: xr.Dataset) -> Figure:
             band(y.sel({f"scale_{name}": a}), f"alpha = {a:g}", x=ds[f"step_{name}"].values, colour=i)
             for i, a in enumerate(SCALES)
         ]
-        return Panel(title, "iteration", "loss", series, yscale="log")
+        return Panel(title=title, xlabel="iteration", ylabel="loss", series=series, yscale="log")
 
     series: list[Any] = []
     for i, a in enumerate((0.5, 0.05)):
@@ -58,13 +58,16 @@ def draw_figure_i4(ds: xr.Dataset) -> Figure:
         series.append(band(ds.step.sel(scale_c=a), f"with the step, alpha = {a:g}", colour=2 * i + 1))
     series.append(Marker(float(ds.step_c[-1]) / 2, "the imbalance step", axis="x"))
     return Figure(
-        "The same with rank 5 and ten columns",
-        [
+        title="The same with rank 5 and ten columns",
+        panels=[
             panel("symmetric", "(a) X X^T"),
             panel("asymmetric", "(b) F G^T"),
-            Panel("(c) The imbalance step", "iteration", "loss", series, yscale="log"),
+            Panel(title="(c) The imbalance step", xlabel="iteration", ylabel="loss", series=series, yscale="log"),
         ],
-        note="Medians and quartiles over starts and designs; n = 50, m = 2000, eta = .03 (a tenth of the printed iterations).",
+        note=(
+            "Medians and quartiles over starts and designs; n = 50, m = 2000, eta = .03 (a tenth of the printed "
+            "iterations)."
+        ),
     )
 
 
@@ -81,29 +84,29 @@ def _similar(ds: xr.Dataset) -> Outcome:
 
 
 FIG_I4 = Experiment(
-    "figI4",
-    "A larger rank",
-    "Xiong 2024, Figure I.4",
-    "r = 5, k = 10, m = 2000: the phenomena of Figures 1.1 and 1.2 again.",
-    {
+    name="figI4",
+    title="A larger rank",
+    source="Xiong 2024, Figure I.4",
+    summary="r = 5, k = 10, m = 2000: the phenomena of Figures 1.1 and 1.2 again.",
+    sizes={
         "smoke": {"dimension": 20, "starts": 3, "designs": 1},
         "standard": {"dimension": 50, "starts": 3, "designs": 1},
         "full": {"dimension": 50, "starts": 5, "designs": 4},
     },
-    figure_i4_data,
-    draw_figure_i4,
-    [
+    compute=figure_i4_data,
+    draw=draw_figure_i4,
+    claims=[
         Claim(
-            "step-below-gd",
-            "The new method also performs well in this setting.",
-            "loss of GD over loss with the step at the end: >= 30 at alpha = .5, >= 100 at alpha = .05",
-            _below,
+            slug="step-below-gd",
+            statement="The new method also performs well in this setting.",
+            criterion="loss of GD over loss with the step at the end: >= 30 at alpha = .5, >= 100 at alpha = .05",
+            measure=_below,
         ),
         Claim(
-            "same-phenomena",
-            "Symmetric slow, asymmetric fast, as with the smaller rank.",
-            "at the ends of their axes, the symmetric loss is at least five times the asymmetric one (alpha = .5)",
-            _similar,
+            slug="same-phenomena",
+            statement="Symmetric slow, asymmetric fast, as with the smaller rank.",
+            criterion="at the ends of their axes, the symmetric loss is at least five times the asymmetric one (alpha = .5)",
+            measure=_similar,
         ),
     ],
     weight=15,

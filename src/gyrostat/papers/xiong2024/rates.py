@@ -63,23 +63,31 @@ def draw_theorem42(ds: xr.Dataset) -> Figure:
 
     def points(name: str, label: str, colour: int) -> Points:
         y = ds[name]
-        return Points(a, median(y), label, y.min("seed"), y.max("seed"), colour)
+        return Points(a, median(y), label, low=y.min("seed"), high=y.max("seed"), colour=colour)
 
     return Figure(
-        "The theorems' rates hold with a wide margin; the powers of alpha are right",
-        [
+        title="The theorems' rates hold with a wide margin; the powers of alpha are right",
+        panels=[
             Panel(
-                "Late rate of the loss per iteration",
-                "alpha",
-                "rate",
-                [
+                title="Late rate of the loss per iteration",
+                xlabel="alpha",
+                ylabel="rate",
+                series=[
                     points("rate_4", "k = 4", 0),
                     points("rate_2", "k = r = 2", 1),
-                    Line(a, [theorem42_rate(ETA, x) for x in a], "promised by Theorem 4.2, k > r", "bound", 0),
-                    Line(a, [theorem43_rate(ETA, 1.0, 1.0)] * len(a), "promised by Theorem 4.3, k = r", "bound", 1),
+                    Line(
+                        a, [theorem42_rate(ETA, x) for x in a], "promised by Theorem 4.2, k > r", role="bound", colour=0
+                    ),
+                    Line(
+                        a,
+                        [theorem43_rate(ETA, 1.0, 1.0)] * len(a),
+                        "promised by Theorem 4.3, k = r",
+                        role="bound",
+                        colour=1,
+                    ),
                 ],
-                "log",
-                "log",
+                xscale="log",
+                yscale="log",
             ),
         ],
         note=f"Medians and ranges over starts and designs; n = {ds.attrs['dimension']}, m = 20 n, r = 2, eta = .1.",
@@ -102,37 +110,40 @@ def _conditions42(ds: xr.Dataset) -> Outcome:
 
 
 THEOREM42 = Experiment(
-    "thm4.2",
-    "Promised and measured rates of two factors",
-    "Xiong 2024, Theorems 4.2 and 4.3",
-    "Linear convergence at a rate of order eta alpha^2 with k > r, and free of alpha with k = r.",
-    {
+    name="thm4.2",
+    title="Promised and measured rates of two factors",
+    source="Xiong 2024, Theorems 4.2 and 4.3",
+    summary="Linear convergence at a rate of order eta alpha^2 with k > r, and free of alpha with k = r.",
+    sizes={
         "smoke": {"starts": 2, "designs": 1, "dimension": 16},
         "standard": {"starts": 8, "designs": 3, "dimension": 20},
         "full": {"starts": 10, "designs": 10, "dimension": 50},
     },
-    theorem42_data,
-    draw_theorem42,
-    [
+    compute=theorem42_data,
+    draw=draw_theorem42,
+    claims=[
         Claim(
-            "wide",
-            "Theorem 4.2: with k > r the error falls at least as (1 - eta alpha^2/8)^(t/4).",
-            "slowest measured rate over the promised one >= 1 for every alpha",
-            _promise42,
+            slug="wide",
+            statement="Theorem 4.2: with k > r the error falls at least as (1 - eta alpha^2/8)^(t/4).",
+            criterion="slowest measured rate over the promised one >= 1 for every alpha",
+            measure=_promise42,
         ),
         Claim(
-            "exact",
-            "Theorem 4.3 (its proof, E.10): with k = r at least as (1 - eta sigma_r^2/(64 sigma_1))^(t/2).",
-            "slowest measured rate over the promised one >= 1 for every alpha",
-            _promise43,
+            slug="exact",
+            statement="Theorem 4.3 (its proof, E.10): with k = r at least as (1 - eta sigma_r^2/(64 sigma_1))^(t/2).",
+            criterion="slowest measured rate over the promised one >= 1 for every alpha",
+            measure=_promise43,
         ),
         Claim(
-            "covers-figure",
-            "The conditions (4.7) and (4.8), with constants of one, cover Figure 1.2.",
-            "all of them hold at eta = .2, alpha = .05, k = 4 with the measured isometry constant",
-            _conditions42,
-            "fails",
-            "(4.7) wants eta <= alpha^4 = 6e-6 and (4.8) an isometry constant below .003; the rates are seen far outside.",
+            slug="covers-figure",
+            statement="The conditions (4.7) and (4.8), with constants of one, cover Figure 1.2.",
+            criterion="all of them hold at eta = .2, alpha = .05, k = 4 with the measured isometry constant",
+            measure=_conditions42,
+            expected="fails",
+            reason=(
+                "(4.7) wants eta <= alpha^4 = 6e-6 and (4.8) an isometry constant below .003; the rates are seen far "
+                "outside."
+            ),
         ),
     ],
     weight=5,
@@ -181,26 +192,31 @@ def draw_theorem51(ds: xr.Dataset) -> Figure:
     limit = imbalanced_rate(ETA, 1.0)
     share = ds.sensed / limit
     return Figure(
-        "After the imbalance step factorisation converges at exactly 2 |log(1 - eta beta^2)|; sensing needs data for it",
-        [
+        title=(
+            "After the imbalance step factorisation converges at exactly 2 |log(1 - eta beta^2)|; sensing needs data "
+            "for it"
+        ),
+        panels=[
             Panel(
-                "Factorisation",
-                "beta",
-                "late rate",
-                [
-                    Points(b, median(ds.rate), "measured", ds.rate.min("seed"), ds.rate.max("seed")),
-                    Line(b, [imbalanced_rate(ETA, x**2) for x in b], "2 |log(1 - eta beta^2)|", "theory"),
-                    Line(b, [theorem51_rate(ETA, x) for x in b], "promised by Theorem 5.1", "bound"),
+                title="Factorisation",
+                xlabel="beta",
+                ylabel="late rate",
+                series=[
+                    Points(b, median(ds.rate), "measured", low=ds.rate.min("seed"), high=ds.rate.max("seed")),
+                    Line(b, [imbalanced_rate(ETA, x**2) for x in b], "2 |log(1 - eta beta^2)|", role="theory"),
+                    Line(b, [theorem51_rate(ETA, x) for x in b], "promised by Theorem 5.1", role="bound"),
                 ],
-                "log",
-                "log",
+                xscale="log",
+                yscale="log",
             ),
             Panel(
-                "Sensing, beta = 1",
-                "measurements m / (n k)",
-                "late rate / its limit",
-                [
-                    Points(ds.samples.values, median(share, "run"), "measured", share.min("run"), share.max("run")),
+                title="Sensing, beta = 1",
+                xlabel="measurements m / (n k)",
+                ylabel="late rate / its limit",
+                series=[
+                    Points(
+                        ds.samples.values, median(share, "run"), "measured", low=share.min("run"), high=share.max("run")
+                    ),
                     Marker(1.0, "m to infinity"),
                     Marker(theorem51_rate(ETA, 1.0) / limit, "promised by Theorem 5.1", role="bound"),
                 ],
@@ -229,37 +245,40 @@ def _sensed_few(ds: xr.Dataset) -> Outcome:
 
 
 THEOREM51 = Experiment(
-    "thm5.1",
-    "The rate after the imbalance step",
-    "Xiong 2024, Theorem 5.1",
-    "After the step F^T F = beta^2 I, and K, the part of G that must vanish, shrinks by 1 - eta beta^2 a step.",
-    {
+    name="thm5.1",
+    title="The rate after the imbalance step",
+    source="Xiong 2024, Theorem 5.1",
+    summary="After the step F^T F = beta^2 I, and K, the part of G that must vanish, shrinks by 1 - eta beta^2 a step.",
+    sizes={
         "smoke": {"starts": 2, "dimension": 16, "per_nk": (PER_NK[0], PER_NK[-1])},
         "standard": {"starts": 8, "dimension": 20, "per_nk": PER_NK},
         "full": {"starts": 32, "dimension": 30, "per_nk": PER_NK},
     },
-    theorem51_data,
-    draw_theorem51,
-    [
+    compute=theorem51_data,
+    draw=draw_theorem51,
+    claims=[
         Claim(
-            "factorisation",
-            "In factorisation the rate after the step is exactly 2 |log(1 - eta beta^2)| (ours).",
-            "median rate within 1 % for beta = .5, .7, 1 (at most sqrt(sigma_r), as the theorem asks)",
-            _exact51,
+            slug="factorisation",
+            statement="In factorisation the rate after the step is exactly 2 |log(1 - eta beta^2)| (ours).",
+            criterion="median rate within 1 % for beta = .5, .7, 1 (at most sqrt(sigma_r), as the theorem asks)",
+            measure=_exact51,
         ),
         Claim(
-            "sensing",
-            "Theorem 5.1 in sensing: the error falls at least as (1 - eta beta^2/2)^(2t).",
-            "slowest rate over the promised one >= 1 at m = 40 n k",
-            _sensed51,
+            slug="sensing",
+            statement="Theorem 5.1 in sensing: the error falls at least as (1 - eta beta^2/2)^(2t).",
+            criterion="slowest rate over the promised one >= 1 at m = 40 n k",
+            measure=_sensed51,
         ),
         Claim(
-            "few-measurements",
-            "The same at few measurements, as in the paper's figure (m = 3 to 5 n k).",
-            "median rate over the promised one >= 1 at m = 3 n k",
-            _sensed_few,
-            "fails",
-            "The theorem asks for an isometry constant that so few measurements do not have; the rate is linear but lower.",
+            slug="few-measurements",
+            statement="The same at few measurements, as in the paper's figure (m = 3 to 5 n k).",
+            criterion="median rate over the promised one >= 1 at m = 3 n k",
+            measure=_sensed_few,
+            expected="fails",
+            reason=(
+                "The theorem asks for an isometry constant that so few measurements do not have; the rate is linear "
+                "but lower."
+            ),
         ),
     ],
     weight=4,

@@ -46,23 +46,23 @@ def figure_i3_data(
 def draw_figure_i3(ds: xr.Dataset) -> Figure:
     eta = ds.attrs["eta"]
     return Figure(
-        "A large start is slow because its factor turns slowly, and at the printed rate the largest one diverges",
-        [
+        title="A large start is slow because its factor turns slowly, and at the printed rate the largest one diverges",
+        panels=[
             Panel(
-                f"eta = {eta:g}",
-                "eta x iteration",
-                "loss",
-                [
+                title=f"eta = {eta:g}",
+                xlabel="eta x iteration",
+                ylabel="loss",
+                series=[
                     band(ds.loss.sel(scale=a), f"alpha = {a:g}", x=eta * ds.step.values, colour=i)
                     for i, a in enumerate(LARGE)
                 ],
                 yscale="log",
             ),
             Panel(
-                "The printed eta = .2",
-                "eta x iteration",
-                "loss",
-                [
+                title="The printed eta = .2",
+                xlabel="eta x iteration",
+                ylabel="loss",
+                series=[
                     band(ds.literal.sel(scale=a), f"alpha = {a:g}", x=LITERAL * ds.step_literal.values, colour=i)
                     for i, a in enumerate(LARGE)
                     if bool((ds.diverged.sel(scale=a) < 0).any())
@@ -70,7 +70,10 @@ def draw_figure_i3(ds: xr.Dataset) -> Figure:
                 yscale="log",
             ),
         ],
-        note="Medians and quartiles over starts and designs; n = 50, k = 4, r = 2, m = 700. Runs that diverged are left out.",
+        note=(
+            "Medians and quartiles over starts and designs; n = 50, k = 4, r = 2, m = 700. Runs that diverged are "
+            "left out."
+        ),
     )
 
 
@@ -88,32 +91,37 @@ def _literal_diverges(ds: xr.Dataset) -> Outcome:
 
 
 FIG_I3 = Experiment(
-    "figI3",
-    "Large initial scales",
-    "Xiong 2024, Figure I.3",
-    "Starts of size .5 to 5. The printed axis (20,000 iterations) and the losses on it fit eta t = 60, not eta = .2.",
-    {
+    name="figI3",
+    title="Large initial scales",
+    source="Xiong 2024, Figure I.3",
+    summary=(
+        "Starts of size .5 to 5. The printed axis (20,000 iterations) and the losses on it fit eta t = 60, not eta = "
+        ".2."
+    ),
+    sizes={
         "smoke": {"dimension": 20, "starts": 3, "designs": 1, "eta": 0.03},
         "standard": {"dimension": 50, "starts": 4, "designs": 1, "eta": 0.015},
         "full": {"dimension": 50, "starts": 5, "designs": 4, "eta": 0.003},
     },
-    figure_i3_data,
-    draw_figure_i3,
-    [
+    compute=figure_i3_data,
+    draw=draw_figure_i3,
+    claims=[
         Claim(
-            "order",
-            "If alpha is overly large the algorithm converges slower.",
-            "median losses at eta t = 60 in the order alpha = 1 < .5 < 3 < 5",
-            _order,
+            slug="order",
+            statement="If alpha is overly large the algorithm converges slower.",
+            criterion="median losses at eta t = 60 in the order alpha = 1 < .5 < 3 < 5",
+            measure=_order,
         ),
         Claim(
-            "printed-rate",
-            "The figure was made with the printed learning rate .2.",
-            "no run with alpha = 5 diverges at eta = .2",
-            _literal_diverges,
-            "fails",
-            "At eta = .2 every run from alpha = 5 leaves the finite range, while the printed curve is finite; "
-            "eta = .003 fits all the printed axes.",
+            slug="printed-rate",
+            statement="The figure was made with the printed learning rate .2.",
+            criterion="no run with alpha = 5 diverges at eta = .2",
+            measure=_literal_diverges,
+            expected="fails",
+            reason=(
+                "At eta = .2 every run from alpha = 5 leaves the finite range, while the printed curve is finite; eta "
+                "= .003 fits all the printed axes."
+            ),
         ),
     ],
     weight=12,
@@ -158,13 +166,15 @@ def draw_figure_i5(ds: xr.Dataset) -> Figure:
             series.append(band(ds[name].sel(scale=a), f"alpha = {a:g}", x=ds[f"step_{name}"].values, colour=i))
             at = float(median(flat_until(ds, name).sel(scale=a)))
             series.append(Marker(at, "loss below .9 of its start", axis="x"))
-        return Panel(title, "iteration", "loss", series, yscale="log")
+        return Panel(title=title, xlabel="iteration", ylabel="loss", series=series, yscale="log")
 
     return Figure(
-        "A smaller start waits longer before the loss falls",
-        [panel("figure", "eta = .003, which fits the printed axis"), panel("literal", "the printed eta = .2")],
-        note="Medians and quartiles over starts and designs; n = 50, k = 4, r = 2, m = 700. The paper's axis has 5000 "
-        "iterations, on which the phase is visible at .003 and would last 10 to 20 iterations at .2.",
+        title="A smaller start waits longer before the loss falls",
+        panels=[panel("figure", "eta = .003, which fits the printed axis"), panel("literal", "the printed eta = .2")],
+        note=(
+            "Medians and quartiles over starts and designs; n = 50, k = 4, r = 2, m = 700. The paper's axis has 5000 "
+            "iterations, on which the phase is visible at .003 and would last 10 to 20 iterations at .2."
+        ),
     )
 
 
@@ -179,23 +189,23 @@ def _waits(ds: xr.Dataset) -> Outcome:
 
 
 FIG_I5 = Experiment(
-    "figI5",
-    "The initial phase",
-    "Xiong 2024, Figure I.5",
-    "The first iterations of Figure 1.2 b.",
-    {
+    name="figI5",
+    title="The initial phase",
+    source="Xiong 2024, Figure I.5",
+    summary="The first iterations of Figure 1.2 b.",
+    sizes={
         "smoke": {"dimension": 20, "starts": 3, "designs": 1},
         "standard": {"dimension": 50, "starts": 5, "designs": 2},
         "full": {"dimension": 50, "starts": 10, "designs": 10},
     },
-    figure_i5_data,
-    draw_figure_i5,
-    [
+    compute=figure_i5_data,
+    draw=draw_figure_i5,
+    claims=[
         Claim(
-            "waits",
-            "The initialisation phase is longer when alpha is smaller.",
-            "median first iteration with loss < .9 of its start increases over alpha = .5, .2, .05, at both rates",
-            _waits,
+            slug="waits",
+            statement="The initialisation phase is longer when alpha is smaller.",
+            criterion="median first iteration with loss < .9 of its start increases over alpha = .5, .2, .05, at both rates",
+            measure=_waits,
         ),
     ],
     weight=8,

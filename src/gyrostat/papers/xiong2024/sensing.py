@@ -123,11 +123,13 @@ def draw_figure12(ds: xr.Dataset) -> Figure:
             _accelerated(ds, name, eta),
         ]
     return Figure(
-        "With k = r the rate is free of alpha, with k > r it is not, and one imbalance step sets it free again",
-        panels,
-        note="Medians and quartiles over starts and designs; n = 50, r = 2, m = 700. Above the printed learning rate .2, "
-        "below one that fits the printed axes (.03, with ten times fewer iterations than .003). Dashed: the rate "
-        "-2 log(1 - eta lambda_H) from the curvature at the end.",
+        title="With k = r the rate is free of alpha, with k > r it is not, and one imbalance step sets it free again",
+        panels=panels,
+        note=(
+            "Medians and quartiles over starts and designs; n = 50, r = 2, m = 700. Above the printed learning rate "
+            ".2, below one that fits the printed axes (.03, with ten times fewer iterations than .003). Dashed: the "
+            "rate -2 log(1 - eta lambda_H) from the curvature at the end."
+        ),
     )
 
 
@@ -140,8 +142,15 @@ def _curves(ds: xr.Dataset, name: str, eta: float, panel: str, title: str) -> Pa
         if name == "literal":
             rate = float(ds[f"predicted_{panel}"].sel({f"scale_{panel}": scale}).median())
             line = tail_of(steps, one.median(f"seed_{name}").values, rate)
-            series.append(Line(*line, "predicted by the curvature", "theory"))
-    return Panel(f"{title}, eta = {eta:g}", "iteration", "loss", series, yscale="log", ylim=(1e-26, 20))
+            series.append(Line(*line, "predicted by the curvature", role="theory"))
+    return Panel(
+        title=f"{title}, eta = {eta:g}",
+        xlabel="iteration",
+        ylabel="loss",
+        series=series,
+        yscale="log",
+        ylim=(1e-26, 20),
+    )
 
 
 def _accelerated(ds: xr.Dataset, name: str, eta: float) -> Panel:
@@ -154,7 +163,14 @@ def _accelerated(ds: xr.Dataset, name: str, eta: float) -> Panel:
                 band(y, f"{label}, alpha = {scale:g}", x=steps, over=f"seed_{name}", colour=2 * i + (kind != "gd4"))
             )
     series.append(Marker(float(steps[-1] // 2), "the imbalance step", axis="x"))
-    return Panel(f"(c) k = 4, eta = {eta:g}", "iteration", "loss", series, yscale="log", ylim=(1e-26, 20))
+    return Panel(
+        title=f"(c) k = 4, eta = {eta:g}",
+        xlabel="iteration",
+        ylabel="loss",
+        series=series,
+        yscale="log",
+        ylim=(1e-26, 20),
+    )
 
 
 def _rates(ds: xr.Dataset, key: str, part: float = 0.3) -> xr.DataArray:
@@ -224,60 +240,62 @@ def _ends(ds: xr.Dataset) -> Outcome:
 
 
 FIG12 = Experiment(
-    "fig1.2",
-    "Asymmetric sensing and the imbalance step",
-    "Xiong 2024, Figure 1.2",
-    f"n = {DIMENSION}, r = 2, m = 700 Gaussian measurements, start alpha N(0, 1/n) and (alpha/3) N(0, 1/n). The printed "
-    "learning rate .2 does not fit the printed axes; .003 does. Curves depend on eta x iteration only.",
-    {
+    name="fig1.2",
+    title="Asymmetric sensing and the imbalance step",
+    source="Xiong 2024, Figure 1.2",
+    summary=(
+        f"n = {DIMENSION}, r = 2, m = 700 Gaussian measurements, start alpha N(0, 1/n) and (alpha/3) N(0, 1/n). The printed "
+        "learning rate .2 does not fit the printed axes; .003 does. Curves depend on eta x iteration only."
+    ),
+    sizes={
         "smoke": {"dimension": 20, "starts": 2, "designs": 1, "stretch": 1.0, "figure_starts": 2},
         "standard": {"dimension": 50, "starts": 4, "designs": 2, "stretch": 1.0, "figure_starts": 3},
         "full": {"dimension": 50, "starts": 8, "designs": 8, "stretch": 2.0, "figure_starts": 8},
     },
-    figure12_data,
-    draw_figure12,
-    [
+    compute=figure12_data,
+    draw=draw_figure12,
+    claims=[
         Claim(
-            "exact-width-rate",
-            "With k = r the linear rate does not depend on the initial scale.",
-            "median late rates at alpha = .5, .2, .05 within 10 % of their mean",
-            _free_of_scale,
+            slug="exact-width-rate",
+            statement="With k = r the linear rate does not depend on the initial scale.",
+            criterion="median late rates at alpha = .5, .2, .05 within 10 % of their mean",
+            measure=_free_of_scale,
         ),
         Claim(
-            "wide-rate",
-            "With k > r the rate is linear and grows as alpha^2.",
-            "exponent of the late rate in alpha (from .5, .2, .1) in [1.7, 2.3]",
-            _quadratic,
+            slug="wide-rate",
+            statement="With k > r the rate is linear and grows as alpha^2.",
+            criterion="exponent of the late rate in alpha (from .5, .2, .1) in [1.7, 2.3]",
+            measure=_quadratic,
         ),
         Claim(
-            "curvature",
-            "The late rate is -2 log(1 - eta lambda_H), with lambda_H from the Gauss-Newton Hessian (ours).",
-            "measured over predicted within 10 %, k = r, and k = 4 with alpha >= .2 (late: eta t alpha^2 >> 1)",
-            _curvature,
+            slug="curvature",
+            statement="The late rate is -2 log(1 - eta lambda_H), with lambda_H from the Gauss-Newton Hessian (ours).",
+            criterion="measured over predicted within 10 %, k = r, and k = 4 with alpha >= .2 (late: eta t alpha^2 >> 1)",
+            measure=_curvature,
         ),
         Claim(
-            "step-frees-the-rate",
-            "After the imbalance step the rate no longer depends on alpha.",
-            "rates at alpha = .5 and .05 within 10 % of each other, k = 3 and 4",
-            _after_the_step,
+            slug="step-frees-the-rate",
+            statement="After the imbalance step the rate no longer depends on alpha.",
+            criterion="rates at alpha = .5 and .05 within 10 % of each other, k = 3 and 4",
+            measure=_after_the_step,
         ),
         Claim(
-            "step-speeds-up",
-            "The step accelerates: the more, the smaller alpha.",
-            "late rate after the step over that of GD: >= 8 at alpha = .05, >= 1.5 at alpha = .5, k = 3 and 4",
-            _speed_up,
+            slug="step-speeds-up",
+            statement="The step accelerates: the more, the smaller alpha.",
+            criterion="late rate after the step over that of GD: >= 8 at alpha = .05, >= 1.5 at alpha = .5, k = 3 and 4",
+            measure=_speed_up,
         ),
         Claim(
-            "same-before",
-            "Both curves of panel c are the same run until the step.",
-            "log losses agree to 1e-6 at all records before it",
-            _same_product,
+            slug="same-before",
+            statement="Both curves of panel c are the same run until the step.",
+            criterion="log losses agree to 1e-6 at all records before it",
+            measure=_same_product,
         ),
         Claim(
-            "figure-axis",
-            "At a learning rate that fits the printed axes, panel a has converged within them.",
-            "median loss <= 1e-3 at eta x iteration = 90 for every alpha",
-            _ends,
+            slug="figure-axis",
+            statement="At a learning rate that fits the printed axes, panel a has converged within them.",
+            criterion="median loss <= 1e-3 at eta x iteration = 90 for every alpha",
+            measure=_ends,
         ),
     ],
     weight=30,

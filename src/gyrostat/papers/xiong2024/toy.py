@@ -72,15 +72,30 @@ def draw_theorem41(ds: xr.Dataset) -> Figure:
             low, high = theorem41_bounds(eta, a, TOY_DIMENSION, ds.step.values)
             early = time <= 14
             series.append(Line(time[early], np.maximum(y.values, 1e-25)[early], f"alpha = {a:g}", colour=i))
-            series.append(Line(time[early], np.exp(low)[early], f"lower bound, alpha = {a:g}", "bound", i))
+            series.append(Line(time[early], np.exp(low)[early], f"lower bound, alpha = {a:g}", role="bound", colour=i))
             if i == 0:
-                series.append(Line(time[early], np.exp(high)[early], "upper bound with T1 = 0, any alpha", "bound"))
+                series.append(
+                    Line(time[early], np.exp(high)[early], "upper bound with T1 = 0, any alpha", role="bound")
+                )
         title, label = f"eta = {eta:g}, r = 2", "eta alpha^2 x iteration"
-        panels.append(Panel(title, label, "||E||_F^2", series, yscale="log", ylim=(1e-16, 1e3), xlim=(0, 14)))
+        panels.append(
+            Panel(
+                title=title,
+                xlabel=label,
+                ylabel="||E||_F^2",
+                series=series,
+                yscale="log",
+                ylim=(1e-16, 1e3),
+                xlim=(0, 14),
+            )
+        )
     return Figure(
-        "The toy example of Theorem 4.1 between its two bounds",
-        panels,
-        note="The error converges linearly at the rate -2 log(1 - 8 eta alpha^2 / 9): the imbalance of the start decides.",
+        title="The toy example of Theorem 4.1 between its two bounds",
+        panels=panels,
+        note=(
+            "The error converges linearly at the rate -2 log(1 - 8 eta alpha^2 / 9): the imbalance of the start "
+            "decides."
+        ),
     )
 
 
@@ -97,25 +112,25 @@ def _between(ds: xr.Dataset) -> Outcome:
 
 
 THEOREM41 = Experiment(
-    "thm4.1",
-    "The toy example with two factors",
-    "Xiong 2024, Theorem 4.1",
-    "With a diagonal start the run comes down to three numbers; the theorem encloses the error from both sides.",
-    {"smoke": {"horizon": 400}, "standard": {"horizon": 20_000}, "full": {"horizon": 60_000}},
-    theorem41_data,
-    draw_theorem41,
-    [
+    name="thm4.1",
+    title="The toy example with two factors",
+    source="Xiong 2024, Theorem 4.1",
+    summary="With a diagonal start the run comes down to three numbers; the theorem encloses the error from both sides.",
+    sizes={"smoke": {"horizon": 400}, "standard": {"horizon": 20_000}, "full": {"horizon": 60_000}},
+    compute=theorem41_data,
+    draw=draw_theorem41,
+    claims=[
         Claim(
-            "recursion",
-            "The run is the recursion (4.4).",
-            "relative gap of squared errors above 1e-14 (rounding) <= 1e-8 in all 108 settings",
-            _recursion,
+            slug="recursion",
+            statement="The run is the recursion (4.4).",
+            criterion="relative gap of squared errors above 1e-14 (rounding) <= 1e-8 in all 108 settings",
+            measure=_recursion,
         ),
         Claim(
-            "two-sided",
-            "The error lies between the two bounds; the upper one holds even with T1 = 0 (ours).",
-            "no recorded point outside in 108 settings",
-            _between,
+            slug="two-sided",
+            statement="The error lies between the two bounds; the upper one holds even with T1 = 0 (ours).",
+            criterion="no recorded point outside in 108 settings",
+            measure=_between,
         ),
     ],
     weight=3,

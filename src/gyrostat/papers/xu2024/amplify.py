@@ -103,34 +103,42 @@ def draw_amplify(ds: xr.Dataset) -> Figure:
         band(ds.half_spurious.sel(half_amplify=15.0), "M = .5, kappa = 15", colour=2),
     ]
     return Figure(
-        "Amplified heterogeneity eliminates the spurious signal where there is too little of it, at a price",
-        [
+        title="Amplified heterogeneity eliminates the spurious signal where there is too little of it, at a price",
+        panels=[
             Panel(
-                "Which runs eliminate it",
-                "1 + kappa",
-                "heterogeneity M",
-                [
-                    Heat(FACTORS, SPREADS, share, "share of runs without spurious signal", 0, 1),
-                    Line([1 + _critical(M) for M in few], few, "predicted: M (1 + kappa) = M*", "theory"),
-                    Line((1 + 1 / ETA) / flips, flips, "signs flip: eta (M (1 + kappa) - 1) = 1", "bound"),
+                title="Which runs eliminate it",
+                xlabel="1 + kappa",
+                ylabel="heterogeneity M",
+                series=[
+                    Heat(FACTORS, SPREADS, share, "share of runs without spurious signal", low=0, high=1),
+                    Line([1 + _critical(M) for M in few], few, "predicted: M (1 + kappa) = M*", role="theory"),
+                    Line((1 + 1 / ETA) / flips, flips, "signs flip: eta (M (1 + kappa) - 1) = 1", role="bound"),
                 ],
                 xscale="log",
                 yscale="log",
                 xlim=(0.85, 26),
             ),
-            Panel("Spurious signal along the path", "step", "share of the spurious signal", paths, yscale="log"),
             Panel(
-                "The price, at M = 1",
-                "kappa",
-                "||UU^T - A_star||_F at the end",
-                [
-                    Points(PRICES, middle, "measured (quartiles)", low, high),
-                    Line(RULED, ds.law.values, "our law", "theory"),
+                title="Spurious signal along the path",
+                xlabel="step",
+                ylabel="share of the spurious signal",
+                series=paths,
+                yscale="log",
+            ),
+            Panel(
+                title="The price, at M = 1",
+                xlabel="kappa",
+                ylabel="||UU^T - A_star||_F at the end",
+                series=[
+                    Points(PRICES, middle, "measured (quartiles)", low=low, high=high),
+                    Line(RULED, ds.law.values, "our law", role="theory"),
                 ],
             ),
         ],
-        note=f"eta = {ETA:g}, T = {T}, start {ALPHA:g}. Below kappa = {_critical(1.0):.2f} the error at M = 1 is the spurious "
-        "signal itself; above it is noise, which grows with kappa. Diverged runs count as failures.",
+        note=(
+            f"eta = {ETA:g}, T = {T}, start {ALPHA:g}. Below kappa = {_critical(1.0):.2f} the error at M = 1 is the spurious "
+            "signal itself; above it is noise, which grows with kappa. Diverged runs count as failures."
+        ),
     )
 
 
@@ -179,61 +187,69 @@ def _untouched(ds: xr.Dataset) -> Outcome:
 
 
 AMPLIFY = Experiment(
-    "amplify",
-    "Amplified heterogeneity",
-    "ours; the step G_e + kappa (G_e - mean of G) in the setting of Xu 2024, section 5",
-    "Where the environments differ too little, stepping further from their mean makes the method work; the noise grows.",
-    {
+    name="amplify",
+    title="Amplified heterogeneity",
+    source="ours; the step G_e + kappa (G_e - mean of G) in the setting of Xu 2024, section 5",
+    summary=(
+        "Where the environments differ too little, stepping further from their mean makes the method work; the noise "
+        "grows."
+    ),
+    sizes={
         "smoke": {"seeds": 24, "dimension": 20, "cell_seeds": 12, "cell_dimension": 6},
         "standard": {"seeds": 40, "dimension": 60, "cell_seeds": 40, "cell_dimension": 20},
         "full": {"seeds": 200, "dimension": 60, "cell_seeds": 200, "cell_dimension": 30},
     },
-    amplify_data,
-    draw_amplify,
-    [
+    compute=amplify_data,
+    draw=draw_amplify,
+    claims=[
         Claim(
-            "m1",
-            "At M = 1 the plain method keeps the spurious signal; with kappa = 7 nothing is left of it.",
-            "median spurious share at the end: plain in [.8, 1.1], amplified <= .01",
-            lambda ds: _kept_and_left(
+            slug="m1",
+            statement="At M = 1 the plain method keeps the spurious signal; with kappa = 7 nothing is left of it.",
+            criterion="median spurious share at the end: plain in [.8, 1.1], amplified <= .01",
+            measure=lambda ds: _kept_and_left(
                 ds.price_spurious.sel(price_amplify=0.0), ds.price_spurious.sel(price_amplify=7.0)
             ),
         ),
         Claim(
-            "m-half",
-            "At M = .5 likewise, with kappa = 15.",
-            "median spurious share at the end: plain in [.8, 1.1], amplified <= .01",
-            lambda ds: _kept_and_left(ds.half_spurious.sel(half_amplify=0.0), ds.half_spurious.sel(half_amplify=15.0)),
+            slug="m-half",
+            statement="At M = .5 likewise, with kappa = 15.",
+            criterion="median spurious share at the end: plain in [.8, 1.1], amplified <= .01",
+            measure=lambda ds: _kept_and_left(
+                ds.half_spurious.sel(half_amplify=0.0), ds.half_spurious.sel(half_amplify=15.0)
+            ),
         ),
         Claim(
-            "boundary",
-            "Most runs eliminate the spurious signal exactly where M (1 + kappa) is above the plain method's M*.",
-            "the predictor is right in at least 90 % of the cells in which no sign flips",
-            lambda ds: within(0.9, 1, accuracy=_accuracy(ds)),
+            slug="boundary",
+            statement="Most runs eliminate the spurious signal exactly where M (1 + kappa) is above the plain method's M*.",
+            criterion="the predictor is right in at least 90 % of the cells in which no sign flips",
+            measure=lambda ds: within(0.9, 1, accuracy=_accuracy(ds)),
         ),
         Claim(
-            "collapse",
-            "Heterogeneity and amplification are interchangeable: only their product M (1 + kappa) counts.",
-            "half of the runs succeed at a product within 25 % of M*, for every M that needs and can reach it",
-            _collapse,
+            slug="collapse",
+            statement="Heterogeneity and amplification are interchangeable: only their product M (1 + kappa) counts.",
+            criterion="half of the runs succeed at a product within 25 % of M*, for every M that needs and can reach it",
+            measure=_collapse,
         ),
         Claim(
-            "error-law",
-            "The error that is left follows our law with amplification.",
-            "median error over law in [.8, 1.25] for every kappa from 5 to 13, at M = 1",
-            _error_ratios,
+            slug="error-law",
+            statement="The error that is left follows our law with amplification.",
+            criterion="median error over law in [.8, 1.25] for every kappa from 5 to 13, at M = 1",
+            measure=_error_ratios,
         ),
         Claim(
-            "price",
-            "The price of amplification is noise in proportion to 1 + kappa.",
-            "slope of log error over log (1 + kappa) in [.8, 1.2], kappa from 5 to 13, M = 1",
-            _price,
+            slug="price",
+            statement="The price of amplification is noise in proportion to 1 + kappa.",
+            criterion="slope of log error over log (1 + kappa) in [.8, 1.2], kappa from 5 to 13, M = 1",
+            measure=_price,
         ),
         Claim(
-            "invariant-untouched",
-            "The invariant signal is learnt as without amplification.",
-            "time to one half within 3 % of eq. (25)'s for every kappa; median invariant share at the end in [.9, 1.1]",
-            _untouched,
+            slug="invariant-untouched",
+            statement="The invariant signal is learnt as without amplification.",
+            criterion=(
+                "time to one half within 3 % of eq. (25)'s for every kappa; median invariant share at the end in [.9, "
+                "1.1]"
+            ),
+            measure=_untouched,
         ),
     ],
     weight=15,

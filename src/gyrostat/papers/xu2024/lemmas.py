@@ -60,45 +60,53 @@ def draw_lemma5(ds: xr.Dataset) -> Figure:
         Marker(5 / 6, "1 - 1/6", role="bound"),
     ]
     return Figure(
-        "Accumulated errors move the growth of R_t by at most 3 %",
-        [
+        title="Accumulated errors move the growth of R_t by at most 3 %",
+        panels=[
             Panel(
-                "eta = .05, alpha = 1e-3",
-                "step",
-                "ratio to R_t",
-                [
+                title="eta = .05, alpha = 1e-3",
+                xlabel="step",
+                ylabel="ratio to R_t",
+                series=[
                     Line(steps, up / middle, "upper sequence"),
                     Line(steps, low / middle, "lower sequence"),
                     Marker(7 / 6, "1 + 1/6", role="bound"),
                     Marker(5 / 6, "1 - 1/6", role="bound"),
                 ],
             ),
-            Panel("Largest and smallest ratio in phase 1", "start alpha", "ratio to R_t", grid, xscale="log"),
+            Panel(
+                title="Largest and smallest ratio in phase 1",
+                xlabel="start alpha",
+                ylabel="ratio to R_t",
+                series=grid,
+                xscale="log",
+            ),
         ],
         note="The lemma allows 1/6; on the grid the sequences differ by a few percent at most.",
     )
 
 
 LEMMA5 = Experiment(
-    "lemma5",
-    "The calibrated growth of R_t",
-    "Xu 2024, Definition 2 and Lemma 5",
-    "Upper and lower sequences that carry the accumulated errors stay within 1/6 of R_t during phase 1.",
-    {"smoke": {"etas": ETAS5[2:]}, "standard": {"etas": ETAS5}, "full": {"etas": [1e-4, *ETAS5]}},
-    lemma5_data,
-    draw_lemma5,
-    [
+    name="lemma5",
+    title="The calibrated growth of R_t",
+    source="Xu 2024, Definition 2 and Lemma 5",
+    summary="Upper and lower sequences that carry the accumulated errors stay within 1/6 of R_t during phase 1.",
+    sizes={"smoke": {"etas": ETAS5[2:]}, "standard": {"etas": ETAS5}, "full": {"etas": [1e-4, *ETAS5]}},
+    compute=lemma5_data,
+    draw=draw_lemma5,
+    claims=[
         Claim(
-            "bounded-deviation",
-            "Until R_t reaches 1/3, the upper sequence is at most 7/6 R_t and the lower at least 5/6 R_t.",
-            "on every cell of the grid",
-            lambda ds: together(within(1, 7 / 6, largest=ds.upper.max()), within(5 / 6, 1, smallest=ds.lower.min())),
+            slug="bounded-deviation",
+            statement="Until R_t reaches 1/3, the upper sequence is at most 7/6 R_t and the lower at least 5/6 R_t.",
+            criterion="on every cell of the grid",
+            measure=lambda ds: together(
+                within(1, 7 / 6, largest=ds.upper.max()), within(5 / 6, 1, smallest=ds.lower.min())
+            ),
         ),
         Claim(
-            "phase-length",
-            "Phase 1 takes at most 4 log(1/alpha)/eta steps.",
-            "T1 eta / log(1/alpha) <= 4 on every cell",
-            lambda ds: within(0, 4, largest=ds.length.max()),
+            slug="phase-length",
+            statement="Phase 1 takes at most 4 log(1/alpha)/eta steps.",
+            criterion="T1 eta / log(1/alpha) <= 4 on every cell",
+            measure=lambda ds: within(0, 4, largest=ds.length.max()),
         ),
     ],
 )
@@ -136,26 +144,32 @@ def draw_lemma6(ds: xr.Dataset) -> Figure:
     for i, r2 in enumerate(ds.spurious_rank.values):
         hit = ds.hits.sel(spurious_rank=r2).values
         low, high = wilson(hit * n, n)
-        shares.append(Points(SPREADS6, hit, f"r2 = {r2} (95 % interval)", low, high, colour=i))
+        shares.append(Points(SPREADS6, hit, f"r2 = {r2} (95 % interval)", low=low, high=high, colour=i))
         peaks.append(
             Points(SPREADS6, ds.peak.sel(spurious_rank=r2).values, f"r2 = {r2}: 99 % quantile of max q/L", colour=i)
         )
-        peaks.append(Line(SPREADS6, ds.barrier.sel(spurious_rank=r2).values, f"r2 = {r2}: barrier", "bound", colour=i))
+        peaks.append(
+            Line(SPREADS6, ds.barrier.sel(spurious_rank=r2).values, f"r2 = {r2}: barrier", role="bound", colour=i)
+        )
     return Figure(
-        "The controller stays below its barrier where its 2/3-moment does not grow",
-        [
+        title="The controller stays below its barrier where its 2/3-moment does not grow",
+        panels=[
             Panel(
-                "Runs that reach the barrier",
-                "heterogeneity M",
-                "share of runs",
-                [
+                title="Runs that reach the barrier",
+                xlabel="heterogeneity M",
+                ylabel="share of runs",
+                series=[
                     *shares,
                     Marker(0.01, "bound T2 p = .01", role="bound"),
-                    Marker(18.4, "supermartingale from M = 18.4 on", "x"),
+                    Marker(18.4, "supermartingale from M = 18.4 on", axis="x"),
                 ],
             ),
             Panel(
-                "How high the controller climbs", "heterogeneity M", "largest q/L along the path", peaks, yscale="log"
+                title="How high the controller climbs",
+                xlabel="heterogeneity M",
+                ylabel="largest q/L along the path",
+                series=peaks,
+                yscale="log",
             ),
         ],
         note=f"eta = .05, alpha = 1e-4, T2 = {ds.attrs['num_steps']} steps.",
@@ -168,26 +182,28 @@ def _covered(ds: xr.Dataset) -> Outcome:
 
 
 LEMMA6 = Experiment(
-    "lemma6",
-    "The controller sequence",
-    "Xu 2024, Definition 4 and Lemma 6",
-    "The external process that dominates the spurious part: reflected at L_t, absorbed at p^-1.5 r2^1.5 L_t. "
-    "The paper prints the event of (49) with its inequality reversed; it is read as 'reaches the barrier'.",
-    {"smoke": {"runs": 1000}, "standard": {"runs": 6000}, "full": {"runs": 40000}},
-    lemma6_data,
-    draw_lemma6,
-    [
+    name="lemma6",
+    title="The controller sequence",
+    source="Xu 2024, Definition 4 and Lemma 6",
+    summary=(
+        "The external process that dominates the spurious part: reflected at L_t, absorbed at p^-1.5 r2^1.5 L_t. The "
+        "paper prints the event of (49) with its inequality reversed; it is read as 'reaches the barrier'."
+    ),
+    sizes={"smoke": {"runs": 1000}, "standard": {"runs": 6000}, "full": {"runs": 40000}},
+    compute=lemma6_data,
+    draw=draw_lemma6,
+    claims=[
         Claim(
-            "barrier-kept",
-            "Where the supermartingale condition holds, the barrier is reached with probability at most T2 p.",
-            "share of runs that reach it <= .01 for every such M and r2",
-            _covered,
+            slug="barrier-kept",
+            statement="Where the supermartingale condition holds, the barrier is reached with probability at most T2 p.",
+            criterion="share of runs that reach it <= .01 for every such M and r2",
+            measure=_covered,
         ),
         Claim(
-            "paper-setting",
-            "The same bound keeps the controller low in the paper's own setting (M = 6).",
-            "share of runs that reach the barrier at M = 6 <= .01 for r2 = 1 and 5",
-            lambda ds: within(0, 0.01, largest_share=ds.hits.sel(spread=6.0).max()),
+            slug="paper-setting",
+            statement="The same bound keeps the controller low in the paper's own setting (M = 6).",
+            criterion="share of runs that reach the barrier at M = 6 <= .01 for r2 = 1 and 5",
+            measure=lambda ds: within(0, 0.01, largest_share=ds.hits.sel(spread=6.0).max()),
             expected="fails",
             reason="At M = 6 the factor 1 + eta xi + 2 eta has a growing 2/3-moment: the controller runs away from L_t.",
         ),
@@ -223,30 +239,32 @@ def lemma7_data(*, seed: int, progress: Any = None, points: int) -> xr.Dataset:
 def draw_lemma7(ds: xr.Dataset) -> Figure:
     M = ds.spread.values
     return Figure(
-        "The proof's condition asks for three times the heterogeneity that suffices",
-        [
+        title="The proof's condition asks for three times the heterogeneity that suffices",
+        panels=[
             Panel(
-                "eta = .05",
-                "heterogeneity M",
-                "growth factor per step",
-                [
+                title="eta = .05",
+                xlabel="heterogeneity M",
+                ylabel="growth factor per step",
+                series=[
                     Line(M, ds.growth.values, "E (1 + eta xi + 2 eta)^(2/3)"),
                     Line(M, np.exp(ds.exponent.values), "exp(Lyapunov exponent) of 1 + eta xi"),
                     Marker(1.0, "1: no growth", role="bound"),
-                    Marker(6.0, "the paper's M = 6", "x", "paper"),
+                    Marker(6.0, "the paper's M = 6", axis="x", role="paper"),
                 ],
             ),
             Panel(
-                "Inside the literal window (24/M2, 1/(64 M1))",
-                "heterogeneity M",
-                "1 - largest 2/3-moment factor",
-                [Line(ds.wide_spread.values, -ds.window_excess.values, "margin of the condition")],
+                title="Inside the literal window (24/M2, 1/(64 M1))",
+                xlabel="heterogeneity M",
+                ylabel="1 - largest 2/3-moment factor",
+                series=[Line(ds.wide_spread.values, -ds.window_excess.values, "margin of the condition")],
                 xscale="log",
                 yscale="log",
             ),
         ],
-        note="Left: the 2/3-moment stops growing only from M = 18.4 on, the typical size already from M = 6.4. "
-        "Right: the window does imply the condition.",
+        note=(
+            "Left: the 2/3-moment stops growing only from M = 18.4 on, the typical size already from M = 6.4. Right: "
+            "the window does imply the condition."
+        ),
     )
 
 
@@ -256,31 +274,31 @@ def _least(ds: xr.Dataset) -> float:
 
 
 LEMMA7 = Experiment(
-    "lemma7",
-    "The supermartingale condition",
-    "Xu 2024, Lemma 7",
-    "E (1 + eta xi + 2 eta)^(2/3) <= 1 is what the proof needs of a step size.",
-    {"smoke": {"points": 451}, "standard": {"points": 2251}, "full": {"points": 22501}},
-    lemma7_data,
-    draw_lemma7,
-    [
+    name="lemma7",
+    title="The supermartingale condition",
+    source="Xu 2024, Lemma 7",
+    summary="E (1 + eta xi + 2 eta)^(2/3) <= 1 is what the proof needs of a step size.",
+    sizes={"smoke": {"points": 451}, "standard": {"points": 2251}, "full": {"points": 22501}},
+    compute=lemma7_data,
+    draw=draw_lemma7,
+    claims=[
         Claim(
-            "window-implies",
-            "A step size in (24/M2, 1/(64 M1)) makes the 2/3-power of the controller a supermartingale.",
-            "largest 2/3-moment factor minus 1 over 40 x 25 cells inside the window <= 0",
-            lambda ds: within(-np.inf, 0, largest=ds.window_excess.max()),
+            slug="window-implies",
+            statement="A step size in (24/M2, 1/(64 M1)) makes the 2/3-power of the controller a supermartingale.",
+            criterion="largest 2/3-moment factor minus 1 over 40 x 25 cells inside the window <= 0",
+            measure=lambda ds: within(-np.inf, 0, largest=ds.window_excess.max()),
         ),
         Claim(
-            "threshold",
-            "At eta = .05 the condition holds from M = 18.4 on.",
-            "least M on the grid in [18.2, 18.6]",
-            lambda ds: within(18.2, 18.6, least_spread=_least(ds)),
+            slug="threshold",
+            statement="At eta = .05 the condition holds from M = 18.4 on.",
+            criterion="least M on the grid in [18.2, 18.6]",
+            measure=lambda ds: within(18.2, 18.6, least_spread=_least(ds)),
         ),
         Claim(
-            "covers-the-experiments",
-            "The condition covers the paper's own experiments at eta = .05, M = 6.",
-            "E (1 + eta xi + 2 eta)^(2/3) <= 1 at M = 6",
-            lambda ds: within(0, 1, factor=ds.growth.interp(spread=6.0)),
+            slug="covers-the-experiments",
+            statement="The condition covers the paper's own experiments at eta = .05, M = 6.",
+            criterion="E (1 + eta xi + 2 eta)^(2/3) <= 1 at M = 6",
+            measure=lambda ds: within(0, 1, factor=ds.growth.interp(spread=6.0)),
             expected="fails",
             reason="Theorem 2 does not cover Figure 3: its condition asks for M >= 18.4 at that step size.",
         ),
@@ -319,60 +337,67 @@ def _overlap(rng: np.random.Generator, d: int, r: int) -> float:
 def draw_proposition1(ds: xr.Dataset) -> Figure:
     r = ds["rank"].values
     return Figure(
-        "Random subspaces overlap as sqrt((r1 + r2)/d), but no universal constant makes the tail bound true",
-        [
+        title="Random subspaces overlap as sqrt((r1 + r2)/d), but no universal constant makes the tail bound true",
+        panels=[
             Panel(
-                "Overlap in units of sqrt((r1 + r2)/d)",
-                "rank r1 = r2",
-                "||U1^T U2|| / sqrt((r1 + r2)/d)",
-                [
-                    Points(r, ds["median"].values, "median (whisker: 90 %)", ds["median"].values, ds.upper.values),
-                    Line(r, ds.edge.values, "edge of the Jacobi ensemble", "theory"),
+                title="Overlap in units of sqrt((r1 + r2)/d)",
+                xlabel="rank r1 = r2",
+                ylabel="||U1^T U2|| / sqrt((r1 + r2)/d)",
+                series=[
+                    Points(
+                        r, ds["median"].values, "median (whisker: 90 %)", low=ds["median"].values, high=ds.upper.values
+                    ),
+                    Line(r, ds.edge.values, "edge of the Jacobi ensemble", role="theory"),
                 ],
                 xscale="log",
                 ylim=(0, 1.8),
             ),
             Panel(
-                "Smallest constant C1 that works",
-                "rank r1 = r2",
-                "C1",
-                [
+                title="Smallest constant C1 that works",
+                xlabel="rank r1 = r2",
+                ylabel="C1",
+                series=[
                     Points(r, ds.constant.values, "measured"),
-                    Line(r, ds.constant.values[0] * r / r[0], "proportional to the rank", "theory"),
+                    Line(r, ds.constant.values[0] * r / r[0], "proportional to the rank", role="theory"),
                 ],
                 xscale="log",
                 yscale="log",
             ),
         ],
-        note="Prop. 1 claims a C1 that does not depend on r1, r2, d. "
-        "The proof's own (105) keeps a 9^(r1 + r2) that the statement drops.",
+        note=(
+            "Prop. 1 claims a C1 that does not depend on r1, r2, d. The proof's own (105) keeps a 9^(r1 + r2) that "
+            "the statement drops."
+        ),
     )
 
 
 PROPOSITION1 = Experiment(
-    "prop1",
-    "The overlap of random subspaces",
-    "Xu 2024, Proposition 1",
-    "Independent uniform subspaces have an overlap of order sqrt((r1 + r2)/d); the printed tail bound is another matter.",
-    {
+    name="prop1",
+    title="The overlap of random subspaces",
+    source="Xu 2024, Proposition 1",
+    summary=(
+        "Independent uniform subspaces have an overlap of order sqrt((r1 + r2)/d); the printed tail bound is another "
+        "matter."
+    ),
+    sizes={
         "smoke": {"cases": ((100, 1, 2000), (200, 5, 500), (400, 20, 100))},
         "standard": {"cases": ((100, 1, 10000), (100, 3, 5000), (400, 5, 2000), (400, 20, 600), (1000, 50, 120))},
         "full": {"cases": ((100, 1, 20000), (100, 3, 10000), (400, 5, 4000), (400, 20, 1500), (1000, 50, 250))},
     },
-    proposition1_data,
-    draw_proposition1,
-    [
+    compute=proposition1_data,
+    draw=draw_proposition1,
+    claims=[
         Claim(
-            "order-of-overlap",
-            "The overlap of two random subspaces is of order sqrt((r1 + r2)/d).",
-            "median overlap over sqrt((r1 + r2)/d) in [.3, 1.6] in every case",
-            lambda ds: within(0.3, 1.6, least=ds["median"].min(), most=ds["median"].max()),
+            slug="order-of-overlap",
+            statement="The overlap of two random subspaces is of order sqrt((r1 + r2)/d).",
+            criterion="median overlap over sqrt((r1 + r2)/d) in [.3, 1.6] in every case",
+            measure=lambda ds: within(0.3, 1.6, least=ds["median"].min(), most=ds["median"].max()),
         ),
         Claim(
-            "jacobi-edge",
-            "Ours: for larger ranks it is the edge of the Jacobi ensemble.",
-            "median over edge in [.9, 1.05] where the rank is at least 20",
-            lambda ds: within(
+            slug="jacobi-edge",
+            statement="Ours: for larger ranks it is the edge of the Jacobi ensemble.",
+            criterion="median over edge in [.9, 1.05] where the rank is at least 20",
+            measure=lambda ds: within(
                 0.9,
                 1.05,
                 least=(ds["median"] / ds.edge).where(ds["rank"] >= 20).min(),
@@ -380,13 +405,16 @@ PROPOSITION1 = Experiment(
             ),
         ),
         Claim(
-            "universal-constant",
-            "One constant C1 serves all ranks and dimensions.",
-            "largest C1 needed over smallest <= 3",
-            lambda ds: within(1, 3, ratio=ds.constant.max() / ds.constant.min()),
+            slug="universal-constant",
+            statement="One constant C1 serves all ranks and dimensions.",
+            criterion="largest C1 needed over smallest <= 3",
+            measure=lambda ds: within(1, 3, ratio=ds.constant.max() / ds.constant.min()),
             expected="fails",
-            reason="The smallest constant grows with the rank: at t near the typical overlap the probability is about 1 "
-            "while the bound is 2 exp(-(r1 + r2) t^2/C1). The statement needs t above a constant, or (1 + t) in place of t.",
+            reason=(
+                "The smallest constant grows with the rank: at t near the typical overlap the probability is about 1 "
+                "while the bound is 2 exp(-(r1 + r2) t^2/C1). The statement needs t above a constant, or (1 + t) in "
+                "place of t."
+            ),
         ),
     ],
     weight=8,

@@ -66,24 +66,28 @@ def draw_theorem7(ds: xr.Dataset) -> Figure:
             band(one.spurious, "spurious", colour=1),
             band(one.distance, "||UU^T - A_star||_F", colour=2),
         ]
-        return Panel(title, "step", "share of the signal / distance", series, ylim=(-0.05, 2.0))
+        return Panel(
+            title=title, xlabel="step", ylabel="share of the signal / distance", series=series, ylim=(-0.05, 2.0)
+        )
 
     ends = ds.isel(step=-1)
     names = list(ds.algorithm.values)
     shown = [np.minimum(median(ends[v]).values, 3.0) for v in ("signal", "spurious")]
     return Figure(
-        "A quadratic network trained on one environment at a time keeps the invariant neurons",
-        [
+        title="A quadratic network trained on one environment at a time keeps the invariant neurons",
+        panels=[
             panel("one environment", "Algorithm 4, one environment at a time"),
             panel("pooled", "Algorithm 4, pooled"),
             Panel(
-                "At the end (cut at 3)",
-                "",
-                "share of the signal",
-                [Bars(names, shown[0], "invariant", colour=0), Bars(names, shown[1], "spurious", colour=1)],
+                title="At the end (cut at 3)",
+                xlabel="",
+                ylabel="share of the signal",
+                series=[Bars(names, shown[0], "invariant", colour=0), Bars(names, shown[1], "spurious", colour=1)],
             ),
         ],
-        note="Medians and quartiles over seeds. r = (2, 1), s = 1 - 7 or 1 + 7, eta = .025, R = 20, tau = mean response.",
+        note=(
+            "Medians and quartiles over seeds. r = (2, 1), s = 1 - 7 or 1 + 7, eta = .025, R = 20, tau = mean response."
+        ),
     )
 
 
@@ -100,50 +104,56 @@ def _distance_share(ds: xr.Dataset, name: str) -> float:
 
 
 THEOREM7 = Experiment(
-    "thm7",
-    "A two-layer network with quadratic activation",
-    "Xu 2024, Algorithm 4, Example 1 and Theorem 7",
-    "Rank-one measurements x x^T of Gaussian features. Settled readings: gradient factor 1, U^T x, tau the signed trace "
-    "estimated by the mean response, U0 U0^T = alpha^2 I.",
-    {
+    name="thm7",
+    title="A two-layer network with quadratic activation",
+    source="Xu 2024, Algorithm 4, Example 1 and Theorem 7",
+    summary=(
+        "Rank-one measurements x x^T of Gaussian features. Settled readings: gradient factor 1, U^T x, tau the signed "
+        "trace estimated by the mean response, U0 U0^T = alpha^2 I."
+    ),
+    sizes={
         "smoke": {"seeds": 3, "dimension": 12, "num_samples": 2000},
         "standard": {"seeds": 10, "dimension": 20, "num_samples": 5000},
         "full": {"seeds": 50, "dimension": 30, "num_samples": 10_000},
     },
-    theorem7_data,
-    draw_theorem7,
-    [
+    compute=theorem7_data,
+    draw=draw_theorem7,
+    claims=[
         Claim(
-            "invariant-neurons",
-            "Algorithm 4 with one environment per batch selects the invariant features only.",
-            "medians at the end: invariant in [.85, 1.15], spurious <= .2 "
-            "(a batch of rank-one samples leaves noise of about .1)",
-            _algorithm4,
+            slug="invariant-neurons",
+            statement="Algorithm 4 with one environment per batch selects the invariant features only.",
+            criterion=(
+                "medians at the end: invariant in [.85, 1.15], spurious <= .2 (a batch of rank-one samples leaves "
+                "noise of about .1)"
+            ),
+            measure=_algorithm4,
         ),
         Claim(
-            "pooled-both",
-            "Pooled batches make it learn the spurious feature too.",
-            "median spurious share >= .7",
-            lambda ds: within(0.7, 1.3, spurious=median(last(ds.spurious.sel(algorithm="pooled")))),
+            slug="pooled-both",
+            statement="Pooled batches make it learn the spurious feature too.",
+            criterion="median spurious share >= .7",
+            measure=lambda ds: within(0.7, 1.3, spurious=median(last(ds.spurious.sel(algorithm="pooled")))),
         ),
         Claim(
-            "shrinkage-needed",
-            "The shrinkage matters: without it the solution is biased.",
-            "median distance without shrinkage at least 1.3 times that with it",
-            lambda ds: within(
+            slug="shrinkage-needed",
+            statement="The shrinkage matters: without it the solution is biased.",
+            criterion="median distance without shrinkage at least 1.3 times that with it",
+            measure=lambda ds: within(
                 1.3, np.inf, ratio=_distance_share(ds, "no shrinkage") / _distance_share(ds, "one environment")
             ),
         ),
         Claim(
-            "printed-norm",
-            "tau_t is the norm ||A_star + A_e|| (as printed; here the nuclear norm).",
-            "median distance with the norm at most 1.3 times that with the mean response",
-            lambda ds: within(
+            slug="printed-norm",
+            statement="tau_t is the norm ||A_star + A_e|| (as printed; here the nuclear norm).",
+            criterion="median distance with the norm at most 1.3 times that with the mean response",
+            measure=lambda ds: within(
                 0, 1.3, ratio=_distance_share(ds, "tau = nuclear norm") / _distance_share(ds, "one environment")
             ),
             expected="fails",
-            reason="The mean of <X, M> X is 2 M + trace(M) I: it is the signed trace that must be taken out. A norm differs "
-            "from it whenever an environment has a negative eigenvalue.",
+            reason=(
+                "The mean of <X, M> X is 2 M + trace(M) I: it is the signed trace that must be taken out. A norm "
+                "differs from it whenever an environment has a negative eigenvalue."
+            ),
         ),
     ],
     weight=40,

@@ -23,21 +23,23 @@ def draw_figure1(ds: xr.Dataset) -> Figure:
             for i in range(min(5, ds.sizes["seed"]))
         ]
         return Panel(
-            title,
-            "step",
-            "share of the signal learnt",
-            [band(one.signal, "invariant (median, quartiles)", colour=0), *runs],
+            title=title,
+            xlabel="step",
+            ylabel="share of the signal learnt",
+            series=[band(one.signal, "invariant (median, quartiles)", colour=0), *runs],
             ylim=(-0.05, 1.6),
         )
 
     return Figure(
-        "Data from one environment at a time oscillate, and the oscillation keeps the spurious signal away",
-        [
+        title="Data from one environment at a time oscillate, and the oscillation keeps the spurious signal away",
+        panels=[
             panel("pooled", "Batches mix environments (PooledSGD)"),
             panel("hetero", "Every batch from one environment (HeteroSGD)"),
         ],
-        note="Left: the spurious signal looks stable on average and is learnt like the invariant one. "
-        "Right: it changes from batch to batch, is multiplied up and down, and shrinks on balance.",
+        note=(
+            "Left: the spurious signal looks stable on average and is learnt like the invariant one. Right: it "
+            "changes from batch to batch, is multiplied up and down, and shrinks on balance."
+        ),
     )
 
 
@@ -53,19 +55,19 @@ def _keeps(ds: xr.Dataset) -> Outcome:
 
 
 FIG1 = Experiment(
-    "fig1",
-    "Pooled data fit both signals, one environment at a time only the invariant one",
-    "Xu 2024, Figure 1",
-    "The paper's drawing, made from real runs in the setting of Figure 5.",
-    {"smoke": {"seeds": 12}, "standard": {"seeds": 50}, "full": {"seeds": 200}},
-    figure5_data,
-    draw_figure1,
-    [
+    name="fig1",
+    title="Pooled data fit both signals, one environment at a time only the invariant one",
+    source="Xu 2024, Figure 1",
+    summary="The paper's drawing, made from real runs in the setting of Figure 5.",
+    sizes={"smoke": {"seeds": 12}, "standard": {"seeds": 50}, "full": {"seeds": 200}},
+    compute=figure5_data,
+    draw=draw_figure1,
+    claims=[
         Claim(
-            "core-only",
-            "Training on one environment at a time keeps the invariant signal only; pooled training keeps both.",
-            "medians at the end: invariant in [.9, 1.1] for both; spurious <= .1 (hetero), >= .8 (pooled)",
-            _keeps,
+            slug="core-only",
+            statement="Training on one environment at a time keeps the invariant signal only; pooled training keeps both.",
+            criterion="medians at the end: invariant in [.9, 1.1] for both; spurious <= .1 (hetero), >= .8 (pooled)",
+            measure=_keeps,
         )
     ],
 )
@@ -100,23 +102,29 @@ def draw_figure2(ds: xr.Dataset) -> Figure:
 
     stable = (1 + ds.attrs["step_size"]) ** ds.step.values
     return Figure(
-        "The mean of the oscillating signal grows, its 0.1-moment falls once M is large enough",
-        [
+        title="The mean of the oscillating signal grows, its 0.1-moment falls once M is large enough",
+        panels=[
             Panel(
-                "Mean",
-                "step t",
-                "E |q_t|",
-                [*lines("mean"), Line(ds.step.values, stable, "(1 + eta)^t", "theory")],
+                title="Mean",
+                xlabel="step t",
+                ylabel="E |q_t|",
+                series=[*lines("mean"), Line(ds.step.values, stable, "(1 + eta)^t", role="theory")],
                 yscale="log",
             ),
             Panel(
-                "0.1-moment",
-                "step t",
-                "E |q_t|^0.1",
-                [*lines("tenth"), Line(ds.step.values, stable**0.1, "a signal that never changes", "theory")],
+                title="0.1-moment",
+                xlabel="step t",
+                ylabel="E |q_t|^0.1",
+                series=[
+                    *lines("tenth"),
+                    Line(ds.step.values, stable**0.1, "a signal that never changes", role="theory"),
+                ],
             ),
         ],
-        note="Exact binomial sums at eta = .05. All means coincide with (1 + eta)^t: they live in runs too rare to be seen.",
+        note=(
+            "Exact binomial sums at eta = .05. All means coincide with (1 + eta)^t: they live in runs too rare to be "
+            "seen."
+        ),
     )
 
 
@@ -137,26 +145,31 @@ def _tenth_threshold(ds: xr.Dataset) -> Outcome:
 
 
 FIG2 = Experiment(
-    "fig2",
-    "The mean of the spurious factor grows, its 0.1-moment falls",
-    "Xu 2024, Figure 2",
-    "q_t is the product of the factors 1 + eta xi. The paper does not print its M; five values are shown.",
-    {"smoke": {"num_steps": 60}, "standard": {"num_steps": 100}, "full": {"num_steps": 200}},
-    moments,
-    draw_figure2,
-    [
+    name="fig2",
+    title="The mean of the spurious factor grows, its 0.1-moment falls",
+    source="Xu 2024, Figure 2",
+    summary="q_t is the product of the factors 1 + eta xi. The paper does not print its M; five values are shown.",
+    sizes={"smoke": {"num_steps": 60}, "standard": {"num_steps": 100}, "full": {"num_steps": 200}},
+    compute=moments,
+    draw=draw_figure2,
+    claims=[
         Claim(
-            "mean-grows",
-            "E |q_t| grows although the signal oscillates: exactly as (1 + eta)^t.",
-            "final mean >= 1.5 and equal to (1 + eta)^t within 1e-9 for every M",
-            _mean_grows,
+            slug="mean-grows",
+            statement="E |q_t| grows although the signal oscillates: exactly as (1 + eta)^t.",
+            criterion="final mean >= 1.5 and equal to (1 + eta)^t within 1e-9 for every M",
+            measure=_mean_grows,
         ),
-        Claim("tenth-moment-falls", "E |q_t|^0.1 falls (shown for M = 8).", "every step down, M = 8", _tenth_falls),
         Claim(
-            "needs-m-above-six",
-            "At eta = .05 the 0.1-moment falls only from a spread between 6 and 7 on.",
-            "least spread with E |1 + eta xi|^0.1 < 1 in [6, 7]",
-            _tenth_threshold,
+            slug="tenth-moment-falls",
+            statement="E |q_t|^0.1 falls (shown for M = 8).",
+            criterion="every step down, M = 8",
+            measure=_tenth_falls,
+        ),
+        Claim(
+            slug="needs-m-above-six",
+            statement="At eta = .05 the 0.1-moment falls only from a spread between 6 and 7 on.",
+            criterion="least spread with E |1 + eta xi|^0.1 < 1 in [6, 7]",
+            measure=_tenth_threshold,
         ),
     ],
 )

@@ -37,13 +37,13 @@ def draw_figure5(ds: xr.Dataset) -> Figure:
             band(one.signal, "invariant", colour=0),
             band(one.spurious, "spurious", colour=1),
             band(one.error, "error ||E||", colour=2),
-            Line(steps, truth, "R_t^2 of eq. (25)", "theory"),
+            Line(steps, truth, "R_t^2 of eq. (25)", role="theory"),
         ]
-        return Panel(title, "step", "share of the signal", series, ylim=(-0.05, 1.3))
+        return Panel(title=title, xlabel="step", ylabel="share of the signal", series=series, ylim=(-0.05, 1.3))
 
     return Figure(
-        "HeteroSGD drops the spurious signal, PooledSGD learns both",
-        [panel("hetero", "HeteroSGD, m = 2800"), panel("pooled", "PooledSGD, m = 5600")],
+        title="HeteroSGD drops the spurious signal, PooledSGD learns both",
+        panels=[panel("hetero", "HeteroSGD, m = 2800"), panel("pooled", "PooledSGD, m = 5600")],
         note="Medians and quartiles over seeds; d = 40, ranks (3, 2), s = .5 - 4 or .5 + 4, eta = .1.",
     )
 
@@ -64,25 +64,27 @@ def _pooled_both(ds: xr.Dataset) -> Outcome:
 
 
 FIG5 = Experiment(
-    "fig5",
-    "HeteroSGD against PooledSGD",
-    "Xu 2024, Figure 5",
-    "The same environments, seen one at a time or mixed. The paper does not print eta and M: .1 and 4 fit its axes.",
-    {"smoke": {"seeds": 12}, "standard": {"seeds": 100}, "full": {"seeds": 400}},
-    figure5_data,
-    draw_figure5,
-    [
+    name="fig5",
+    title="HeteroSGD against PooledSGD",
+    source="Xu 2024, Figure 5",
+    summary=(
+        "The same environments, seen one at a time or mixed. The paper does not print eta and M: .1 and 4 fit its axes."
+    ),
+    sizes={"smoke": {"seeds": 12}, "standard": {"seeds": 100}, "full": {"seeds": 400}},
+    compute=figure5_data,
+    draw=draw_figure5,
+    claims=[
         Claim(
-            "hetero-invariant-only",
-            "HeteroSGD recovers the invariant signal and eliminates the spurious one.",
-            "medians at the end: invariant in [.95, 1.05], spurious <= .05",
-            _hetero_only,
+            slug="hetero-invariant-only",
+            statement="HeteroSGD recovers the invariant signal and eliminates the spurious one.",
+            criterion="medians at the end: invariant in [.95, 1.05], spurious <= .05",
+            measure=_hetero_only,
         ),
         Claim(
-            "pooled-no-distinction",
-            "PooledSGD fits both signals without distinction, in practically every run.",
-            "median invariant in [.95, 1.05]; 5 % quantile of the spurious share in [.85, 1.15]",
-            _pooled_both,
+            slug="pooled-no-distinction",
+            statement="PooledSGD fits both signals without distinction, in practically every run.",
+            criterion="median invariant in [.95, 1.05]; 5 % quantile of the spurious share in [.85, 1.15]",
+            measure=_pooled_both,
         ),
     ],
     weight=6,
@@ -118,12 +120,18 @@ def draw_figure6(ds: xr.Dataset) -> Figure:
             band(ds[name].sel(step_size=eta), f"eta = {eta:g}", x=eta * ds.step.sel(step_size=eta).values, colour=i)
             for i, eta in enumerate(STEPS6)
         ]
-        return Panel(title, "eta x step", "Frobenius distance", series, ylim=(0, None))  # type: ignore[arg-type]
+        return Panel(title=title, xlabel="eta x step", ylabel="Frobenius distance", series=series, ylim=(0, None))
 
     return Figure(
-        "With a batch of 80 PooledSGD reaches neither the invariant nor the pooled solution",
-        [panel("distance", "Distance to A_star"), panel("distance_to_mean", "Distance to A_star + mean spurious part")],
-        note="Medians and quartiles over seeds; d = 30, ranks (5, 5). The paper's figure: the trajectory stays away from both.",
+        title="With a batch of 80 PooledSGD reaches neither the invariant nor the pooled solution",
+        panels=[
+            panel("distance", "Distance to A_star"),
+            panel("distance_to_mean", "Distance to A_star + mean spurious part"),
+        ],
+        note=(
+            "Medians and quartiles over seeds; d = 30, ranks (5, 5). The paper's figure: the trajectory stays away "
+            "from both."
+        ),
     )
 
 
@@ -143,26 +151,29 @@ def _larger_worse(ds: xr.Dataset) -> Outcome:
 
 
 FIG6 = Experiment(
-    "fig6",
-    "PooledSGD with a small batch",
-    "Xu 2024, Figure 6 (section B.2)",
-    "m = 80 against 465 degrees of freedom: the isometry fails and the noise of single batches takes over.",
-    {
+    name="fig6",
+    title="PooledSGD with a small batch",
+    source="Xu 2024, Figure 6 (section B.2)",
+    summary="m = 80 against 465 degrees of freedom: the isometry fails and the noise of single batches takes over.",
+    sizes={
         "smoke": {"seeds": 6, "horizon": 15},
         "standard": {"seeds": 60, "horizon": 20},
         "full": {"seeds": 200, "horizon": 60},
     },
-    figure6_data,
-    draw_figure6,
-    [
+    compute=figure6_data,
+    draw=draw_figure6,
+    claims=[
         Claim(
-            "neither-limit",
-            "The trajectory stays far from A_star and from A_star plus the mean spurious part.",
-            "median over seeds of the late distance >= .8 for both limits and all three step sizes",
-            _neither,
+            slug="neither-limit",
+            statement="The trajectory stays far from A_star and from A_star plus the mean spurious part.",
+            criterion="median over seeds of the late distance >= .8 for both limits and all three step sizes",
+            measure=_neither,
         ),
         Claim(
-            "noise-grows", "The larger the step, the farther away.", "late distances increase with eta", _larger_worse
+            slug="noise-grows",
+            statement="The larger the step, the farther away.",
+            criterion="late distances increase with eta",
+            measure=_larger_worse,
         ),
     ],
     weight=6,
@@ -201,16 +212,16 @@ def draw_pooled_path(ds: xr.Dataset) -> Figure:
     x = calibration(0.05, ALPHA, int(steps[-1]))[steps] ** 2
     ideal = np.sqrt(2 * (1 - x) ** 2 + 3 * x**2)
     return Figure(
-        "Pooled training approaches the pooled solution and never comes near the invariant one",
-        [
+        title="Pooled training approaches the pooled solution and never comes near the invariant one",
+        panels=[
             Panel(
-                "Distances along the path",
-                "step",
-                "Frobenius distance",
-                [
+                title="Distances along the path",
+                xlabel="step",
+                ylabel="Frobenius distance",
+                series=[
                     band(ds.distance, "to A_star", colour=0),
                     band(ds.distance_to_mean, "to A_star + mean spurious part", colour=1),
-                    Line(steps, ideal, "without noise: both signals grow as R_t^2", "theory"),
+                    Line(steps, ideal, "without noise: both signals grow as R_t^2", role="theory"),
                     Marker(ds.attrs["gap"], "sqrt(r1 r2/(r1 + r2)), our sharp constant", role="bound"),
                 ],
                 ylim=(0, 2.4),
@@ -231,25 +242,28 @@ def _keeps_away(ds: xr.Dataset) -> Outcome:
 
 def _theorem(name: str, what: str, compute: Any, sizes: Any, weight: float) -> Experiment:
     return Experiment(
-        name,
-        f"{what} learns the spurious signal too",
-        f"Xu 2024, Theorem {name[-1]}",
-        "U* and V* orthogonal, E Sigma = I: the limit is A_star + V V^T, and the path keeps away from A_star.",
-        sizes,
-        compute,
-        draw_pooled_path,
-        [
+        name=name,
+        title=f"{what} learns the spurious signal too",
+        source=f"Xu 2024, Theorem {name[-1]}",
+        summary="U* and V* orthogonal, E Sigma = I: the limit is A_star + V V^T, and the path keeps away from A_star.",
+        sizes=sizes,
+        compute=compute,
+        draw=draw_pooled_path,
+        claims=[
             Claim(
-                "reaches-the-mean",
-                f"{what} ends near A_star plus the mean spurious part.",
-                "relative distance at the end <= .15 in every run",
-                _reaches_mean,
+                slug="reaches-the-mean",
+                statement=f"{what} ends near A_star plus the mean spurious part.",
+                criterion="relative distance at the end <= .15 in every run",
+                measure=_reaches_mean,
             ),
             Claim(
-                "keeps-away",
-                "At all times the distance to A_star is at least of order sqrt(min(r1, r2)); sharply, sqrt(r1 r2/(r1 + r2)).",
-                "least distance over the path within 10 % of the sharp constant (worst run and median)",
-                _keeps_away,
+                slug="keeps-away",
+                statement=(
+                    "At all times the distance to A_star is at least of order sqrt(min(r1, r2)); sharply, sqrt(r1 "
+                    "r2/(r1 + r2))."
+                ),
+                criterion="least distance over the path within 10 % of the sharp constant (worst run and median)",
+                measure=_keeps_away,
             ),
         ],
         weight=weight,

@@ -43,27 +43,30 @@ def order_data(*, seed: int, progress: Any = None, seeds: int, dimension: int) -
 def draw_order(ds: xr.Dataset) -> Figure:
     predicted = critical_spread(0.05, init_scale=ALPHA, num_steps=200)
     return Figure(
-        "Going through the environments in turn makes the transition sharp",
-        [
+        title="Going through the environments in turn makes the transition sharp",
+        panels=[
             Panel(
-                "Runs without spurious signal",
-                "heterogeneity M",
-                "share of runs",
-                [
+                title="Runs without spurious signal",
+                xlabel="heterogeneity M",
+                ylabel="share of runs",
+                series=[
                     *(success_points(ds.sel(order=o), "spread", o, colour=i) for i, o in enumerate(ORDERS)),
-                    Marker(predicted, f"predicted M* = {predicted:.2f}", "x"),
+                    Marker(predicted, f"predicted M* = {predicted:.2f}", axis="x"),
                 ],
                 ylim=(-0.05, 1.05),
             ),
             Panel(
-                "Spurious share at the end",
-                "heterogeneity M",
-                "share of the spurious signal",
-                [band(last(ds.spurious.sel(order=o)), o, colour=i) for i, o in enumerate(ORDERS)],
+                title="Spurious share at the end",
+                xlabel="heterogeneity M",
+                ylabel="share of the spurious signal",
+                series=[band(last(ds.spurious.sel(order=o)), o, colour=i) for i, o in enumerate(ORDERS)],
                 yscale="log",
             ),
         ],
-        note="iid: an environment drawn at every step; cyclic: in turn; shuffled: in turn, in a new order for every pass.",
+        note=(
+            "iid: an environment drawn at every step; cyclic: in turn; shuffled: in turn, in a new order for every "
+            "pass."
+        ),
     )
 
 
@@ -73,35 +76,39 @@ def _width(ds: xr.Dataset) -> float:
 
 
 ORDER = Experiment(
-    "order",
-    "Independent against cyclic environments",
-    "Xu 2024, Algorithm 3 (the order is left open); ours",
-    "The paper draws environments independently in theory; going through them in turn removes the luck of the draw.",
-    {
+    name="order",
+    title="Independent against cyclic environments",
+    source="Xu 2024, Algorithm 3 (the order is left open); ours",
+    summary=(
+        "The paper draws environments independently in theory; going through them in turn removes the luck of the draw."
+    ),
+    sizes={
         "smoke": {"seeds": 32, "dimension": 8},
         "standard": {"seeds": 60, "dimension": 40},
         "full": {"seeds": 400, "dimension": 100},
     },
-    order_data,
-    draw_order,
-    [
+    compute=order_data,
+    draw=draw_order,
+    claims=[
         Claim(
-            "cyclic-transition",
-            "With cyclic environments the transition lies between M = 4 and M = 5.",
-            "half-way point in [4, 5]",
-            lambda ds: within(4.0, 5.0, halfway=halfway(ds.sel(order="cyclic"))),
+            slug="cyclic-transition",
+            statement="With cyclic environments the transition lies between M = 4 and M = 5.",
+            criterion="half-way point in [4, 5]",
+            measure=lambda ds: within(4.0, 5.0, halfway=halfway(ds.sel(order="cyclic"))),
         ),
         Claim(
-            "cyclic-sharper",
-            "Cyclic environments make the transition at least three times as sharp as independent ones.",
-            "width from 10 % to 90 % of the runs: cyclic / iid <= 1/3",
-            lambda ds: within(0, 1 / 3, ratio=_width(ds.sel(order="cyclic")) / _width(ds.sel(order="iid"))),
+            slug="cyclic-sharper",
+            statement="Cyclic environments make the transition at least three times as sharp as independent ones.",
+            criterion="width from 10 % to 90 % of the runs: cyclic / iid <= 1/3",
+            measure=lambda ds: within(0, 1 / 3, ratio=_width(ds.sel(order="cyclic")) / _width(ds.sel(order="iid"))),
         ),
         Claim(
-            "shuffled-like-cyclic",
-            "A new random order for every pass is as good as a fixed one.",
-            "half-way points differ by at most .5",
-            lambda ds: within(-0.5, 0.5, gap=halfway(ds.sel(order="shuffled")) - halfway(ds.sel(order="cyclic"))),
+            slug="shuffled-like-cyclic",
+            statement="A new random order for every pass is as good as a fixed one.",
+            criterion="half-way points differ by at most .5",
+            measure=lambda ds: within(
+                -0.5, 0.5, gap=halfway(ds.sel(order="shuffled")) - halfway(ds.sel(order="cyclic"))
+            ),
         ),
     ],
     weight=10,
@@ -158,29 +165,29 @@ def draw_predictor(ds: xr.Dataset) -> Figure:
     boundary = [critical_spread(eta, init_scale=ALPHA, num_steps=round(horizon / eta)) for eta in GRID_STEPS]
     accuracy = _accuracy(ds)
     return Figure(
-        "The Lyapunov exponent against the room left by a small start predicts the transition",
-        [
+        title="The Lyapunov exponent against the room left by a small start predicts the transition",
+        panels=[
             Panel(
-                f"Measured, T = {horizon}/eta",
-                "heterogeneity M",
-                "step size eta",
-                [
+                title=f"Measured, T = {horizon}/eta",
+                xlabel="heterogeneity M",
+                ylabel="step size eta",
+                series=[
                     Heat(
                         GRID_SPREADS,
                         GRID_STEPS,
                         measured.isel(horizon=0).values,
                         "share of runs without spurious signal",
-                        0,
-                        1,
+                        low=0,
+                        high=1,
                     ),
-                    Line(boundary, GRID_STEPS, "closed form M*", "theory"),
+                    Line(boundary, GRID_STEPS, "closed form M*", role="theory"),
                 ],
             ),
             Panel(
-                "Measured against the surrogate",
-                "predicted share",
-                "measured share",
-                [
+                title="Measured against the surrogate",
+                xlabel="predicted share",
+                ylabel="measured share",
+                series=[
                     *(
                         Points(
                             ds.surrogate.isel(horizon=i).values.ravel(),
@@ -190,7 +197,7 @@ def draw_predictor(ds: xr.Dataset) -> Figure:
                         )
                         for i, c in enumerate(ds.horizon.values)
                     ),
-                    Line([0, 1], [0, 1], "equal", "theory"),
+                    Line([0, 1], [0, 1], "equal", role="theory"),
                 ],
             ),
         ],
@@ -212,49 +219,53 @@ def _accuracy(ds: xr.Dataset, horizon: int = 0) -> dict[str, float]:
 
 
 PREDICTOR = Experiment(
-    "predictor",
-    "Predicting the transition",
-    "ours; Xu 2024, section 4 and Lemma 7 for comparison",
-    "Over (eta, M) and two horizons: which rule tells whether most runs eliminate the spurious signal?",
-    {
+    name="predictor",
+    title="Predicting the transition",
+    source="ours; Xu 2024, section 4 and Lemma 7 for comparison",
+    summary="Over (eta, M) and two horizons: which rule tells whether most runs eliminate the spurious signal?",
+    sizes={
         "smoke": {"seeds": 24, "dimension": 6, "horizons": (10,)},
         "standard": {"seeds": 40, "dimension": 20, "horizons": (10, 40)},
         "full": {"seeds": 200, "dimension": 30, "horizons": (10, 40)},
     },
-    predictor_data,
-    draw_predictor,
-    [
+    compute=predictor_data,
+    draw=draw_predictor,
+    claims=[
         Claim(
-            "lyapunov-rule",
-            "Ours: lambda T < log(sqrt(.1)/alpha) tells whether most runs eliminate the spurious signal, at T = 10/eta "
-            "(over longer times intermittency moves the transition; the surrogate follows it).",
-            "right in at least 90 % of the cells at T = 10/eta",
-            lambda ds: within(0.9, 1, accuracy=_accuracy(ds)["lyapunov rule"]),
+            slug="lyapunov-rule",
+            statement=(
+                "Ours: lambda T < log(sqrt(.1)/alpha) tells whether most runs eliminate the spurious signal, at T = "
+                "10/eta (over longer times intermittency moves the transition; the surrogate follows it)."
+            ),
+            criterion="right in at least 90 % of the cells at T = 10/eta",
+            measure=lambda ds: within(0.9, 1, accuracy=_accuracy(ds)["lyapunov rule"]),
         ),
         Claim(
-            "surrogate",
-            "Ours: three coupled numbers predict the share of successful runs.",
-            "mean absolute error <= .08",
-            lambda ds: within(
+            slug="surrogate",
+            statement="Ours: three coupled numbers predict the share of successful runs.",
+            criterion="mean absolute error <= .08",
+            measure=lambda ds: within(
                 0,
                 0.08,
                 mean_absolute_error=_covered(abs(ds.surrogate - share_below(last(ds.spurious), 0.1)), ds).mean(),
             ),
         ),
         Claim(
-            "informal-rule",
-            "The informal window of section 4 tells when the spurious signal is kept small.",
-            "right in at least 90 % of the cells at T = 10/eta",
-            lambda ds: within(0.9, 1, accuracy=_accuracy(ds)["informal window"]),
+            slug="informal-rule",
+            statement="The informal window of section 4 tells when the spurious signal is kept small.",
+            criterion="right in at least 90 % of the cells at T = 10/eta",
+            measure=lambda ds: within(0.9, 1, accuracy=_accuracy(ds)["informal window"]),
             expected="fails",
-            reason="It is a sufficient condition with loose constants; in this grid it is never met "
-            "although most cells succeed.",
+            reason=(
+                "It is a sufficient condition with loose constants; in this grid it is never met although most cells "
+                "succeed."
+            ),
         ),
         Claim(
-            "lemma-7-rule",
-            "Lemma 7's supermartingale condition tells when the spurious signal is kept small.",
-            "right in at least 90 % of the cells at T = 10/eta",
-            lambda ds: within(0.9, 1, accuracy=_accuracy(ds)["supermartingale"]),
+            slug="lemma-7-rule",
+            statement="Lemma 7's supermartingale condition tells when the spurious signal is kept small.",
+            criterion="right in at least 90 % of the cells at T = 10/eta",
+            measure=lambda ds: within(0.9, 1, accuracy=_accuracy(ds)["supermartingale"]),
             expected="fails",
             reason="Sufficient, not necessary: at eta = .05 it holds for M between 18 and 23 only.",
         ),

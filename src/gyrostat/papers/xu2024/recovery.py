@@ -79,21 +79,30 @@ def draw_theorem2(ds: xr.Dataset) -> Figure:
         low, middle, high = ds[f"{axis}_error"].fillna(np.inf).quantile([0.25, 0.5, 0.75], "seed").values
         x, name = ds[axis].values.astype(float), SYMBOL[axis]
         series = [
-            Points(x, middle, "measured (quartiles)", low, high),
-            Line(x, ds[f"{axis}_law"].values, "our law", "theory"),
-            Line(x, ds[f"{axis}_leading"].values, "sqrt(eta d r1 S/2m)", "bound"),
+            Points(x, middle, "measured (quartiles)", low=low, high=high),
+            Line(x, ds[f"{axis}_law"].values, "our law", role="theory"),
+            Line(x, ds[f"{axis}_leading"].values, "sqrt(eta d r1 S/2m)", role="bound"),
         ]
         fitted = slope(x, middle)
         panels.append(
-            Panel(f"slope {fitted:.2f} in {name}", name, "||UU^T - A_star||_F", series, xscale="log", yscale="log")
+            Panel(
+                title=f"slope {fitted:.2f} in {name}",
+                xlabel=name,
+                ylabel="||UU^T - A_star||_F",
+                series=series,
+                xscale="log",
+                yscale="log",
+            )
         )
     return Figure(
-        "The error of HeteroSGD falls as m^-1/2 and grows as d^1/2",
-        panels,
-        note=f"One setting varied at a time around d = {ds.attrs['dimension']}, m = 20000, r1 = r2 = 1, M = 10, eta = .05, "
-        "T = 15/eta. "
-        "S = E ||Sigma||_F^2. The bound (9) of the theorem, with its constants taken as 1, is "
-        f"{ds.attrs['bound']:.3g} at the centre.",
+        title="The error of HeteroSGD falls as m^-1/2 and grows as d^1/2",
+        panels=panels,
+        note=(
+            f"One setting varied at a time around d = {ds.attrs['dimension']}, m = 20000, r1 = r2 = 1, M = 10, eta = .05, "
+            "T = 15/eta. "
+            "S = E ||Sigma||_F^2. The bound (9) of the theorem, with its constants taken as 1, is "
+            f"{ds.attrs['bound']:.3g} at the centre."
+        ),
     )
 
 
@@ -110,11 +119,11 @@ def _ratios(ds: xr.Dataset) -> np.ndarray:
 
 
 THEOREM2 = Experiment(
-    "thm2",
-    "How the error of HeteroSGD scales",
-    "Xu 2024, Theorem 2 and eq. (10)",
-    "The error against batch size, dimension, ranks, heterogeneity and step size, beside a law of our own.",
-    {
+    name="thm2",
+    title="How the error of HeteroSGD scales",
+    source="Xu 2024, Theorem 2 and eq. (10)",
+    summary="The error against batch size, dimension, ranks, heterogeneity and step size, beside a law of our own.",
+    sizes={
         "smoke": {
             "seeds": 48,
             "dimension": 10,
@@ -123,32 +132,32 @@ THEOREM2 = Experiment(
         "standard": {"seeds": 50, "dimension": 60, "axes": AXES},
         "full": {"seeds": 200, "dimension": 60, "axes": AXES},
     },
-    theorem2_data,
-    draw_theorem2,
-    [
+    compute=theorem2_data,
+    draw=draw_theorem2,
+    claims=[
         Claim(
-            "slope-in-m",
-            "The error falls as m^-1/2 (eq. 10).",
-            "fitted slope in [-.56, -.44]",
-            _slope_claim("num_samples", -0.56, -0.44),
+            slug="slope-in-m",
+            statement="The error falls as m^-1/2 (eq. 10).",
+            criterion="fitted slope in [-.56, -.44]",
+            measure=_slope_claim("num_samples", -0.56, -0.44),
         ),
         Claim(
-            "slope-in-d",
-            "The error grows as d^1/2 (eq. 10).",
-            "fitted slope in [.42, .6]",
-            _slope_claim("dimension", 0.42, 0.6),
+            slug="slope-in-d",
+            statement="The error grows as d^1/2 (eq. 10).",
+            criterion="fitted slope in [.42, .6]",
+            measure=_slope_claim("dimension", 0.42, 0.6),
         ),
         Claim(
-            "error-law",
-            "Ours: the error is what the isometry noise of each step adds up to (gyrostat.theory.error_law).",
-            "median error over law in [.85, 1.2] in every cell",
-            lambda ds: within(0.85, 1.2, least_ratio=_ratios(ds).min(), largest_ratio=_ratios(ds).max()),
+            slug="error-law",
+            statement="Ours: the error is what the isometry noise of each step adds up to (gyrostat.theory.error_law).",
+            criterion="median error over law in [.85, 1.2] in every cell",
+            measure=lambda ds: within(0.85, 1.2, least_ratio=_ratios(ds).min(), largest_ratio=_ratios(ds).max()),
         ),
         Claim(
-            "bound",
-            "The error obeys the bound (9), its constants taken as 1.",
-            "largest error of any run at the centre over the bound <= 1",
-            lambda ds: within(
+            slug="bound",
+            statement="The error obeys the bound (9), its constants taken as 1.",
+            criterion="largest error of any run at the centre over the bound <= 1",
+            measure=lambda ds: within(
                 0, 1, ratio=ds.dimension_error.sel(dimension=ds.attrs["dimension"]).max() / ds.attrs["bound"]
             ),
         ),
@@ -183,14 +192,19 @@ def draw_data(ds: xr.Dataset) -> Figure:
     for i, kind in enumerate(("fresh", "fixed")):
         low, middle, high = last(ds.distance.sel(data=kind)).fillna(np.inf).quantile([0.25, 0.5, 0.75], "seed").values
         label = "fresh batch at every step" if kind == "fresh" else "the same m samples at every step"
-        series.append(Points(x, middle, label, low, high, colour=i))
+        series.append(Points(x, middle, label, low=low, high=high, colour=i))
     law = [error_law(gs.TwoPoint(spread=6.0), dimension=d, rank=1, step_size=0.05, num_samples=m) for m in x]
-    series.append(Line(x, law, "our law for fresh batches", "theory"))
+    series.append(Line(x, law, "our law for fresh batches", role="theory"))
     return Figure(
-        "Finite data need far more samples than fresh batches",
-        [
+        title="Finite data need far more samples than fresh batches",
+        panels=[
             Panel(
-                "Error at the end", "samples per batch / per environment m", "||UU^T - A_star||_F", series, "log", "log"
+                title="Error at the end",
+                xlabel="samples per batch / per environment m",
+                ylabel="||UU^T - A_star||_F",
+                series=series,
+                xscale="log",
+                yscale="log",
             )
         ],
         note="Medians and quartiles over seeds; M = 6, eta = .05, T = 200, environments in shuffled order.",
@@ -202,23 +216,23 @@ def _data_slope(ds: xr.Dataset) -> Outcome:
 
 
 DATA = Experiment(
-    "data",
-    "Fresh batches against fixed data",
-    "Xu 2024, section 3.1 (fresh batches in theory); ours",
-    "The theory draws new samples at every step. With finite data the same noise comes back at every visit.",
-    {
+    name="data",
+    title="Fresh batches against fixed data",
+    source="Xu 2024, section 3.1 (fresh batches in theory); ours",
+    summary="The theory draws new samples at every step. With finite data the same noise comes back at every visit.",
+    sizes={
         "smoke": {"seeds": 4, "dimension": 20, "batches": (2400.0, 9600.0, 38400.0)},
         "standard": {"seeds": 12, "dimension": 100, "batches": (8e3, 32e3, 128e3, 512e3)},
         "full": {"seeds": 50, "dimension": 100, "batches": (8e3, 32e3, 128e3, 512e3, 2048e3)},
     },
-    lambda **settings: data_data(**settings).assign_attrs(dimension=settings["dimension"]),
-    draw_data,
-    [
+    compute=lambda **settings: data_data(**settings).assign_attrs(dimension=settings["dimension"]),
+    draw=draw_data,
+    claims=[
         Claim(
-            "fixed-costs-more",
-            "With fixed data the error is at least 1.5 times that with fresh batches of the same size.",
-            "ratio of median errors >= 1.5 for every m",
-            lambda ds: within(
+            slug="fixed-costs-more",
+            statement="With fixed data the error is at least 1.5 times that with fresh batches of the same size.",
+            criterion="ratio of median errors >= 1.5 for every m",
+            measure=lambda ds: within(
                 1.5,
                 np.inf,
                 least_ratio=(
@@ -227,7 +241,10 @@ DATA = Experiment(
             ),
         ),
         Claim(
-            "fixed-still-falls", "It falls as about m^-1/2 all the same.", "fitted slope in [-.75, -.4]", _data_slope
+            slug="fixed-still-falls",
+            statement="It falls as about m^-1/2 all the same.",
+            criterion="fitted slope in [-.75, -.4]",
+            measure=_data_slope,
         ),
     ],
     weight=40,

@@ -47,39 +47,39 @@ def draw_diagonal(ds: xr.Dataset) -> Figure:
             band(one.spurious_values.isel(spurious_direction=j), f"spurious {j + 1}, mean 1", colour=4 + j)
             for j in range(2)
         ]
-        return Panel(title, "step", "coefficient", series, ylim=(-1.4, 1.8))
+        return Panel(title=title, xlabel="step", ylabel="coefficient", series=series, ylim=(-1.4, 1.8))
 
     return Figure(
-        "Linear regression: coefficients that vary between environments are dropped",
-        [panel("hetero", "HeteroSGD"), panel("pooled", "PooledSGD")],
+        title="Linear regression: coefficients that vary between environments are dropped",
+        panels=[panel("hetero", "HeteroSGD"), panel("pooled", "PooledSGD")],
         note="beta = u*u - v*v, 100 coordinates, isotropic x, eta = .1. Medians and quartiles over seeds.",
     )
 
 
 DIAGONAL = Experiment(
-    "diagonal",
-    "The diagonal case: linear regression",
-    "ours, the diagonal of Xu 2024",
-    "beta = u*u - v*v on isotropic features; two coefficients are 1 - 6 or 1 + 6 depending on the environment.",
-    {
+    name="diagonal",
+    title="The diagonal case: linear regression",
+    source="ours, the diagonal of Xu 2024",
+    summary="beta = u*u - v*v on isotropic features; two coefficients are 1 - 6 or 1 + 6 depending on the environment.",
+    sizes={
         "smoke": {"seeds": 16, "num_samples": 1000.0},
         "standard": {"seeds": 100, "num_samples": 1000.0},
         "full": {"seeds": 400, "num_samples": 1000.0},
     },
-    diagonal_data,
-    draw_diagonal,
-    [
+    compute=diagonal_data,
+    draw=draw_diagonal,
+    claims=[
         Claim(
-            "hetero-recovers",
-            "HeteroSGD recovers the invariant coefficients.",
-            "median distance <= .35",
-            lambda ds: within(0, 0.35, distance=median(last(ds.distance.sel(algorithm="hetero")))),
+            slug="hetero-recovers",
+            statement="HeteroSGD recovers the invariant coefficients.",
+            criterion="median distance <= .35",
+            measure=lambda ds: within(0, 0.35, distance=median(last(ds.distance.sel(algorithm="hetero")))),
         ),
         Claim(
-            "pooled-does-not",
-            "Pooled SGD learns the mean of the varying coefficients.",
-            "median distance in [1.2, 1.6] (sqrt 2 = both spurious coefficients at 1)",
-            lambda ds: within(1.2, 1.6, distance=median(last(ds.distance.sel(algorithm="pooled")))),
+            slug="pooled-does-not",
+            statement="Pooled SGD learns the mean of the varying coefficients.",
+            criterion="median distance in [1.2, 1.6] (sqrt 2 = both spurious coefficients at 1)",
+            measure=lambda ds: within(1.2, 1.6, distance=median(last(ds.distance.sel(algorithm="pooled")))),
         ),
     ],
     weight=3,
@@ -137,16 +137,19 @@ def draw_structural(ds: xr.Dataset) -> Figure:
         series = []
         for i, algorithm in enumerate(("hetero", "pooled")):
             low, middle, high = end.sel(model=model, algorithm=algorithm).quantile([0.25, 0.5, 0.75], "dataset").values
-            series.append(Bars(names, middle, algorithm, low, high, colour=i))
-        return Panel(title, "", "coefficient (features scaled to unit variance)", series)
+            series.append(Bars(names, middle, algorithm, low=low, high=high, colour=i))
+        return Panel(title=title, xlabel="", ylabel="coefficient (features scaled to unit variance)", series=series)
 
     return Figure(
-        "Heterogeneity helps when the spurious effect changes sign, not when only noise levels change",
-        [
+        title="Heterogeneity helps when the spurious effect changes sign, not when only noise levels change",
+        panels=[
             panel("variance", "IRM's example: x2 = y + noise everywhere"),
             panel("sign", "x2 = a y + noise, a changes sign"),
         ],
-        note="Bars: medians and quartiles over data sets. Left, the effect of y keeps its coefficient: nothing oscillates.",
+        note=(
+            "Bars: medians and quartiles over data sets. Left, the effect of y keeps its coefficient: nothing "
+            "oscillates."
+        ),
     )
 
 
@@ -165,33 +168,37 @@ def _left(model: str) -> Any:
 
 
 STRUCTURAL = Experiment(
-    "structural",
-    "Structural equations: what heterogeneity can and cannot do",
-    "ours; the model of Arjovsky et al. 2019 for comparison",
-    "A feature caused by y is spurious. If its relation to y changes sign it oscillates and is dropped; if only noise levels "
-    "change it is learnt as by pooled SGD.",
-    {
+    name="structural",
+    title="Structural equations: what heterogeneity can and cannot do",
+    source="ours; the model of Arjovsky et al. 2019 for comparison",
+    summary=(
+        "A feature caused by y is spurious. If its relation to y changes sign it oscillates and is dropped; if only "
+        "noise levels change it is learnt as by pooled SGD."
+    ),
+    sizes={
         "smoke": {"datasets": 5, "rows": 2000},
         "standard": {"datasets": 20, "rows": 2000},
         "full": {"datasets": 100, "rows": 4000},
     },
-    structural_data,
-    draw_structural,
-    [
+    compute=structural_data,
+    draw=draw_structural,
+    claims=[
         Claim(
-            "sign-flip-solved",
-            "A spurious effect that changes sign between environments is dropped.",
-            "median |coefficient| of the effect: hetero at most half of pooled",
-            _left("sign"),
+            slug="sign-flip-solved",
+            statement="A spurious effect that changes sign between environments is dropped.",
+            criterion="median |coefficient| of the effect: hetero at most half of pooled",
+            measure=_left("sign"),
         ),
         Claim(
-            "irm-model-solved",
-            "One environment per batch solves IRM's structural model.",
-            "median |coefficient| of the effect: hetero at most half of pooled",
-            _left("variance"),
+            slug="irm-model-solved",
+            statement="One environment per batch solves IRM's structural model.",
+            criterion="median |coefficient| of the effect: hetero at most half of pooled",
+            measure=_left("variance"),
             expected="fails",
-            reason="The covariance of the effect with y is positive in every environment, so its gradient never changes sign "
-            "and nothing oscillates: HeteroSGD learns it like pooled SGD.",
+            reason=(
+                "The covariance of the effect with y is positive in every environment, so its gradient never changes "
+                "sign and nothing oscillates: HeteroSGD learns it like pooled SGD."
+            ),
         ),
     ],
     weight=5,

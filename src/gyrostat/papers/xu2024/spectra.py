@@ -57,13 +57,20 @@ def draw_spectrum(ds: xr.Dataset) -> Figure:
             series.append(
                 band(one.signal_values.isel(invariant_direction=i), f"direction with eigenvalue {value:g}", colour=i)
             )
-            series.append(Line(steps, np.full(steps.size, value), f"truth {value:g}", "theory"))
+            series.append(Line(steps, np.full(steps.size, value), f"truth {value:g}", role="theory"))
         series.append(band(one.spurious_values.isel(spurious_direction=0), "spurious direction", colour=3))
-        return Panel(title, "step", "u^T A u", series, ylim=(-1.4, 1.6) if truths.min() < 0 else (-0.1, 1.6))
+        return Panel(
+            title=title,
+            xlabel="step",
+            ylabel="u^T A u",
+            series=series,
+            ylim=(-1.4, 1.6) if truths.min() < 0 else (-0.1, 1.6),
+        )
 
+    values = ", ".join(f"{v:g}" for v in ds.true_values.values)
     return Figure(
-        f"Eigenvalues {', '.join(f'{v:g}' for v in ds.true_values.values)}: HeteroSGD recovers them and drops the spurious one",
-        [panel("hetero", "HeteroSGD"), panel("pooled", "PooledSGD")],
+        title=f"Eigenvalues {values}: HeteroSGD recovers them and drops the spurious one",
+        panels=[panel("hetero", "HeteroSGD"), panel("pooled", "PooledSGD")],
         note="Medians and quartiles over seeds; m = 333 d, M = 8, eta = .05.",
     )
 
@@ -86,41 +93,41 @@ def _spectrum_claims(words: str) -> list[Claim]:
 
     return [
         Claim(
-            "recovered",
-            f"HeteroSGD recovers {words} and eliminates the spurious signal.",
-            "medians at the end: every eigenvalue within .05, spurious share <= .1",
-            recovered,
+            slug="recovered",
+            statement=f"HeteroSGD recovers {words} and eliminates the spurious signal.",
+            criterion="medians at the end: every eigenvalue within .05, spurious share <= .1",
+            measure=recovered,
         ),
         Claim(
-            "pooled-spurious",
-            "PooledSGD learns the spurious signal there too.",
-            "median spurious share >= .8",
-            lambda ds: within(0.8, 1.2, spurious=median(last(ds.spurious.sel(algorithm="pooled")))),
+            slug="pooled-spurious",
+            statement="PooledSGD learns the spurious signal there too.",
+            criterion="median spurious share >= .8",
+            measure=lambda ds: within(0.8, 1.2, spurious=median(last(ds.spurious.sel(algorithm="pooled")))),
         ),
     ]
 
 
 KAPPA = Experiment(
-    "kappa",
-    "Unequal eigenvalues",
-    "Xu 2024, section D (Theorem 8)",
-    "A_star with condition number 4; the small eigenvalue takes four times as long.",
-    SPECTRUM_SIZES,
-    kappa_data,
-    draw_spectrum,
-    _spectrum_claims("both eigenvalues of a target with kappa = 4"),
+    name="kappa",
+    title="Unequal eigenvalues",
+    source="Xu 2024, section D (Theorem 8)",
+    summary="A_star with condition number 4; the small eigenvalue takes four times as long.",
+    sizes=SPECTRUM_SIZES,
+    compute=kappa_data,
+    draw=draw_spectrum,
+    claims=_spectrum_claims("both eigenvalues of a target with kappa = 4"),
     weight=30,
 )
 
 INDEFINITE = Experiment(
-    "indefinite",
-    "Indefinite targets",
-    "Xu 2024, end of section 3.1",
-    "A_star with eigenvalues 1 and -1, parameterised as U U^T - V V^T.",
-    SPECTRUM_SIZES,
-    indefinite_data,
-    draw_spectrum,
-    _spectrum_claims("a positive and a negative eigenvalue"),
+    name="indefinite",
+    title="Indefinite targets",
+    source="Xu 2024, end of section 3.1",
+    summary="A_star with eigenvalues 1 and -1, parameterised as U U^T - V V^T.",
+    sizes=SPECTRUM_SIZES,
+    compute=indefinite_data,
+    draw=draw_spectrum,
+    claims=_spectrum_claims("a positive and a negative eigenvalue"),
     weight=15,
 )
 
@@ -158,55 +165,57 @@ def draw_condition7(ds: xr.Dataset) -> Figure:
     low, high = wilson(share * n, n)
     worst = abs(ds.spurious_values).max("spurious_direction")
     return Figure(
-        "A constant off-diagonal entry brings the spurious signal back",
-        [
+        title="A constant off-diagonal entry brings the spurious signal back",
+        panels=[
             Panel(
-                "Runs without spurious signal",
-                "off-diagonal entry of Sigma",
-                "share of runs",
-                [Points(OFF, share, "measured (95 % interval)", low, high)],
+                title="Runs without spurious signal",
+                xlabel="off-diagonal entry of Sigma",
+                ylabel="share of runs",
+                series=[Points(OFF, share, "measured (95 % interval)", low=low, high=high)],
                 ylim=(-0.05, 1.05),
             ),
             Panel(
-                "Along the path",
-                "step",
-                "largest spurious value",
-                [
+                title="Along the path",
+                xlabel="step",
+                ylabel="largest spurious value",
+                series=[
                     band(worst.sel(off_diagonal=v), f"off-diagonal {v:g}", colour=i)
                     for i, v in enumerate((0.0, 0.5, 2.0))
                 ],
                 yscale="log",
             ),
         ],
-        note="r2 = 2, diagonal 1 - 6 or 1 + 6 with independent signs, eta = .05. "
-        "Condition (7) asks for far less than any entry shown.",
+        note=(
+            "r2 = 2, diagonal 1 - 6 or 1 + 6 with independent signs, eta = .05. Condition (7) asks for far less than "
+            "any entry shown."
+        ),
     )
 
 
 CONDITION7 = Experiment(
-    "condition7",
-    "Diagonal dominance is needed",
-    "Xu 2024, Assumption 2, condition (7)",
-    "Off-diagonal entries that do not oscillate feed one spurious direction from the other.",
-    {
+    name="condition7",
+    title="Diagonal dominance is needed",
+    source="Xu 2024, Assumption 2, condition (7)",
+    summary="Off-diagonal entries that do not oscillate feed one spurious direction from the other.",
+    sizes={
         "smoke": {"seeds": 60, "dimension": 12},
         "standard": {"seeds": 60, "dimension": 60},
         "full": {"seeds": 300, "dimension": 60},
     },
-    condition7_data,
-    draw_condition7,
-    [
+    compute=condition7_data,
+    draw=draw_condition7,
+    claims=[
         Claim(
-            "diagonal-works",
-            "Without off-diagonal entries most runs eliminate both spurious directions.",
-            "share of runs >= .5",
-            lambda ds: within(0.5, 1, share=_free_of_spurious(ds).sel(off_diagonal=0.0)),
+            slug="diagonal-works",
+            statement="Without off-diagonal entries most runs eliminate both spurious directions.",
+            criterion="share of runs >= .5",
+            measure=lambda ds: within(0.5, 1, share=_free_of_spurious(ds).sel(off_diagonal=0.0)),
         ),
         Claim(
-            "off-diagonal-breaks",
-            "Off-diagonal entries of the order of the mean break it.",
-            "share of runs without spurious signal <= .3 at 1 and at 2",
-            lambda ds: within(
+            slug="off-diagonal-breaks",
+            statement="Off-diagonal entries of the order of the mean break it.",
+            criterion="share of runs without spurious signal <= .3 at 1 and at 2",
+            measure=lambda ds: within(
                 0,
                 0.3,
                 at_one=_free_of_spurious(ds).sel(off_diagonal=1.0),

@@ -25,7 +25,7 @@ def success_points(ds: xr.Dataset, axis: str, label: str, colour: int | None = N
     """The share of runs without the spurious signal, with Wilson intervals."""
     share, n = share_below(last(ds.spurious), 0.1).values, ds.sizes["seed"]
     low, high = wilson(share * n, n)
-    return Points(ds[axis].values, share, label, low, high, colour)
+    return Points(ds[axis].values, share, label, low=low, high=high, colour=colour)
 
 
 def halfway(ds: xr.Dataset, axis: str = "spread") -> float:
@@ -53,29 +53,38 @@ def draw_figure3(ds: xr.Dataset) -> Figure:
     paths = [
         *(band(ds.signal.sel(spread=M), f"invariant, M = {M:g}", colour=i) for i, M in ((0, 6.0), (4, 1.0))),
         *(band(ds.spurious.sel(spread=M), f"spurious, M = {M:g}", colour=i) for i, M in ((1, 6.0), (3, 1.0))),
-        Line(steps, truth, "R_t^2 of eq. (25)", "theory"),
+        Line(steps, truth, "R_t^2 of eq. (25)", role="theory"),
     ]
     end = ds.isel(step=-1)
     predicted = critical_spread(0.05, init_scale=ALPHA, num_steps=int(steps[-1]))
     return Figure(
-        "Heterogeneity eliminates the spurious signal",
-        [
-            Panel("Along the path", "step", "share of the signal learnt", paths, ylim=(-0.05, 1.3)),
+        title="Heterogeneity eliminates the spurious signal",
+        panels=[
             Panel(
-                "At the end",
-                "heterogeneity M",
-                "share of the signal learnt",
-                [
+                title="Along the path",
+                xlabel="step",
+                ylabel="share of the signal learnt",
+                series=paths,
+                ylim=(-0.05, 1.3),
+            ),
+            Panel(
+                title="At the end",
+                xlabel="heterogeneity M",
+                ylabel="share of the signal learnt",
+                series=[
                     band(end.signal, "invariant", colour=0),
                     band(end.spurious, "spurious", colour=1),
                     success_points(ds, "spread", "runs without spurious signal (95 % interval)", colour=2),
-                    Marker(predicted, f"predicted transition M* = {predicted:.2f}", "x"),
-                    Marker(5.0, "the paper's 'around 5'", "x", "paper"),
+                    Marker(predicted, f"predicted transition M* = {predicted:.2f}", axis="x"),
+                    Marker(5.0, "the paper's 'around 5'", axis="x", role="paper"),
                 ],
                 ylim=(-0.05, 1.3),
             ),
         ],
-        note="Medians and quartiles over seeds; r1 = r2 = 1, s = 1 - M or 1 + M drawn independently at every step, eta = .05.",
+        note=(
+            "Medians and quartiles over seeds; r1 = r2 = 1, s = 1 - M or 1 + M drawn independently at every step, eta "
+            "= .05."
+        ),
     )
 
 
@@ -96,74 +105,80 @@ def _peaks(ds: xr.Dataset) -> Outcome:
 
 
 FIG3 = Experiment(
-    "fig3",
-    "Heterogeneity eliminates the spurious signal",
-    "Xu 2024, Figure 3",
-    "Left: M = 1 learns both signals, M = 6 only the invariant one. Right: the transition over M = 1 ... 10.",
-    {
+    name="fig3",
+    title="Heterogeneity eliminates the spurious signal",
+    source="Xu 2024, Figure 3",
+    summary="Left: M = 1 learns both signals, M = 6 only the invariant one. Right: the transition over M = 1 ... 10.",
+    sizes={
         "smoke": {"seeds": 128, "dimension": 10, "num_samples": 2000},
         "standard": {"seeds": 80, "dimension": 100, "num_samples": 8000},
         "full": {"seeds": 400, "dimension": 100, "num_samples": 8000},
     },
-    figure3_data,
-    draw_figure3,
-    [
+    compute=figure3_data,
+    draw=draw_figure3,
+    claims=[
         Claim(
-            "invariant-learnt",
-            "The invariant signal is learnt whatever the heterogeneity.",
-            "median invariant share at the end in [.9, 1.1] for every M",
-            lambda ds: within(0.9, 1.1, least=median(last(ds.signal)).min(), most=median(last(ds.signal)).max()),
+            slug="invariant-learnt",
+            statement="The invariant signal is learnt whatever the heterogeneity.",
+            criterion="median invariant share at the end in [.9, 1.1] for every M",
+            measure=lambda ds: within(
+                0.9, 1.1, least=median(last(ds.signal)).min(), most=median(last(ds.signal)).max()
+            ),
         ),
         Claim(
-            "growth-as-predicted",
-            "The invariant signal grows as R_t^2 of eq. (25).",
-            "time to reach one half within 3 % of the recursion's, M = 6",
-            _growth,
+            slug="growth-as-predicted",
+            statement="The invariant signal grows as R_t^2 of eq. (25).",
+            criterion="time to reach one half within 3 % of the recursion's, M = 6",
+            measure=_growth,
         ),
         Claim(
-            "m1-learns-both",
-            "With little heterogeneity (M = 1) the spurious signal is learnt too.",
-            "median spurious share at M = 1 >= .8",
-            lambda ds: within(0.8, 1.2, spurious=median(_at(ds, 1.0))),
+            slug="m1-learns-both",
+            statement="With little heterogeneity (M = 1) the spurious signal is learnt too.",
+            criterion="median spurious share at M = 1 >= .8",
+            measure=lambda ds: within(0.8, 1.2, spurious=median(_at(ds, 1.0))),
         ),
         Claim(
-            "m6-eliminates",
-            "With M = 6 the spurious signal is eliminated, in the median.",
-            "median spurious share at M = 6 <= .05",
-            lambda ds: within(0, 0.05, spurious=median(_at(ds, 6.0))),
+            slug="m6-eliminates",
+            statement="With M = 6 the spurious signal is eliminated, in the median.",
+            criterion="median spurious share at M = 6 <= .05",
+            measure=lambda ds: within(0, 0.05, spurious=median(_at(ds, 6.0))),
         ),
         Claim(
-            "transition",
-            "There is a transition between learning and forgetting the spurious signal, near M = 5.",
-            "half of the runs succeed at an M in [3.3, 5]",
-            lambda ds: within(3.3, 5.0, halfway=halfway(ds)),
+            slug="transition",
+            statement="There is a transition between learning and forgetting the spurious signal, near M = 5.",
+            criterion="half of the runs succeed at an M in [3.3, 5]",
+            measure=lambda ds: within(3.3, 5.0, halfway=halfway(ds)),
         ),
         Claim(
-            "closed-form",
-            "Ours: the transition lies at M* = sqrt((1 + eta)^2 - exp(2 log(sqrt(.1)/alpha)/T))/eta.",
-            "measured half-way point within .7 of M*",
-            lambda ds: within(
+            slug="closed-form",
+            statement="Ours: the transition lies at M* = sqrt((1 + eta)^2 - exp(2 log(sqrt(.1)/alpha)/T))/eta.",
+            criterion="measured half-way point within .7 of M*",
+            measure=lambda ds: within(
                 -0.7, 0.7, gap=halfway(ds) - critical_spread(0.05, init_scale=ALPHA, num_steps=int(ds.step[-1]))
             ),
         ),
         Claim(
-            "robust-ends",
-            "M <= 2 practically always learns the spurious signal, M >= 7 practically always eliminates it.",
-            "share of runs without it: <= .1 for M <= 2, >= .9 for M >= 7",
-            lambda ds: together(
+            slug="robust-ends",
+            statement="M <= 2 practically always learns the spurious signal, M >= 7 practically always eliminates it.",
+            criterion="share of runs without it: <= .1 for M <= 2, >= .9 for M >= 7",
+            measure=lambda ds: together(
                 within(0, 0.1, most_at_small=share_below(last(ds.spurious.sel(spread=slice(1, 2))), 0.1).max()),
                 within(0.9, 1, least_at_large=share_below(last(ds.spurious.sel(spread=slice(7, 10))), 0.1).min()),
             ),
         ),
         Claim(
-            "stays-small",
-            "The spurious part stays at a low level throughout training (proof sketch, phases 1 and 2), "
-            "at the paper's own M = 6.",
-            "90 % quantile over runs of the largest spurious share along the path <= .1",
-            _peaks,
+            slug="stays-small",
+            statement=(
+                "The spurious part stays at a low level throughout training (proof sketch, phases 1 and 2), at the "
+                "paper's own M = 6."
+            ),
+            criterion="90 % quantile over runs of the largest spurious share along the path <= .1",
+            measure=_peaks,
             expected="fails",
-            reason="Small on most paths, not on all: multiplicative oscillation is intermittent and one run in ten has a large "
-            "excursion. The theorem's bound needs a far larger M (Lemma 7).",
+            reason=(
+                "Small on most paths, not on all: multiplicative oscillation is intermittent and one run in ten has a "
+                "large excursion. The theorem's bound needs a far larger M (Lemma 7)."
+            ),
         ),
     ],
     weight=30,
@@ -198,13 +213,13 @@ def draw_figure4(ds: xr.Dataset) -> Figure:
 
     end = ds.isel(record=-1)
     return Figure(
-        "A large step eliminates the spurious signal",
-        [
+        title="A large step eliminates the spurious signal",
+        panels=[
             Panel(
-                "Along the path (time = eta x step)",
-                "eta x step",
-                "share of the signal learnt",
-                [
+                title="Along the path (time = eta x step)",
+                xlabel="eta x step",
+                ylabel="share of the signal learnt",
+                series=[
                     path("signal", "invariant", 0.01, 0),
                     path("spurious", "spurious", 0.01, 1),
                     path("signal", "invariant", 0.07, 2),
@@ -213,10 +228,10 @@ def draw_figure4(ds: xr.Dataset) -> Figure:
                 ylim=(-0.05, 1.3),
             ),
             Panel(
-                "At the end",
-                "step size eta",
-                "share of the signal learnt",
-                [
+                title="At the end",
+                xlabel="step size eta",
+                ylabel="share of the signal learnt",
+                series=[
                     band(end.signal, "invariant", x=ds.step_size.values, colour=0),
                     band(end.spurious, "spurious", x=ds.step_size.values, colour=1),
                     success_points(ds, "step_size", "runs without spurious signal (95 % interval)", colour=2),
@@ -224,9 +239,9 @@ def draw_figure4(ds: xr.Dataset) -> Figure:
                         ds.step_size.values,
                         [_predicted(eta) for eta in STEPS],
                         "surrogate's share of such runs",
-                        "theory",
+                        role="theory",
                     ),
-                    Marker(0.05, "the paper's .05", "x", "paper"),
+                    Marker(0.05, "the paper's .05", axis="x", role="paper"),
                 ],
                 ylim=(-0.05, 1.3),
             ),
@@ -249,39 +264,46 @@ def _monotone(ds: xr.Dataset) -> Outcome:
 
 
 FIG4 = Experiment(
-    "fig4",
-    "The step size eliminates the spurious signal",
-    "Xu 2024, Figure 4",
-    "M = 5 and step sizes .01 ... .09, each for the same time T = 10/eta.",
-    {
+    name="fig4",
+    title="The step size eliminates the spurious signal",
+    source="Xu 2024, Figure 4",
+    summary="M = 5 and step sizes .01 ... .09, each for the same time T = 10/eta.",
+    sizes={
         "smoke": {"seeds": 64, "dimension": 10, "num_samples": 1600},
         "standard": {"seeds": 60, "dimension": 100, "num_samples": 8000},
         "full": {"seeds": 300, "dimension": 100, "num_samples": 8000},
     },
-    figure4_data,
-    draw_figure4,
-    [
+    compute=figure4_data,
+    draw=draw_figure4,
+    claims=[
         Claim(
-            "small-step-learns-both",
-            "With a small step both signals are learnt.",
-            "median spurious share at eta = .01 >= .4; median invariant share >= .9",
-            lambda ds: together(
+            slug="small-step-learns-both",
+            statement="With a small step both signals are learnt.",
+            criterion="median spurious share at eta = .01 >= .4; median invariant share >= .9",
+            measure=lambda ds: together(
                 within(0.4, 1.2, spurious=median(last(ds.spurious)).sel(step_size=0.01)),
                 within(0.9, 1.1, invariant=median(last(ds.signal)).sel(step_size=0.01)),
             ),
         ),
         Claim(
-            "large-step-eliminates",
-            "From eta = .05 on the spurious signal is eliminated, in the median.",
-            "median spurious share <= .05 for every eta >= .05",
-            lambda ds: within(0, 0.05, largest=median(last(ds.spurious)).sel(step_size=slice(0.05, None)).max()),
+            slug="large-step-eliminates",
+            statement="From eta = .05 on the spurious signal is eliminated, in the median.",
+            criterion="median spurious share <= .05 for every eta >= .05",
+            measure=lambda ds: within(
+                0, 0.05, largest=median(last(ds.spurious)).sel(step_size=slice(0.05, None)).max()
+            ),
         ),
-        Claim("larger-is-better", "The larger the step, the less of it is left.", "rank correlation <= -.9", _monotone),
         Claim(
-            "every-run",
-            "When eta >= .05 the spurious signal is eliminated (read as: in every run).",
-            "at least 95 % of the runs at eta = .05 end below .1",
-            lambda ds: within(0.95, 1, share=share_below(last(ds.spurious), 0.1).sel(step_size=0.05)),
+            slug="larger-is-better",
+            statement="The larger the step, the less of it is left.",
+            criterion="rank correlation <= -.9",
+            measure=_monotone,
+        ),
+        Claim(
+            slug="every-run",
+            statement="When eta >= .05 the spurious signal is eliminated (read as: in every run).",
+            criterion="at least 95 % of the runs at eta = .05 end below .1",
+            measure=lambda ds: within(0.95, 1, share=share_below(last(ds.spurious), 0.1).sel(step_size=0.05)),
             expected="fails",
             reason="At eta = .05 about one run in five keeps part of it: the statement is true of the median only.",
         ),

@@ -76,35 +76,40 @@ def draw_window(ds: xr.Dataset) -> Figure:
     path = ds.sel(num_samples=x[-1])
     eta, M1 = ds.attrs["step_size"], ds.attrs["bound_m1"]
     return Figure(
-        f"Inside the literal window of Theorem 2: M1 = {M1:.0f}, eta = {eta:.2g}",
-        [
+        title=f"Inside the literal window of Theorem 2: M1 = {M1:.0f}, eta = {eta:.2g}",
+        panels=[
             Panel(
-                f"A path at m = {x[-1]:.0e}",
-                "eta x step",
-                "value",
-                [
+                title=f"A path at m = {x[-1]:.0e}",
+                xlabel="eta x step",
+                ylabel="value",
+                series=[
                     band(path.signal, "invariant share", x=eta * steps, colour=0),
                     band(path.distance, "||UU^T - A_star||_F", x=eta * steps, colour=1),
                     Line(
                         eta * steps,
                         calibration_at(eta, ds.attrs["init_scale"], steps) ** 2,
                         "R_t^2 of eq. (25)",
-                        "theory",
+                        role="theory",
                     ),
                 ],
                 ylim=(-0.05, 1.2),
             ),
             Panel(
-                "Error at the end",
-                "batch size m",
-                "||UU^T - A_star||_F",
-                [Points(x, middle, "measured (quartiles)", low, high), Line(x, ds.law.values, "our law", "theory")],
+                title="Error at the end",
+                xlabel="batch size m",
+                ylabel="||UU^T - A_star||_F",
+                series=[
+                    Points(x, middle, "measured (quartiles)", low=low, high=high),
+                    Line(x, ds.law.values, "our law", role="theory"),
+                ],
                 xscale="log",
                 yscale="log",
             ),
         ],
-        note=f"Window (24/M2, 1/(64 M1)) = ({ds.attrs['window_low']:.2g}, {ds.attrs['window_high']:.2g}). It is empty unless "
-        "M2 > 1536 M1. The paper's own experiments have M1 = 7, M2 = 18, eta = .05.",
+        note=(
+            f"Window (24/M2, 1/(64 M1)) = ({ds.attrs['window_low']:.2g}, {ds.attrs['window_high']:.2g}). It is empty unless "
+            "M2 > 1536 M1. The paper's own experiments have M1 = 7, M2 = 18, eta = .05."
+        ),
     )
 
 
@@ -115,35 +120,38 @@ def calibration_at(eta: float, alpha: float, steps: np.ndarray) -> np.ndarray:
 
 
 WINDOW = Experiment(
-    "window",
-    "The literal step window of Theorem 2",
-    "Xu 2024, Theorem 2",
-    "With the printed constants the theorem needs M2 > 1536 M1; such a run exists, and works.",
-    {
+    name="window",
+    title="The literal step window of Theorem 2",
+    source="Xu 2024, Theorem 2",
+    summary="With the printed constants the theorem needs M2 > 1536 M1; such a run exists, and works.",
+    sizes={
         "smoke": {"seeds": 6, "mean": 0.0, "spread": 1550.0, "dimension": 6, "batches": (1e7,)},
         "standard": {"seeds": 16, "mean": 1.0, "spread": 3200.0, "dimension": 8, "batches": (1e6, 1e8)},
         "full": {"seeds": 60, "mean": 1.0, "spread": 3200.0, "dimension": 8, "batches": (1e6, 1e7, 1e8)},
     },
-    window_data,
-    draw_window,
-    [
+    compute=window_data,
+    draw=draw_window,
+    claims=[
         Claim(
-            "works",
-            "Inside the literal window HeteroSGD recovers A_star.",
-            "largest error at the end over runs, at the largest batch, <= .1",
-            lambda ds: within(0, 0.1, error=last(ds.distance).isel(num_samples=-1).fillna(np.inf).max()),
+            slug="works",
+            statement="Inside the literal window HeteroSGD recovers A_star.",
+            criterion="largest error at the end over runs, at the largest batch, <= .1",
+            measure=lambda ds: within(0, 0.1, error=last(ds.distance).isel(num_samples=-1).fillna(np.inf).max()),
         ),
         Claim(
-            "error-law",
-            "There too the error follows our law: it falls as m^-1/2.",
-            "median over runs and batch sizes of error over law in [.7, 1.3] (a run scatters by .3, with heavy tails)",
-            lambda ds: within(0.7, 1.3, ratio=(last(ds.distance) / ds.law).fillna(np.inf).median()),
+            slug="error-law",
+            statement="There too the error follows our law: it falls as m^-1/2.",
+            criterion=(
+                "median over runs and batch sizes of error over law in [.7, 1.3] (a run scatters by .3, with heavy "
+                "tails)"
+            ),
+            measure=lambda ds: within(0.7, 1.3, ratio=(last(ds.distance) / ds.law).fillna(np.inf).median()),
         ),
         Claim(
-            "covers-the-experiments",
-            "The theorem's step window covers the paper's own experiments (M = 6: M1 = 7, M2 = 18).",
-            "M2/(1536 M1) > 1",
-            lambda ds: within(1, np.inf, ratio=ds.attrs["paper_m2"] / (1536 * ds.attrs["paper_m1"])),
+            slug="covers-the-experiments",
+            statement="The theorem's step window covers the paper's own experiments (M = 6: M1 = 7, M2 = 18).",
+            criterion="M2/(1536 M1) > 1",
+            measure=lambda ds: within(1, np.inf, ratio=ds.attrs["paper_m2"] / (1536 * ds.attrs["paper_m1"])),
             expected="fails",
             reason="M2 = 18 where 10752 is needed: the constants of the proof are far from what the algorithm needs.",
         ),
@@ -188,37 +196,40 @@ def draw_phases(ds: xr.Dataset) -> Figure:
     sigma = ds.invariant_singular_values
     early = slice(0, T1 + 1)
     return Figure(
-        "Phase 1 grows the invariant part, phase 2 brings it to 1; Q and E stay below",
-        [
+        title="Phase 1 grows the invariant part, phase 2 brings it to 1; Q and E stay below",
+        panels=[
             Panel(
-                "Phase 1: singular values of R",
-                "step",
-                "singular value",
-                [
+                title="Phase 1: singular values of R",
+                xlabel="step",
+                ylabel="singular value",
+                series=[
                     band(sigma.isel(invariant_direction=0, step=early), "largest", colour=0),
                     band(sigma.isel(invariant_direction=-1, step=early), "smallest", colour=1),
-                    Line(steps[early], up, "upper sequence (31)", "bound"),
-                    Line(steps[early], low, "lower sequence (31)", "bound"),
+                    Line(steps[early], up, "upper sequence (31)", role="bound"),
+                    Line(steps[early], low, "lower sequence (31)", role="bound"),
                     Marker(1 / 3, "end of phase 1: 1/3", role="theory"),
                 ],
                 yscale="log",
             ),
             Panel(
-                "Both phases",
-                "step",
-                "norm",
-                [
+                title="Both phases",
+                xlabel="step",
+                ylabel="norm",
+                series=[
                     band(sigma.isel(invariant_direction=-1), "smallest singular value of R", colour=0),
                     band(ds.spurious_part, "||Q||_F", colour=1),
                     band(ds.error_operator, "||E||", colour=2),
-                    Line(steps, calibration(eta, alpha, int(steps[-1])), "R_t of (25)", "theory"),
-                    Line(steps, line, "calibration line L_t (38)", "bound"),
-                    Marker(T1, "T1", "x"),
+                    Line(steps, calibration(eta, alpha, int(steps[-1])), "R_t of (25)", role="theory"),
+                    Line(steps, line, "calibration line L_t (38)", role="bound"),
+                    Marker(T1, "T1", axis="x"),
                 ],
                 yscale="log",
             ),
         ],
-        note="d = 30, ranks (3, 2), s = 1 - 50 or 1 + 50, eta = .01. Medians and quartiles over seeds; delta = sqrt(8 d/m).",
+        note=(
+            "d = 30, ranks (3, 2), s = 1 - 50 or 1 + 50, eta = .01. Medians and quartiles over seeds; delta = sqrt(8 "
+            "d/m)."
+        ),
     )
 
 
@@ -249,52 +260,54 @@ def _q_bound(ds: xr.Dataset) -> Outcome:
 
 
 PHASES = Experiment(
-    "phases",
-    "The two phases of the proof",
-    "Xu 2024, Theorems 4 and 5",
-    "Phase 1: all singular values of R grow by 1 + eta/3 a step up to about 1/3. Phase 2: they approach 1.",
-    {
+    name="phases",
+    title="The two phases of the proof",
+    source="Xu 2024, Theorems 4 and 5",
+    summary="Phase 1: all singular values of R grow by 1 + eta/3 a step up to about 1/3. Phase 2: they approach 1.",
+    sizes={
         "smoke": {"seeds": 8, "num_samples": 1e8},
         "standard": {"seeds": 100, "num_samples": 1e8},
         "full": {"seeds": 400, "num_samples": 1e8},
     },
-    phases_data,
-    draw_phases,
-    [
+    compute=phases_data,
+    draw=draw_phases,
+    claims=[
         Claim(
-            "phase-1-growth",
-            "In phase 1 every singular value of R grows by more than 1 + eta/3 at every step.",
-            "true of every step in at least 95 % of the runs",
-            _phase_one_growth,
+            slug="phase-1-growth",
+            statement="In phase 1 every singular value of R grows by more than 1 + eta/3 at every step.",
+            criterion="true of every step in at least 95 % of the runs",
+            measure=_phase_one_growth,
         ),
         Claim(
-            "phase-1-end",
-            "Phase 1 ends with all singular values of R in (1/4, 7/18).",
-            "true of at least 95 % of the runs",
-            _phase_one_end,
+            slug="phase-1-end",
+            statement="Phase 1 ends with all singular values of R in (1/4, 7/18).",
+            criterion="true of at least 95 % of the runs",
+            measure=_phase_one_end,
         ),
         Claim(
-            "phase-2-limit",
-            "In phase 2 all singular values of R approach 1.",
-            "median over runs of the largest |sigma - 1| at the end <= .05",
-            lambda ds: within(
+            slug="phase-2-limit",
+            statement="In phase 2 all singular values of R approach 1.",
+            criterion="median over runs of the largest |sigma - 1| at the end <= .05",
+            measure=lambda ds: within(
                 0, 0.05, gap=median(abs(last(ds.invariant_singular_values) - 1).max("invariant_direction"))
             ),
         ),
         Claim(
-            "q-below-barrier",
-            "||Q_t||_F stays below p^-1.5 r2^2 L_t in both phases (p = .01/T2).",
-            "true of every step in at least 99 % of the runs",
-            _q_bound,
+            slug="q-below-barrier",
+            statement="||Q_t||_F stays below p^-1.5 r2^2 L_t in both phases (p = .01/T2).",
+            criterion="true of every step in at least 99 % of the runs",
+            measure=_q_bound,
         ),
         Claim(
-            "barrier-below-one-percent",
-            "That barrier is below .01 (Theorem 4: p^-1.5 r2^2 L_t <= delta_star < .01).",
-            "delta_star < .01, its constant taken as 1",
-            lambda ds: within(0, 0.01, delta_star=ds.attrs["delta_star"]),
+            slug="barrier-below-one-percent",
+            statement="That barrier is below .01 (Theorem 4: p^-1.5 r2^2 L_t <= delta_star < .01).",
+            criterion="delta_star < .01, its constant taken as 1",
+            measure=lambda ds: within(0, 0.01, delta_star=ds.attrs["delta_star"]),
             expected="fails",
-            reason="The isometry constant this needs is out of reach: even at m = 1e8, delta_star is in the thousands; "
-            "it would take m of about 1e20.",
+            reason=(
+                "The isometry constant this needs is out of reach: even at m = 1e8, delta_star is in the thousands; "
+                "it would take m of about 1e20."
+            ),
         ),
     ],
     weight=12,

@@ -1,0 +1,61 @@
+"""``gyrostat fit``: which effects hold in every environment."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from gyrostat.cli.terminal import console
+
+
+def fit(
+    data: Annotated[Path, typer.Argument(metavar="DATA", help="A table: CSV, TSV, Parquet, or example:sites.")],
+    target: Annotated[str, typer.Option(metavar="COLUMN", help="The column to predict.")],
+    environment: Annotated[str, typer.Option(metavar="COLUMN", help="The column with the environment of each row.")],
+    out: Annotated[Path, typer.Option(metavar="DIR", help="The folder for the model and its summary.")] = Path(
+        "fit-results"
+    ),
+    features: Annotated[
+        str, typer.Option(metavar="A,B", help="Use only these columns. [default: all other columns]")
+    ] = "",
+    drop: Annotated[str, typer.Option(metavar="A,B", help="Leave out these columns.")] = "",
+    kind: Annotated[str, typer.Option(help="The model: linear or quadratic.")] = "linear",
+    tolerance: Annotated[
+        float, typer.Option(help="How much an effect may vary between environments, as a share of its mean.")
+    ] = 0.5,
+    level: Annotated[float, typer.Option(help="The level of the tests.")] = 0.01,
+    alone: Annotated[
+        bool, typer.Option("--alone", help="Estimate the effect of each feature without adjusting for the others.")
+    ] = False,
+    principal: Annotated[
+        bool, typer.Option("--principal", help="Remove combinations of features instead of single features.")
+    ] = False,
+    missing: Annotated[
+        str, typer.Option(help="What to do with rows that have missing values: error or drop.")
+    ] = "error",
+    seed: Annotated[int, typer.Option(metavar="K", help="The same seed gives the same numbers.")] = 0,
+) -> None:
+    """Find the effects that hold in every environment, and fit a model of those.
+
+    Writes model.json (plain JSON), heterogeneity.csv, a forest plot and summary.html.
+    """
+    from gyrostat.tables import fit as fitting
+
+    fitting.fit(
+        data,
+        target=target,
+        environment=environment,
+        out=out,
+        console=console(),
+        features=features,
+        drop=drop,
+        kind=kind,
+        tolerance=tolerance,
+        level=level,
+        adjust=not alone,
+        missing=missing,
+        seed=seed,
+        directions="principal" if principal else "features",
+    )

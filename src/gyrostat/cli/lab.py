@@ -1,0 +1,39 @@
+"""``gyrostat lab``: the live laboratory in the browser."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from gyrostat.cli.terminal import console
+
+
+def lab(
+    state: Annotated[
+        str, typer.Option(metavar="STATE", help="The initial state: what follows the ? in the address of the page.")
+    ] = "",
+    csv: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the curves of the state to a file; open no page.")
+    ] = None,
+    host: Annotated[str, typer.Option(metavar="ADDRESS", help="The address to listen on.")] = "127.0.0.1",
+    port: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=1, max=65535, help="The port. [default: the first free one from 8765]"),
+    ] = None,
+    browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page.")] = True,
+) -> None:
+    """Explore the models live in the browser: sliders, curves, theory.
+
+    The page is served on this machine only. Ctrl-C ends it.
+    """
+    from gyrostat.parallel.threads import one_thread
+
+    with one_thread():  # before NumPy and JAX are imported
+        from gyrostat.lab import start
+
+        if csv is not None:
+            start.write_curves(console(), state=state, path=csv)
+        else:
+            start.serve(console(), host=host, port=port, state=state, browser=browser)

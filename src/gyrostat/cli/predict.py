@@ -1,0 +1,23 @@
+"""``gyrostat predict``: predictions of a saved model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from gyrostat.cli.terminal import console
+
+
+def predict(
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="A model.json, or the folder of gyrostat fit.")],
+    data: Annotated[Path, typer.Argument(metavar="DATA", help="A table with the columns of the model.")],
+    out: Annotated[Path, typer.Option(metavar="FILE", help="The file for the predictions (CSV).")] = Path(
+        "predictions.csv"
+    ),
+) -> None:
+    """Predict the target for the rows of a table with a saved model."""
+    from gyrostat.tables import fit as fitting
+
+    fitting.predict(model, data, out, console())

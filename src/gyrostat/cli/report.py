@@ -1,0 +1,21 @@
+"""``gyrostat report``: the page of a results folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def report(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A results folder.")] = Path("results"),
+) -> None:
+    """Write the page of a results folder again.
+
+    Writes DIR/index.html from the stored data and claims.json. Nothing is computed.
+    """
+    from gyrostat.reproduce.report import rebuild
+
+    path = rebuild(folder)
+    typer.echo(f"{path} ({path.stat().st_size / 1e6:.1f} MB)")
