@@ -7,16 +7,17 @@ import json
 import numpy as np
 import pytest
 
-from gyrostat import benchmarks as bench
-from gyrostat.benchmarks.completion import page, peers, sensing, study, tables
+from gyrostat.benchmarks import runner
+from gyrostat.benchmarks.completion import large_table, page, peers, phase_diagram, problems, sensing, study
 from gyrostat.benchmarks.completion import suite as completion
-from gyrostat.benchmarks.completion.tables import Synthetic, synthetic
+from gyrostat.benchmarks.completion.problems import Synthetic, synthetic
+from gyrostat.benchmarks.records import BenchmarkRecord
 
 SMALL = Synthetic(30, 2, 2.5)
 
 
 def test_the_suite_is_known_by_its_name():
-    assert bench.SUITES["completion"].endswith("completion")
+    assert runner.SUITES["completion"].endswith("completion.suite")
 
 
 def test_a_synthetic_table_is_split_once_and_for_all():
@@ -59,7 +60,9 @@ def cells_of(part):
     return part.rows, part.columns, part.values
 
 
-SIZES = completion.Sizes((SMALL,), (), (), ("soft-impute", "cmfrec", "zero", "ALS told the rank"), (), 1, 2, False, ())
+SIZES = completion.CompletionSizes(
+    (SMALL,), (), (), ("soft-impute", "cmfrec", "zero", "ALS told the rank"), (), 1, 2, False, ()
+)
 
 
 @pytest.fixture
@@ -82,12 +85,12 @@ def test_records_say_who_is_better_and_what_was_left_out(report):
 
 def test_the_page_shows_where_a_goal_is_missed(report, monkeypatch, tmp_path):
     cell = {"rank": 3, "oversampling": 1.2, "count": 8, "n": 100, "ours": 7, "told": 2}
-    report.records.append(bench.Record("completion/phase", 0.1, "share", settings={"phase": cell}))
+    report.records.append(BenchmarkRecord("completion/phase", 0.1, "share", settings={"phase": cell}))
     page.write(report, tmp_path)
     text = (tmp_path / page.NAME).read_text()
     soft = next(record.peer for record in report.records if record.peer_name == "soft-impute")
     assert ("Missed** in 1: n30" in text) == (soft < 0.5) and "7 / 2" in text and "(0." in text
-    assert (tmp_path / page.PHASE).stat().st_size > 1000
+    assert (tmp_path / phase_diagram.PHASE).stat().st_size > 1000
     monkeypatch.setattr(study, "ours", lambda problem: problem.test.values * 3)
     losing = page.page(completion.run(lambda text: None, SIZES).records)
     assert "**Missed** in 1: n30-r2-x2.5" in losing and "0 of 2" in losing
@@ -101,23 +104,23 @@ def test_a_matrix_is_found_if_nearly_all_cells_are_right():
 
 
 def test_the_large_table_runs_only_when_it_is_named():
-    from gyrostat.benchmarks.completion import large_table as large
-
-    assert "completion-large" in bench.NAMED and "completion-large" not in bench.SUITES
-    found = large.run(lambda text: None, large.Sizes(80, 60, 3000, 3, 0.1)).records
+    assert "completion-large" in runner.ON_REQUEST and "completion-large" not in runner.SUITES
+    found = large_table.run(lambda text: None, large_table.LargeTableSizes(80, 60, 3000, 3, 0.1)).records
     assert found[0].id == "completion/large-seconds" and found[2].ours < 0.1
     assert found[0].settings["rank_found"] == 3
 
 
 def test_real_tables_without_their_package_are_left_out(monkeypatch):
-    monkeypatch.setitem(tables.REAL, "digits", (tables.digits, "no_such_package"))
-    report = completion.run(lambda text: None, completion.Sizes((), (), ("digits",), (), (), image=False, sensing=()))
+    monkeypatch.setitem(problems.REAL, "digits", (problems.digits, "no_such_package"))
+    report = completion.run(
+        lambda text: None, completion.CompletionSizes((), (), ("digits",), (), (), image=False, sensing=())
+    )
     assert not report.records and "left out" in report.notes[0]
 
 
 def test_solvers_of_measurements_are_told_by_steps_rates_and_what_failed():
-    setting = sensing.Setting(condition=30.0, n=6, measurements=80, max_iter=150)
-    sizes = completion.Sizes((), (), (), (), (), draws=2, image=False, sensing=(setting,))
+    setting = sensing.SensingSetting(condition=30.0, n=6, measurements=80, max_iter=150)
+    sizes = completion.CompletionSizes((), (), (), (), (), draws=2, image=False, sensing=(setting,))
     report = completion.run(lambda text: None, sizes)
     (record,) = report.records
     solvers = record.settings["sensing"]["solvers"]

@@ -12,42 +12,50 @@ import pandas as pd
 import pytest
 from rich.console import Console
 
-from gyrostat import benchmarks as bench
-from gyrostat.benchmarks.invariance import SIMULATIONS, methods, packages, page, peers, real, suite
-from gyrostat.benchmarks.invariance.declare import Line
-from gyrostat.benchmarks.invariance.intervals import over_repetitions, over_rows, summary
-from gyrostat.benchmarks.invariance.study import Row, best_other, on_real_data, simulated
-from gyrostat.benchmarks.invariance.table import HEADINGS
+from gyrostat.benchmarks import runner
+from gyrostat.benchmarks.invariance import methods, page, peers, real, suite
+from gyrostat.benchmarks.invariance.page import HEADINGS
+from gyrostat.benchmarks.invariance.simulations import SIMULATIONS, LinearPredictor
+from gyrostat.benchmarks.invariance.study import (
+    InvarianceRow,
+    best_other,
+    on_real_data,
+    over_repetitions,
+    over_rows,
+    simulated,
+    summary,
+)
+from gyrostat.benchmarks.records import curve_panels
 
 NAMES = {s.name: s for s in SIMULATIONS}
 QUICK = tuple(m for m in methods.METHODS if m.package is None)
 
 
 @pytest.fixture(scope="module")
-def places():
+def environments():
     rng = np.random.default_rng(3)
     X = rng.standard_normal((3, 60, 3))
     return [(x, x @ [1.0, e, 0.0] + rng.standard_normal(60)) for e, x in enumerate(X)]
 
 
-def test_a_value_is_chosen_by_places_left_out_by_mean_or_by_the_worst(places):
+def test_a_value_is_chosen_by_environments_left_out_by_mean_or_by_the_worst(environments):
     def fit(given, value):
-        return Line(np.zeros(3), value)
+        return LinearPredictor(np.zeros(3), value)
 
-    levels = [(X, np.full(len(y), level)) for (X, y), level in zip(places, (0.0, 0.0, 9.0), strict=True)]
+    levels = [(X, np.full(len(y), level)) for (X, y), level in zip(environments, (0.0, 0.0, 9.0), strict=True)]
     for rule, best in (("mean", 3.0), ("worst", 4.5)):
         method = methods.Method("constant", fit, (0.0, 3.0, 4.5, 9.0), 0.0, rule=rule)
         assert methods.Fits(levels).chosen(method) == best
-        assert methods.Fits(levels[:2]).chosen(method) == 0.0  # two places: the default
-    flat = methods.Method("flat", lambda given, value: Line(np.zeros(3), 0.0), (1.0, 2.0, 3.0), 2.0)
-    assert methods.Fits(places).chosen(flat) == 2.0  # a tie: the default
+        assert methods.Fits(levels[:2]).chosen(method) == 0.0  # two environments: the default
+    flat = methods.Method("flat", lambda given, value: LinearPredictor(np.zeros(3), 0.0), (1.0, 2.0, 3.0), 2.0)
+    assert methods.Fits(environments).chosen(flat) == 2.0  # a tie: the default
 
 
-def test_predictors_come_back_in_their_own_units(places):
-    moved = [(X * [1.0, 10.0, 100.0] + 5, 3 * y - 7) for X, y in places]
+def test_predictors_come_back_in_their_own_units(environments):
+    moved = [(X * [1.0, 10.0, 100.0] + 5, 3 * y - 7) for X, y in environments]
     for method in (m for m in methods.METHODS if m.installed and m.name != "ICP"):
-        before, after = (methods.fitted([method], given)[method.name] for given in (places, moved))
-        X = places[0][0]
+        before, after = (methods.fitted([method], given)[method.name] for given in (environments, moved))
+        X = environments[0][0]
         np.testing.assert_allclose(after(X * [1.0, 10.0, 100.0] + 5), 3 * before(X) - 7, atol=1e-2, err_msg=method.name)
 
 
@@ -66,7 +74,7 @@ def test_intervals_cover_and_pair():
     assert swapped["least squares"]["ours"] == "loses"
 
 
-def test_rows_are_resampled_within_places():
+def test_rows_are_resampled_within_environments():
     rng = np.random.default_rng(0)
     errors = [rng.exponential(size=(400, 1)), np.full((50, 1), 2.0)]
     found = over_rows(errors, rng, 1000)
@@ -95,7 +103,7 @@ def test_the_best_other_is_a_peer_and_what_is_better_is_told():
     entries = {"least squares": entry(1.0), "ICP": entry(0.0), "IRMv1": entry(0.25), "V-REx": entry(3.0, "wins")}
     entries |= {"ours": entry(0.5, "ties"), "ours, untuned": entry(0.1)}
     assert best_other(entries) == "ICP"
-    row = Row("a", "coefficients", "s", "t", True, "because", "sample", entries, "ICP")
+    row = InvarianceRow("a", "coefficients", "s", "t", True, "because", "sample", entries, "ICP")
     (_, told), (why,) = page._beaten([row]), page._explained([row])
     assert told == "- a, coefficients: ICP (no error), IRMv1 (2.00 times)."
     assert why == "- **a** (coefficients: loses; **not as expected**). because"
@@ -104,13 +112,13 @@ def test_the_best_other_is_a_peer_and_what_is_better_is_told():
 def test_a_refusal_of_ours_is_a_constant_that_says_so():
     rng = np.random.default_rng(0)
     few = [(X, 2.0 + X[:, 0]) for X in rng.standard_normal((3, 4, 6))]  # fewer rows than effects
-    found = packages.ours(few, 0.5)
+    found = peers.ours(few, 0.5)
     assert found.status == "refused" and not found.coef.any()
     assert found.intercept == pytest.approx(np.mean([y for _, y in few]))
 
 
 def test_ours_finds_the_answer_of_the_diagonal_model():
-    used = [m for m in QUICK if not m.grid] + [methods.Method("ours", packages.ours, default=0.5)]
+    used = [m for m in QUICK if not m.grid] + [methods.Method("ours", peers.ours, default=0.5)]
     row, _ = simulated(NAMES["diagonal"], 3, methods=used)
     assert row.methods["ours, untuned"] == row.methods["ours"] and row.methods["ours"]["ratio"] < 0.2
     assert row.statuses == {"settled": 3} and row.sample == "3 repetitions, 8 environments of 500 rows"
@@ -128,7 +136,7 @@ def report():
         away = real.RealData("college", "text", pd.DataFrame, "y", ("no_such_package",), "pip install it", "why")
         patch.setattr(suite, "DATA", (here, away))
         absent = methods.Method("ICP", peers.least_squares, package="no_such_package")
-        sizes = suite.Sizes(2, 60, 40, (*QUICK, absent), (300, 4, 3), 1)
+        sizes = suite.InvarianceSizes(2, 60, 40, (*QUICK, absent), (300, 4, 3), 1)
         yield suite.run(lambda text: None, sizes)
 
 
@@ -154,19 +162,19 @@ def test_the_suite_finishes_with_a_table_a_page_and_a_picture(report, tmp_path):
     text = (tmp_path / "invariance.md").read_text()
     assert "no_such_package not installed" in text and "| college | not installed |" in text
     assert (tmp_path / "images" / "invariance.png").stat().st_size > 0
-    assert suite.panels(report.records) == []
+    assert curve_panels(report.records) == []
 
 
 def test_the_command_lets_the_suite_finish(report, tmp_path, monkeypatch):
-    monkeypatch.setattr(bench, "in_child", lambda name, say: (report, ""))
-    assert bench.run_suites(["invariance"], tmp_path, Console(file=io.StringIO())) == 0
+    monkeypatch.setattr(runner, "in_child", lambda name, say: (report, ""))
+    assert runner.run_suites(["invariance"], tmp_path, Console(file=io.StringIO())) == 0
     assert (tmp_path / "invariance.md").exists() and not (tmp_path / "bench.png").exists()  # no curve of time
     assert len(json.loads((tmp_path / "bench.json").read_text())) == len(report.records)
 
 
 def test_the_page_is_made_again_from_its_records(report, tmp_path):
     (tmp_path / "bench.json").write_text(json.dumps([record.as_dict() for record in report.records]))
-    rows = [Row(**record.settings["row"]) for record in report.records if "row" in record.settings]
+    rows = [InvarianceRow(**record.settings["row"]) for record in report.records if "row" in record.settings]
     assert page.page(page.read(tmp_path / "bench.json")) == page.page(rows)
 
 
@@ -177,7 +185,7 @@ def tables(text: str) -> list[list[list[str]]]:
 
 
 def test_the_page_in_the_docs_has_the_form_of_one_made_now(report):
-    made = page.page([Row(**record.settings["row"]) for record in report.records if "row" in record.settings])
+    made = page.page([InvarianceRow(**record.settings["row"]) for record in report.records if "row" in record.settings])
     kept = (Path(__file__).parents[2] / "docs" / "invariance.md").read_text()
     assert [line for line in made.splitlines() if line.startswith("#")] == [
         line for line in kept.splitlines() if line.startswith("#")
@@ -202,10 +210,10 @@ def test_the_page_in_the_docs_has_the_form_of_one_made_now(report):
 def test_real_data_are_read_whole(data):
     if data.missing:
         pytest.skip(data.missing)
-    places = data.environments()
+    environments = data.environments()
     rows = {"bikeshare": 8645, "earnings": 260 + 15992 + 2490, "college": 4739}[data.name]
-    assert sum(len(y) for _, y in places.values()) == rows and len(places) in (3, 4)
-    for X, y in places.values():
+    assert sum(len(y) for _, y in environments.values()) == rows and len(environments) in (3, 4)
+    for X, y in environments.values():
         assert np.isfinite(X).all() and np.isfinite(y).all() and (X.std(axis=0) > 0).sum() >= X.shape[1] - 1
 
 
@@ -217,16 +225,16 @@ def test_missing_packages_are_told(monkeypatch):
         assert data.missing == ""
 
 
-def test_one_place_is_left_out_at_a_time():
-    """Constant predictions, so that every error is known: the squared distance of the mean of the other places."""
+def test_one_environment_is_left_out_at_a_time():
+    """Constant predictions, so that every error is known: the squared distance of the mean of the other environments."""
     rng = np.random.default_rng(0)
-    places = pd.DataFrame(
+    table = pd.DataFrame(
         {"x": rng.standard_normal(150), "y": np.repeat([0.0, 3.0, 6.0], 50), "place": np.repeat(list("abc"), 50)}
     )
-    data = real.RealData("pretended", "text", lambda: places, "y", ("numpy",), "install", "why")
+    data = real.RealData("pretended", "text", lambda: table, "y", ("numpy",), "install", "why")
 
     def mean(given, _):
-        return Line(np.zeros(1), float(np.concatenate([y for _, y in given]).mean()))
+        return LinearPredictor(np.zeros(1), float(np.concatenate([y for _, y in given]).mean()))
 
     named = [methods.Method(name, mean) for name in ("least squares", "ours", "ridge")]
     of_mean, of_worst = on_real_data(data, methods=named, resamples=20)

@@ -7,13 +7,13 @@ import pytest
 from scipy import optimize
 from sklearn.linear_model import LinearRegression, Ridge
 
-from gyrostat.benchmarks.invariance import packages, peers
-from gyrostat.benchmarks.invariance.declare import Line
-from gyrostat.benchmarks.invariance.risks import Risks
+from gyrostat.benchmarks.invariance import peers
+from gyrostat.benchmarks.invariance.peers import Risks
+from gyrostat.benchmarks.invariance.simulations import LinearPredictor
 
 
 @pytest.fixture(scope="module")
-def places():
+def environments():
     rng = np.random.default_rng(3)
     effects = ([1.0, 0.5, 0.0], [1.2, -0.5, 0.2], [0.8, 0.1, 0.4])
     found = []
@@ -23,73 +23,75 @@ def places():
     return found
 
 
-def together(places):
-    return tuple(np.concatenate([place[i] for place in places]) for i in (0, 1))
+def together(environments):
+    return tuple(np.concatenate([environment[i] for environment in environments]) for i in (0, 1))
 
 
-def weights(line: Line) -> np.ndarray:
-    return np.append(line.intercept, line.coef)
+def weights(fit: LinearPredictor) -> np.ndarray:
+    return np.append(fit.intercept, fit.coef)
 
 
-def alike(places) -> np.ndarray:
-    """Least squares by scikit-learn with every place counted alike."""
-    X, y = together(places)
-    fit = LinearRegression().fit(X, y, sample_weight=np.concatenate([np.full(len(y), 1 / len(y)) for _, y in places]))
+def alike(environments) -> np.ndarray:
+    """Least squares by scikit-learn with every environment counted alike."""
+    X, y = together(environments)
+    fit = LinearRegression().fit(
+        X, y, sample_weight=np.concatenate([np.full(len(y), 1 / len(y)) for _, y in environments])
+    )
     return np.append(fit.intercept_, fit.coef_)
 
 
-def test_least_squares_ridge_and_fixed_effects_are_scikit_learns(places):
-    X, y = together(places)
+def test_least_squares_ridge_and_fixed_effects_are_scikit_learns(environments):
+    X, y = together(environments)
     other = LinearRegression().fit(X, y)
-    np.testing.assert_allclose(weights(peers.least_squares(places)), [other.intercept_, *other.coef_], atol=1e-9)
+    np.testing.assert_allclose(weights(peers.least_squares(environments)), [other.intercept_, *other.coef_], atol=1e-9)
     other = Ridge(alpha=0.7 * len(y)).fit(X, y)
-    np.testing.assert_allclose(weights(peers.ridge(places, 0.7)), [other.intercept_, *other.coef_], atol=1e-9)
-    labels = np.repeat(np.arange(3), [len(y) for _, y in places])
+    np.testing.assert_allclose(weights(peers.ridge(environments, 0.7)), [other.intercept_, *other.coef_], atol=1e-9)
+    labels = np.repeat(np.arange(3), [len(y) for _, y in environments])
     dummies = LinearRegression().fit(np.column_stack([X, np.eye(3)[labels][:, 1:]]), y)
-    found = peers.within(places)
+    found = peers.within(environments)
     np.testing.assert_allclose(found.coef, dummies.coef_[:3], atol=1e-9)
     assert np.mean(y - found(X)) == pytest.approx(0, abs=1e-12)
 
 
-def brute_irm(places, penalty, w):
+def brute_irm(environments, penalty, w):
     """IRMv1 from its words: the slope of each risk in a factor on the prediction, by a central difference."""
 
     def risk(X, y, s):
         return np.mean((y - s * (w[0] + X @ w[1:])) ** 2)
 
     h = 1e-4  # risks are quadratic in s: the central difference is exact but for rounding
-    slopes_ = [(risk(X, y, 1 + h) - risk(X, y, 1 - h)) / (2 * h) for X, y in places]
-    return (np.mean([risk(X, y, 1) for X, y in places]) + penalty * np.mean(np.square(slopes_))) / (1 + penalty)
+    slopes_ = [(risk(X, y, 1 + h) - risk(X, y, 1 - h)) / (2 * h) for X, y in environments]
+    return (np.mean([risk(X, y, 1) for X, y in environments]) + penalty * np.mean(np.square(slopes_))) / (1 + penalty)
 
 
-def brute_rex(places, penalty, w):
-    risks = [np.mean((y - w[0] - X @ w[1:]) ** 2) for X, y in places]
+def brute_rex(environments, penalty, w):
+    risks = [np.mean((y - w[0] - X @ w[1:]) ** 2) for X, y in environments]
     return (np.mean(risks) + penalty * np.var(risks)) / (1 + penalty)
 
 
 @pytest.mark.parametrize(("objective", "brute"), [(peers.irm_objective, brute_irm), (peers.rex_objective, brute_rex)])
 @pytest.mark.parametrize("penalty", [0.0, 3.0])
-def test_objectives_are_what_papers_say_and_gradients_agree_with_differences(places, objective, brute, penalty):
-    risks, rng = Risks.of(places), np.random.default_rng(0)
+def test_objectives_are_what_papers_say_and_gradients_agree_with_differences(environments, objective, brute, penalty):
+    risks, rng = Risks.of(environments), np.random.default_rng(0)
     for w in rng.standard_normal((4, 4)):
         value, gradient = objective(risks, penalty, w)
-        assert value == pytest.approx(brute(places, penalty, w), rel=1e-6)
+        assert value == pytest.approx(brute(environments, penalty, w), rel=1e-6)
         other = optimize.approx_fprime(w, lambda v: objective(risks, penalty, v)[0], 1e-7)
         np.testing.assert_allclose(gradient, other, rtol=1e-3, atol=1e-3)
 
 
 @pytest.mark.parametrize("method", [peers.irm, peers.rex, peers.and_mask])
-def test_without_a_penalty_all_are_least_squares(places, method):
-    np.testing.assert_allclose(weights(method(places, 0.0)), alike(places), atol=1e-6)
+def test_without_a_penalty_all_are_least_squares(environments, method):
+    np.testing.assert_allclose(weights(method(environments, 0.0)), alike(environments), atol=1e-6)
 
 
-def test_large_penalties_do_what_they_are_for(places):
-    risks, start = Risks.of(places), alike(places)
+def test_large_penalties_do_what_they_are_for(environments):
+    risks, start = Risks.of(environments), alike(environments)
 
     def steepness(w):
         return np.mean((risks.gradients(w) @ w) ** 2)
 
-    assert steepness(weights(peers.irm(places, 1e4))) < 1e-4 * steepness(start)
+    assert steepness(weights(peers.irm(environments, 1e4))) < 1e-4 * steepness(start)
     X = np.array([[1.0], [-1.0]])
     found = peers.rex([(X, X[:, 0]), (2 * X, 6 * X[:, 0])], 1e6)
     # losses (w - 1)^2 and 4 (w - 3)^2 are equal at 7/3 and at 5; least squares, from which it starts, is at 13/5
@@ -97,61 +99,63 @@ def test_large_penalties_do_what_they_are_for(places):
 
 
 @pytest.mark.parametrize(("method", "brute"), [(peers.irm, brute_irm), (peers.rex, brute_rex)])
-def test_no_other_descent_finds_less(places, method, brute):
-    found = weights(method(places, 2.0))
+def test_no_other_descent_finds_less(environments, method, brute):
+    found = weights(method(environments, 2.0))
     other = optimize.minimize(
-        lambda w: brute(places, 2.0, w),
-        alike(places),
+        lambda w: brute(environments, 2.0, w),
+        alike(environments),
         method="Nelder-Mead",
         options={"maxiter": 4000, "xatol": 1e-9, "fatol": 1e-12},
     )
-    assert brute(places, 2.0, found) <= other.fun + 1e-8
+    assert brute(environments, 2.0, found) <= other.fun + 1e-8
 
 
-def test_group_dro_is_the_minimum_of_the_maximum(places):
-    risks = Risks.of(places)
-    found = risks.values(weights(peers.group_dro(places))).max()
+def test_group_dro_is_the_minimum_of_the_maximum(environments):
+    risks = Risks.of(environments)
+    found = risks.values(weights(peers.group_dro(environments))).max()
     # the same as a smooth programme: least t above all risks
-    start = np.append(alike(places), 100.0)
+    start = np.append(alike(environments), 100.0)
     above = {"type": "ineq", "fun": lambda v: v[-1] - risks.values(v[:-1])}
     other = optimize.minimize(lambda v: v[-1], start, constraints=above, method="SLSQP", options={"maxiter": 500})
     assert other.success and found == pytest.approx(other.fun, rel=1e-6)
-    assert found < risks.values(alike(places)).max()
+    assert found < risks.values(alike(environments)).max()
 
 
-def test_group_dro_balances_two_places_where_it_must():
+def test_group_dro_balances_two_environments_where_it_must():
     X = np.array([[1.0], [-1.0]])
     found = peers.group_dro([(X, X[:, 0] * 1.0), (X, X[:, 0] * 3.0)])
     assert weights(found) == pytest.approx([0, 2], abs=1e-6)  # losses (w - 1)^2 and (w - 3)^2 meet at 2
 
 
-def test_and_mask_stops_where_places_begin_to_disagree():
-    """Orthogonal features: one on whose sign places agree until the smaller effect, one on which they never do."""
+def test_and_mask_stops_where_environments_begin_to_disagree():
+    """Orthogonal features: one on whose sign environments agree until the smaller effect, one on which they never do."""
     X = np.array([[1.0, 1.0], [1.0, -1.0], [-1.0, 1.0], [-1.0, -1.0]])
     found = peers.and_mask([(X, X @ [1.0, 1.0]), (X, X @ [3.0, -2.0])], 1.0)
     assert 1.0 <= found.coef[0] <= 1.0 + 2 * peers.MASK_STEP  # not more than one step beyond
     assert found.coef[1] == 0 and found.intercept == pytest.approx(0, abs=1e-12)
 
 
-def test_anchor_regression_is_its_closed_form(places):
+def test_anchor_regression_is_its_closed_form(environments):
     pytest.importorskip("ivmodels")
-    X, y = together(places)
-    labels = np.repeat(np.arange(3), [len(y) for _, y in places])
+    X, y = together(environments)
+    labels = np.repeat(np.arange(3), [len(y) for _, y in environments])
     project = np.eye(3)[labels] @ np.diag(1 / np.bincount(labels)) @ np.eye(3)[labels].T
     lift = np.eye(len(y)) + (np.sqrt(7.0) - 1) * project
     centred = lift @ (X - X.mean(axis=0)), lift @ (y - y.mean())
-    found = packages.anchor(places, 7.0)
+    found = peers.anchor(environments, 7.0)
     np.testing.assert_allclose(found.coef, np.linalg.lstsq(*centred, rcond=None)[0], atol=1e-6)
-    np.testing.assert_allclose(weights(packages.anchor(places, 1.0)), weights(peers.least_squares(places)), atol=1e-6)
+    np.testing.assert_allclose(
+        weights(peers.anchor(environments, 1.0)), weights(peers.least_squares(environments)), atol=1e-6
+    )
 
 
 def test_causal_prediction_names_the_cause_it_can():
     pytest.importorskip("causalicp")
     rng = np.random.default_rng(0)
-    places = []
+    environments = []
     for scale in (1.0, 3.0):
         x = scale * rng.standard_normal(500)
         y = 2 * x + rng.standard_normal(500)
-        places.append((np.column_stack([x, y + scale * rng.standard_normal(500)]), y))
-    found = packages.causal_prediction(places)
+        environments.append((np.column_stack([x, y + scale * rng.standard_normal(500)]), y))
+    found = peers.causal_prediction(environments)
     assert found.status == "causes named" and found.coef == pytest.approx([2, 0], abs=0.15)

@@ -9,8 +9,17 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LinearRegression
 
-from gyrostat.benchmarks.invariance import SIMULATIONS, simulations, structural, unit_tests
-from gyrostat.benchmarks.invariance.declare import Draw, Line, causal, distance, non_causal, unseen, wrong_class
+from gyrostat.benchmarks.invariance import simulations
+from gyrostat.benchmarks.invariance.simulations import (
+    SIMULATIONS,
+    Draw,
+    LinearPredictor,
+    causal,
+    distance,
+    non_causal,
+    unseen,
+    wrong_class,
+)
 
 ROWS = 20_000
 NAMES = {s.name: s for s in SIMULATIONS}
@@ -43,7 +52,7 @@ def test_every_simulation_is_seeded_and_well_formed(name):
 
 
 @pytest.mark.parametrize(("name", "noise"), [("diagonal", 1.0), ("flips", 0.5), ("one-sign", 0.5)])
-def test_effects_in_every_place_are_the_truth_and_what_varies(name, noise):
+def test_effects_in_every_environment_are_the_truth_and_what_varies(name, noise):
     found = draw(name)
     effects = []
     for X, y in [*found.train, *found.tests]:
@@ -63,11 +72,11 @@ def test_effects_in_every_place_are_the_truth_and_what_varies(name, noise):
         assert all(both) if name == "flips" else (effects > 0).all()
 
 
-def test_flipping_effects_are_negative_in_a_quarter_of_places():
+def test_flipping_effects_are_negative_in_a_quarter_of_environments():
     signs = []
     for seed in range(60):
         found = draw("flips", seed, 50)
-        # the rule of both signs does not touch test places
+        # the rule of both signs does not touch test environments
         signs += [np.sign(slopes(X, y)[0][3:5]) for X, y in found.tests]
     share = np.mean(np.array(signs) < 0)
     assert abs(share - simulations.FLIP_SHARE) < 4 * np.sqrt(0.25 * 0.75 / 480)
@@ -76,7 +85,7 @@ def test_flipping_effects_are_negative_in_a_quarter_of_places():
 @pytest.mark.parametrize("name", ["example-1", "example-1s"])
 def test_example_1_has_causes_of_growing_scale_and_shuffled_consequences(name):
     found = draw(name)
-    for (X, y), scale in zip(unscrambled(found), unit_tests.SCALES, strict=True):
+    for (X, y), scale in zip(unscrambled(found), simulations.UNIT_TEST_SCALES, strict=True):
         np.testing.assert_allclose(X[:, :5].std(axis=0), scale, rtol=0.04)
         coef, left = slopes(X[:, :5], y)
         np.testing.assert_allclose(coef, found.truth[:5], atol=0.12)  # noise sqrt 5 times that of one feature
@@ -90,7 +99,7 @@ def test_example_1_has_causes_of_growing_scale_and_shuffled_consequences(name):
 
 def test_example_2_has_its_shares_of_cows_and_backgrounds():
     found = draw("example-2")
-    for (X, y), (usual, cows) in zip(found.train, unit_tests.COWS, strict=True):
+    for (X, y), (usual, cows) in zip(found.train, simulations.COWS, strict=True):
         animal, background = np.sign(X[:, :5].sum(axis=1)), np.sign(X[:, 5:].sum(axis=1))
         assert np.array_equal(y, animal)
         assert np.mean(animal > 0) == pytest.approx(cows, abs=0.02)
@@ -98,7 +107,7 @@ def test_example_2_has_its_shares_of_cows_and_backgrounds():
         np.testing.assert_allclose(X[animal > 0][:, :5].mean(axis=0), 0.01, rtol=0.02)
         np.testing.assert_allclose(X[background < 0][:, 5:].std(axis=0), np.sqrt(0.1), rtol=0.04)
     X, y = found.tests[0]
-    usual, cows = unit_tests.COWS[0]
+    usual, cows = simulations.COWS[0]
     grass = cows * usual + (1 - cows) * (1 - usual)  # shuffled: the background agrees by chance only
     agree = cows * grass + (1 - cows) * (1 - grass)
     assert np.mean(np.sign(X[:, 5:].sum(axis=1)) == y) == pytest.approx(agree, abs=0.02)
@@ -114,14 +123,14 @@ def test_example_3_has_a_small_common_margin_and_large_margins_of_their_own():
         np.testing.assert_allclose(X[y > 0].std(axis=0), 0.1, rtol=0.05)
         shortcuts.append(means[5:])
     assert np.abs(np.subtract(shortcuts[0], shortcuts[1])).max() > 0.3
-    wrong = wrong_class(Line(found.truth, 0.0), found)
+    wrong = wrong_class(LinearPredictor(found.truth, 0.0), found)
     assert wrong == pytest.approx(0.0127, abs=0.004)  # five features one standard deviation off: Phi(-sqrt 5)
 
 
 @pytest.mark.parametrize("name", ["irm-fou", "irm-fos", "irm-feu", "irm-fes"])
 def test_irm_observed_has_its_weights_and_noises(name):
     found = draw(name)
-    for (X, y), e in zip(unscrambled(found), structural.SCALES, strict=True):
+    for (X, y), e in zip(unscrambled(found), simulations.IRM_SCALES, strict=True):
         s, t = (1.0, e) if name[5] == "o" else (e, 1.0)
         np.testing.assert_allclose(np.cov(X[:, :5].T), 2 * e**2 * np.eye(5), atol=0.1 * e**2)
         coef, left = slopes(X[:, :5], y)
@@ -131,13 +140,13 @@ def test_irm_observed_has_its_weights_and_noises(name):
 
 
 @pytest.mark.parametrize("name", ["irm-pou", "irm-pes"])
-def test_irm_hidden_has_a_common_cause_that_scales_with_the_place(name):
-    places = unscrambled(draw(name))
-    shapes = [np.cov(X[:, :5].T) / e**2 for (X, _), e in zip(places, structural.SCALES, strict=True)]
+def test_irm_hidden_has_a_common_cause_that_scales_with_the_environment(name):
+    environments = unscrambled(draw(name))
+    shapes = [np.cov(X[:, :5].T) / e**2 for (X, _), e in zip(environments, simulations.IRM_SCALES, strict=True)]
     for shape in shapes[1:]:
         np.testing.assert_allclose(shape, shapes[0], atol=0.1)
     assert np.abs(shapes[0] - 2 * np.eye(5)).max() > 0.3  # not the observed law
-    X, y = places[2]
+    X, y = environments[2]
     assert np.abs(slopes(X[:, :5], y)[0] - 1).max() > 0.02  # confounded: regression on causes is off
 
 
@@ -145,7 +154,7 @@ def test_eills_has_its_equations():
     (X, y), (X2, y2) = draw("eills").train
     for features, response in ((X, y), (X2, y2)):
         coef, left = slopes(features[:, :3], response)
-        np.testing.assert_allclose(coef, structural.EILLS_TRUTH[:3], atol=0.05)
+        np.testing.assert_allclose(coef, simulations.EILLS_TRUTH[:3], atol=0.05)
         assert left == pytest.approx(1, rel=0.04)
         left_of_8 = features[:, 7] - 0.5 * features[:, 6] + response - features[:, 9]
         assert (left_of_8.mean(), left_of_8.std()) == pytest.approx((0, 1), abs=0.05)
@@ -159,10 +168,10 @@ def test_measures_are_zero_at_the_truth_and_see_what_they_name():
     rotation = draw("irm-fos", rows=50).scramble
     truth = np.append(np.ones(5), np.zeros(5))
     found = Draw([], [(np.eye(10), truth)], truth, rotation)
-    assert distance(Line(rotation.T @ truth, 0.0), found) == pytest.approx(0, abs=1e-20)
-    off = Line(rotation.T @ np.append(np.full(5, 1.5), np.full(5, 2.0)), 0.0)
+    assert distance(LinearPredictor(rotation.T @ truth, 0.0), found) == pytest.approx(0, abs=1e-20)
+    off = LinearPredictor(rotation.T @ np.append(np.full(5, 1.5), np.full(5, 2.0)), 0.0)
     assert (causal(off, found), non_causal(off, found)) == pytest.approx((0.25, 4.0))
     assert distance(off, found) == pytest.approx(5 * 0.25 + 5 * 4)
-    assert unseen(Line(np.zeros(10), 0.5), found) == pytest.approx(0.25)
+    assert unseen(LinearPredictor(np.zeros(10), 0.5), found) == pytest.approx(0.25)
     labelled = Draw([], [(np.array([[1.0], [2.0], [-1.0]]), np.array([1.0, -1.0, -1.0]))], np.ones(1), np.eye(1))
-    assert wrong_class(Line(np.ones(1), 0.0), labelled) == pytest.approx(1 / 3)
+    assert wrong_class(LinearPredictor(np.ones(1), 0.0), labelled) == pytest.approx(1 / 3)

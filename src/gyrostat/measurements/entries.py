@@ -20,7 +20,7 @@ from gyrostat.measurements.base import Demand, Entry, Measurements, Reading, Sce
 from gyrostat.models.spaces import Matrices, Space
 from gyrostat.typing import Leaf
 
-BESIDE = 128
+RUNS_PER_CALL = 128
 """So many runs of a small network stay in a processor's nearer caches; with more, a step takes longer again."""
 
 
@@ -84,8 +84,8 @@ class Entries(Measurements):
     def by_entries(self) -> bool:
         return True
 
-    def lanes(self, size: int, mixes: bool) -> int:
-        return min(BESIDE, super().lanes(size, mixes))
+    def runs_per_call(self, size: int, mixes: bool) -> int:
+        return min(RUNS_PER_CALL, super().runs_per_call(size, mixes))
 
     def check(self, environments: Any, space: Space, mixes: bool) -> None:
         if not isinstance(space, Matrices):

@@ -1,1 +1,1 @@
-"""The comparison behind ``gyrostat bench completion``: tables with known missing cells, peers, and the page made of them."""
+"""The completion suite: the low-rank imputer against other methods on tables with known missing cells."""

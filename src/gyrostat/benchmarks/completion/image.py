@@ -1,19 +1,21 @@
-"""An image with 70 % of its pixels missing, restored: as a matrix, and by its overlapping patches as rows of a table."""
+"""An image with 70 % of its pixels missing, restored as a matrix, and with its overlapping patches as rows of a table."""
 
 from __future__ import annotations
 
 import base64
 import zlib
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 SIDE, MISSING = 9, 0.7
-"""Of a patch, in pixels; the share of pixels missing."""
+"""The side of a patch in pixels; the share of pixels missing."""
+IMAGE = "images/completion-image.png"
 
 
 def restored(size: int = 96) -> dict[str, Any]:
-    """Images as text, with the peak signal-to-noise ratio of the two that are restored and the rank of the patches."""
+    """The images as text, the peak signal-to-noise ratio of the two restorations, and the rank of the patches."""
     from skimage.data import camera
 
     from gyrostat.estimators import LowRankImputer
@@ -36,7 +38,7 @@ def restored(size: int = 96) -> dict[str, Any]:
 
 
 def averaged(patches: np.ndarray) -> np.ndarray:
-    """The image whose pixels are the means over all patches that hold them.
+    """The image whose pixels are the means over all patches that contain them.
 
     >>> averaged(np.lib.stride_tricks.sliding_window_view(np.arange(12.0).reshape(3, 4), (2, 2))).tolist()[1]
     [4.0, 5.0, 6.0, 7.0]
@@ -73,3 +75,34 @@ def unpacked(text: str, side: int) -> np.ndarray:
     [[255, 0], [0, 255]]
     """
     return np.frombuffer(zlib.decompress(base64.b64decode(text)), dtype=np.uint8).reshape(side, side)
+
+
+def section(restoration: dict[str, Any]) -> list[str]:
+    """The lines of the page: the two qualities, and the picture."""
+    return [
+        "A part of scikit-image's `camera` at half its resolution. As a matrix an image is not of very low rank "
+        f"({restoration['matrix']:.1f} dB); its overlapping patches as rows of a table are (rank {restoration['rank']}, "
+        f"{restoration['patches']:.1f} dB).\n",
+        f"![An image with most of its pixels missing]({IMAGE})",
+    ]
+
+
+def image_picture(restoration: dict[str, Any], path: Path) -> None:
+    """Draw the observed pixels, both restored images, and the image."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(13, 3.6), layout="constrained")
+    FigureCanvasAgg(figure)
+    titles = {
+        "holes": f"{MISSING:.0%} of the pixels missing",
+        "matrix": f"the image as a matrix ({restoration['matrix']:.1f} dB)",
+        "patches": f"its {SIDE} x {SIDE} patches as rows ({restoration['patches']:.1f} dB)",
+        "whole": "the image",
+    }
+    for axes, (name, title) in zip(figure.subplots(1, 4), titles.items(), strict=True):
+        axes.imshow(unpacked(restoration["images"][name], restoration["side"]), cmap="gray", vmin=0, vmax=255)
+        axes.set_title(title)
+        axes.set_axis_off()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=110, metadata={"Software": None})

@@ -1,4 +1,4 @@
-"""The page ``completion-evidence.md``: tables and sentences made from the records, no number of it typed by hand."""
+"""The page ``completion-evidence.md``: tables, sentences and pictures made from the records, no number typed by hand."""
 
 from __future__ import annotations
 
@@ -6,52 +6,52 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from gyrostat.benchmarks.completion import sensing
+from gyrostat.benchmarks.completion import image, phase_diagram, sensing
 from gyrostat.benchmarks.completion.peers import PEERS
-from gyrostat.benchmarks.completion.study import CELLS, EXACT, FOUND, OURS, Row
-from gyrostat.benchmarks.records import Record, Report, markdown_table
+from gyrostat.benchmarks.completion.study import CELLS, EXACT, FOUND, OURS, CompletionRow
+from gyrostat.benchmarks.records import BenchmarkRecord, Report, markdown_table
 
 NAME = "completion-evidence.md"
-PHASE, IMAGE = "images/completion-phase.png", "images/completion-image.png"
 INTRODUCTION = f"""\
-# Evidence: missing cells, beside other methods
+# Evidence: missing cells, compared with other methods
 
 Made by `gyrostat bench completion` in one run on one core; no number was typed by hand (`make evidence` puts the page here).
-What it means: [missing cells](completion.md).
+Explained in [missing cells](completion.md).
 
-- **Tables.** nN-rR-xX: N x N matrices of rank R with X times as many cells as degrees of freedom, at random with at least R in
-  every row and column; noise: its standard deviation, for entries of unit variance; cond: condition number. n30-r3: 30 x 30,
-  rank 3, every cell observed with the probability given. Digits and patches: half of the pixels missing; MovieLens-small: a
-  fifth of the ratings. Splits are fixed.
-- **Choosing.** Every method, ours too, is tuned on the same tenth of the cells that are seen and then fitted to all of them.
-  Nobody is told the rank but methods marked *. Ours is `LowRankImputer` as it comes.
+- **Tables.** nN-rR-xX: N x N matrices of rank R with X times as many observed cells as degrees of freedom, at random with at
+  least R in every row and column; noise: its standard deviation, for entries of unit variance; cond: condition number.
+  n30-r3: 30 x 30, rank 3, every cell observed with the probability given. Digits and patches: half of the pixels missing;
+  MovieLens-small: a fifth of the ratings missing. Splits are fixed.
+- **Choosing.** Every method, ours too, is tuned on the same tenth of the observed cells and then fitted to all of them. Only
+  methods marked * are told the rank. Ours is `LowRankImputer` with its defaults.
 - **Numbers.** Errors at missing cells over their root mean square, the median over draws; in brackets CPU seconds, tuning
-  included. {EXACT:g} stands for anything smaller. **Bold**: the least of those that are not told the rank. *won*: draws on
-  which none of these has less error than ours. *found*: draws on which {CELLS:.0%} of the missing cells are right to {FOUND:g}.
+  included. Smaller errors are shown as {EXACT:g}. **Bold**: the least among methods that are not told the rank. *won*:
+  draws on which none of these has less error than ours. *found*: draws on which {CELLS:.0%} of the missing cells are right
+  to {FOUND:g}.
 """
 
 
-def page(records: Sequence[Record], notes: Sequence[str] = ()) -> str:
+def page(records: Sequence[BenchmarkRecord], notes: Sequence[str] = ()) -> str:
     """The whole page."""
-    rows = [Row(**row) for row in _told(records, "row")]
+    rows = [CompletionRow(**row) for row in _from_settings(records, "row")]
     parts = [INTRODUCTION]
     if rows:
-        parts += ["## Errors and time\n", main_table(rows), "\n", *_judged(rows), *_timed(records)]
+        parts += ["## Errors and time\n", main_table(rows), "\n", *_accuracy(rows), *_speed(records)]
     parts += [f"- {note}" for note in notes]
-    if cells := _told(records, "phase"):
-        parts += ["\n## How few cells are enough\n", *_phase(cells)]
-    if images := _told(records, "image"):
-        parts += ["\n## An image\n", *_image(images[0])]
-    if sensed := _told(records, "sensing"):
+    if cells := _from_settings(records, "phase"):
+        parts += ["\n## How few cells are enough\n", *phase_diagram.section(cells)]
+    if images := _from_settings(records, "image"):
+        parts += ["\n## An image\n", *image.section(images[0])]
+    if sensed := _from_settings(records, "sensing"):
         parts += ["\n## Measurements instead of cells\n", *sensing.section(sensed)]
     return "\n".join(parts) + "\n"
 
 
-def _told(records: Sequence[Record], what: str) -> list[dict[str, Any]]:
+def _from_settings(records: Sequence[BenchmarkRecord], what: str) -> list[dict[str, Any]]:
     return [record.settings[what] for record in records if what in record.settings]
 
 
-def main_table(rows: Sequence[Row]) -> str:
+def main_table(rows: Sequence[CompletionRow]) -> str:
     """A line for every kind of table, a column for every method."""
     names = [OURS, *(name for name in PEERS if any(name in row.methods for row in rows))]
     headings = [
@@ -63,32 +63,32 @@ def main_table(rows: Sequence[Row]) -> str:
     return markdown_table(headings, [[row.name, *(_cell(row, name) for name in names), *_counts(row)] for row in rows])
 
 
-def _cell(row: Row, method: str) -> str:
+def _cell(row: CompletionRow, method: str) -> str:
     if method not in row.methods:
         return "-"
     error = f"{row.error(method):.4g}"
     least = min(row.error(name) for name in (OURS, *row.rivals))
-    known = method != OURS and method not in row.rivals
-    return f"{error if known or row.error(method) > least else f'**{error}**'} ({row.seconds(method):.1f} s)"
+    knows_rank = method != OURS and method not in row.rivals
+    return f"{error if knows_rank or row.error(method) > least else f'**{error}**'} ({row.seconds(method):.1f} s)"
 
 
-def _counts(row: Row) -> tuple[str, str]:
-    found = f"{row.methods[OURS]['found']} of {row.draws}" if row.rank is not None else "-"
-    return f"{row.won} of {row.draws}", found
+def _counts(row: CompletionRow) -> tuple[str, str]:
+    num_found = f"{row.methods[OURS]['found']} of {row.draws}" if row.rank is not None else "-"
+    return f"{row.won} of {row.draws}", num_found
 
 
-def _judged(rows: Sequence[Row]) -> list[str]:
+def _accuracy(rows: Sequence[CompletionRow]) -> list[str]:
     """Where another method that is not told the rank has less error."""
-    said = []
+    lost = []
     for row in rows:
         best = min(row.rivals, key=row.error, default=None)
         if best and row.error(best) < row.error(OURS):
-            said.append(f"{row.name} ({best} {row.error(best):.4g}, ours {row.error(OURS):.4g})")
-    lost = f"**Missed** in {len(said)}: {'; '.join(said)}." if said else "None is missed."
-    return [f"- **Least error among methods not told the rank: {len(rows) - len(said)} of {len(rows)} rows.** {lost}"]
+            lost.append(f"{row.name} ({best} {row.error(best):.4g}, ours {row.error(OURS):.4g})")
+    missed = f"**Missed** in {len(lost)}: {'; '.join(lost)}." if lost else "None is missed."
+    return [f"- **Least error among methods not told the rank: {len(rows) - len(lost)} of {len(rows)} rows.** {missed}"]
 
 
-def _timed(records: Sequence[Record]) -> list[str]:
+def _speed(records: Sequence[BenchmarkRecord]) -> list[str]:
     """Where the fastest peer of equal accuracy takes less than half of our time."""
     times = [record for record in records if record.id.endswith("-seconds")]
     slow = [
@@ -96,45 +96,18 @@ def _timed(records: Sequence[Record]) -> list[str]:
         for r in times
         if not r.meets
     ]
-    lost = f"**Missed** in {len(slow)}: {'; '.join(slow)}." if slow else "None is missed."
+    missed = f"**Missed** in {len(slow)}: {'; '.join(slow)}." if slow else "None is missed."
     return [
         f"- **Within twice the time of the fastest peer of equal accuracy: {len(times) - len(slow)} of the {len(times)} rows "
-        f"that have one** (an error of at most 1.05 times ours). {lost}"
-    ]
-
-
-def _phase(cells: Sequence[dict[str, Any]]) -> list[str]:
-    count, n = cells[0]["count"], cells[0]["n"]
-    ranks, overs = (sorted({cell[name] for cell in cells}) for name in ("rank", "oversampling"))
-    by = {(cell["rank"], cell["oversampling"]): cell for cell in cells}
-    lines = [[str(rank), *(_share(by.get((rank, x))) for x in overs)] for rank in ranks]
-    return [
-        f"Of {count} matrices {n} x {n}: found by ours, not told the rank / by MatrixIRLS (written here), told the rank.\n",
-        markdown_table(["rank", *(f"{x:g} times the freedom" for x in overs)], lines),
-        f"\n![Share of matrices found]({PHASE})",
-    ]
-
-
-def _share(cell: dict[str, Any] | None) -> str:
-    return f"{cell['ours']} / {cell['told']}" if cell else "-"
-
-
-def _image(found: dict[str, Any]) -> list[str]:
-    return [
-        "A part of scikit-image's `camera` at half its resolution. As a matrix an image is not of very low rank "
-        f"({found['matrix']:.1f} dB); its overlapping patches as rows of a table are (rank {found['rank']}, "
-        f"{found['patches']:.1f} dB).\n",
-        f"![An image with most of its pixels missing]({IMAGE})",
+        f"that have one** (an error of at most 1.05 times ours). {missed}"
     ]
 
 
 def write(report: Report, folder: Path) -> None:
-    """The page and its pictures into a folder."""
-    from gyrostat.benchmarks.completion.pictures import image_picture, phase_picture
-
+    """Write the page and its pictures to a folder."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / NAME).write_text(page(report.records, report.notes))
-    if cells := _told(report.records, "phase"):
-        phase_picture(cells, folder / PHASE)
-    for image in _told(report.records, "image"):
-        image_picture(image, folder / IMAGE)
+    if cells := _from_settings(report.records, "phase"):
+        phase_diagram.phase_picture(cells, folder / phase_diagram.PHASE)
+    for restoration in _from_settings(report.records, "image"):
+        image.image_picture(restoration, folder / image.IMAGE)

@@ -1,4 +1,4 @@
-"""The peers of ``bench completion``: each is tuned on the same validation entries and then fitted to all that is seen."""
+"""Other methods for missing cells: each is tuned on the same validation cells and then fitted to all observed cells."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gyrostat.benchmarks.completion.tables import Hidden
-from gyrostat.estimators.low_rank.solver import Factors, Observed
-from gyrostat.estimators.low_rank.solver.ridge import solved
-from gyrostat.estimators.low_rank.solver.spectrum import strongest, top
+from gyrostat.benchmarks.completion.problems import HiddenCells
+from gyrostat.estimators.low_rank.solver.observed_entries import Factors, ObservedEntries, entries_svd, truncated_svd
+from gyrostat.estimators.low_rank.solver.ridge_path import ridge_regressions
 
 Predict = Callable[[np.ndarray, np.ndarray], np.ndarray]
 RANKS = (5, 1, 2, 3, 8, 10, 15)
@@ -20,10 +19,10 @@ EITHER = (True, False)
 
 
 class Peer(NamedTuple):
-    """A method: how to fit it with one setting, which settings to try, what it needs, and the largest table it is asked for.
+    """A method: how to fit it with one setting, which settings to try, what it needs, and the largest table it is run on.
 
     ``settings`` lists the values of every hyper-parameter, the middle one first: they are chosen one after the other. With
-    ``path`` the settings are ridges that fall, each fit begins at the one before, and the first worse ones end it.
+    ``path`` the settings are decreasing ridges, each fit starts from the one before, and the path ends when the error rises.
     """
 
     fit: Callable[..., Any]
@@ -38,44 +37,45 @@ class Peer(NamedTuple):
         return importlib.util.find_spec(self.package) is not None
 
 
-def tuned(peer: Peer, problem: Hidden) -> np.ndarray:
-    """Predictions of the test cells, with the settings that are best on the validation cells, fitted to all that is seen."""
+def tuned(peer: Peer, problem: HiddenCells) -> np.ndarray:
+    """Predictions of the test cells with the settings that are best on the validation cells, fitted to all observed cells."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # peers that do not converge say so for every setting
+        warnings.simplefilter("ignore")  # peers that do not converge warn at every setting
         if peer.path:
-            return _along(peer, problem)(problem.test.rows, problem.test.columns)
+            return _along_path(peer, problem)(problem.test.rows, problem.test.columns)
         chosen = [problem.rank] if peer.knows_rank else [values[0] for values in peer.settings]
         least = np.inf if peer.knows_rank else _tried(peer, problem, chosen)
         for number, values in enumerate(peer.settings):
             for value in values[1:]:
                 trial = [*chosen[:number], value, *chosen[number + 1 :]]
-                found = _tried(peer, problem, trial)
-                if found < least:
-                    chosen, least = trial, found
+                error = _tried(peer, problem, trial)
+                if error < least:
+                    chosen, least = trial, error
         return _predicted(peer, problem.seen, chosen, problem.test)
 
 
-def _tried(peer: Peer, problem: Hidden, setting: list) -> float:
+def _tried(peer: Peer, problem: HiddenCells, setting: list) -> float:
     return _error(_predicted(peer, problem.train, setting, problem.valid), problem.valid.values)
 
 
-def _predicted(peer: Peer, seen: Observed, setting: list, at: Observed) -> np.ndarray:
+def _predicted(peer: Peer, seen: ObservedEntries, setting: list, at: ObservedEntries) -> np.ndarray:
     try:
         return peer.fit(seen, *setting)(at.rows, at.columns)
-    except np.linalg.LinAlgError:  # broken down on this setting (pymanopt, now and then): as wrong as can be
+    except np.linalg.LinAlgError:  # pymanopt breaks down on some settings: counted as the largest error
         return np.full(len(at), np.nan)
 
 
-def _along(peer: Peer, problem: Hidden, patience: int = 3) -> Predict:
+def _along_path(peer: Peer, problem: HiddenCells, patience: int = 3) -> Predict:
+    """Follow the path until ``patience`` fits in a row are worse than the best, then fit all cells along it up to the best."""
     (shares,), valid = peer.settings, problem.valid
-    start, found = None, []
+    start, errors = None, []
     for share in shares:
         start = peer.fit(problem.train, share, start)
-        found.append(_error(start(valid.rows, valid.columns), valid.values))
-        if len(found) - 1 - int(np.argmin(found)) >= patience:
+        errors.append(_error(start(valid.rows, valid.columns), valid.values))
+        if len(errors) - 1 - int(np.argmin(errors)) >= patience:
             break
     last = None
-    for share in shares[: int(np.argmin(found)) + 1]:
+    for share in shares[: int(np.argmin(errors)) + 1]:
         last = peer.fit(problem.seen, share, last)
     assert last is not None
     return last
@@ -86,39 +86,39 @@ def _error(predicted: np.ndarray, truth: np.ndarray) -> float:
     return wrong if np.isfinite(wrong) else np.inf
 
 
-def _table(seen: Observed, centre: float = 0.0) -> np.ndarray:
+def _table(seen: ObservedEntries, centre: float = 0.0) -> np.ndarray:
     X = np.full(seen.shape, np.nan)
     X[seen.rows, seen.columns] = seen.values - centre
     return X
 
 
 class SoftImpute(NamedTuple):
-    """Where soft-impute has got to: it predicts, and the next ridge begins there."""
+    """The state of soft-impute: it predicts, and the fit with the next ridge starts from it."""
 
     mean: float
     largest: float
     factors: Factors
 
     def __call__(self, rows: np.ndarray, columns: np.ndarray, /) -> np.ndarray:
-        """Single cells."""
+        """Predictions of single cells."""
         return self.mean + self.factors.at(rows, columns)
 
 
-def soft_impute(seen: Observed, share: float, start: SoftImpute | None = None, limit: int = 30) -> SoftImpute:
+def soft_impute(seen: ObservedEntries, share: float, start: SoftImpute | None = None, limit: int = 30) -> SoftImpute:
     """Mazumder, Hastie, Tibshirani 2010: ``X <- shrunken SVD of (observed + X elsewhere)``, at this share of the largest ridge.
 
-    Offsets are one mean for all; the SVD is of sparse plus low rank.
+    The only offset is one overall mean; the SVD is that of a sparse plus a low-rank matrix.
     """
     if start is None:
         mean = float(seen.values.mean())
         nothing = Factors(np.zeros((seen.shape[0], 1)), np.zeros((seen.shape[1], 1)))
-        start = SoftImpute(mean, float(strongest(seen, seen.values - mean, 1)[1][0]), nothing)
+        start = SoftImpute(mean, float(entries_svd(seen, seen.values - mean, 1)[1][0]), nothing)
     y, factors, ridge = seen.values - start.mean, start.factors, share * start.largest
     fitted = factors.at(seen.rows, seen.columns)
     for _ in range(limit):
         S, St, (F, G) = seen.matrix(y - fitted), seen.transposed(y - fitted), factors
         count = min(factors.rank + 5, 60, *seen.shape)
-        U, s, V = top(
+        U, s, V = truncated_svd(
             lambda x, S=S, F=F, G=G: S @ x + F @ (G.T @ x),
             lambda x, S=St, F=F, G=G: S @ x + G @ (F.T @ x),
             seen.shape,
@@ -133,17 +133,17 @@ def soft_impute(seen: Observed, share: float, start: SoftImpute | None = None, l
     return start._replace(factors=factors)
 
 
-def least_squares(seen: Observed, rank: int, sweeps: int = 200) -> Predict:
-    """Alternating least squares told the rank: a ceiling."""
-    F, s, V = strongest(seen, seen.values, rank)
+def least_squares(seen: ObservedEntries, rank: int, sweeps: int = 200) -> Predict:
+    """Alternating least squares that is told the rank: an upper limit of what can be reached."""
+    F, s, V = entries_svd(seen, seen.values, rank)
     G, small = V * np.sqrt(s / seen.share), np.full(rank, 1e-6)
     for _ in range(sweeps):
-        F = solved(seen, G, small, transposed=False)
-        G = solved(seen, F, small, transposed=True)
+        F = ridge_regressions(seen, G, small, transposed=False)
+        G = ridge_regressions(seen, F, small, transposed=True)
     return Factors(F, G).at
 
 
-def cmfrec(seen: Observed, rank: int, ridge: float, offsets: bool) -> Predict:
+def cmfrec(seen: ObservedEntries, rank: int, ridge: float, offsets: bool) -> Predict:
     """cmfrec's ALS, with a mean and user and item biases or without."""
     import pandas as pd
     from cmfrec import CMF
@@ -163,26 +163,26 @@ def cmfrec(seen: Observed, rank: int, ridge: float, offsets: bool) -> Predict:
     return lambda i, j: np.nan_to_num(model.predict(i, j), nan=float(seen.values.mean()))
 
 
-def tensorly(seen: Observed, rank: int, offset: bool) -> Predict:
+def tensorly(seen: ObservedEntries, rank: int, offset: bool) -> Predict:
     """Tensorly's PARAFAC of a matrix with a mask, about the mean or about zero."""
     import tensorly as tl
     from tensorly.decomposition import parafac
 
     mean = float(seen.values.mean()) if offset else 0.0
     X = _table(seen, mean)
-    found = parafac(np.nan_to_num(X), rank=rank, mask=~np.isnan(X), init="svd", n_iter_max=500, tol=1e-8)
-    A = tl.cp_to_tensor(found)
+    factors = parafac(np.nan_to_num(X), rank=rank, mask=~np.isnan(X), init="svd", n_iter_max=500, tol=1e-8)
+    A = tl.cp_to_tensor(factors)
     return lambda i, j: mean + A[i, j]
 
 
-def pymanopt(seen: Observed, rank: int, offset: bool) -> Predict:
+def pymanopt(seen: ObservedEntries, rank: int, offset: bool) -> Predict:
     """Conjugate gradients on the manifold of matrices of this rank, about the mean or about zero."""
     import jax
 
     double = jax.config.read("jax_enable_x64")
     import pymanopt as pm
 
-    jax.config.update("jax_enable_x64", double)  # importing it turns double precision on for the whole process
+    jax.config.update("jax_enable_x64", double)  # importing pymanopt turns on double precision for the whole process
 
     mean = float(seen.values.mean()) if offset else 0.0
     y, manifold = seen.values - mean, pm.manifolds.FixedRankEmbedded(*seen.shape, rank)
@@ -200,15 +200,15 @@ def pymanopt(seen: Observed, rank: int, offset: bool) -> Predict:
         rows = S @ vt.T
         return rows * s, np.einsum("ik,ik->k", u, rows), (S.T @ (u * s)).T
 
-    U, s, V = strongest(seen, y, rank)
+    U, s, V = entries_svd(seen, y, rank)
     problem = pm.Problem(manifold, cost, euclidean_gradient=gradient)
     solver = pm.optimizers.ConjugateGradient(max_iterations=200, verbosity=0, min_gradient_norm=1e-9)
     u, s, vt = solver.run(problem, initial_point=(U, s / seen.share, V.T)).point
-    found = Factors(u * s, vt.T)
-    return lambda i, j: mean + found.at(i, j)
+    factors = Factors(u * s, vt.T)
+    return lambda i, j: mean + factors.at(i, j)
 
 
-def iterative(seen: Observed, neighbours: int) -> Predict:
+def iterative(seen: ObservedEntries, neighbours: int) -> Predict:
     """Scikit-learn's IterativeImputer: each column regressed on the columns nearest to it."""
     from sklearn.experimental import enable_iterative_imputer  # noqa: F401
     from sklearn.impute import IterativeImputer
@@ -219,7 +219,7 @@ def iterative(seen: Observed, neighbours: int) -> Predict:
     return lambda i, j: A[i, j]
 
 
-def nearest(seen: Observed, neighbours: int) -> Predict:
+def nearest(seen: ObservedEntries, neighbours: int) -> Predict:
     """Scikit-learn's KNNImputer."""
     from sklearn.impute import KNNImputer
 

@@ -1,4 +1,4 @@
-"""Measurements instead of cells: steps, errors and rates of every solver of ``MatrixSensingRegressor``, and their tables."""
+"""Measurements instead of cells: steps, errors and rates of every solver of ``MatrixSensingRegressor``, as tables."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from gyrostat.benchmarks.records import markdown_table
 
 
-class Setting(NamedTuple):
+class SensingSetting(NamedTuple):
     """Gaussian measurements of an n x n matrix; ``noise`` is a share of the deviation of responses."""
 
     condition: float = 1.0
@@ -22,15 +22,15 @@ class Setting(NamedTuple):
 
     @property
     def name(self) -> str:
-        """As it stands in a record's id."""
+        """The name in the id of a record."""
         return f"kappa-{self.condition:g}" + (f"-noise-{self.noise:g}" if self.noise else "")
 
 
-SETTINGS = tuple(Setting(condition, noise) for noise in (0.0, 0.05) for condition in (1.0, 10.0))
+SETTINGS = tuple(SensingSetting(condition, noise) for noise in (0.0, 0.05) for condition in (1.0, 10.0))
 
 
-def sensed(setting: Setting, draws: int) -> dict[str, Any]:
-    """For every solver the medians over draws of its steps, error and rates, and how often it found the rank."""
+def sensed(setting: SensingSetting, draws: int) -> dict[str, Any]:
+    """For every solver: the medians over draws of its steps, error and rates, and how often it found the rank."""
     from gyrostat.estimators.low_rank.matrix_sensing import SOLVERS
 
     problems = [drawn(setting, seed) for seed in range(draws)]
@@ -44,10 +44,10 @@ def sensed(setting: Setting, draws: int) -> dict[str, Any]:
     }
 
 
-def drawn(setting: Setting, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def drawn(setting: SensingSetting, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The matrix, its measurements and the responses.
 
-    >>> A, X, y = drawn(Setting(condition=10.0), 0)
+    >>> A, X, y = drawn(SensingSetting(condition=10.0), 0)
     >>> X.shape, np.linalg.svd(A)[1][:3].round(6).tolist()
     ((400, 20, 20), [1.0, 0.1, 0.0])
     """
@@ -59,7 +59,7 @@ def drawn(setting: Setting, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarr
     return A, X, y + setting.noise * np.std(y) * rng.standard_normal(len(y))
 
 
-def _fitted(solver: str, setting: Setting, A: np.ndarray, X: np.ndarray, y: np.ndarray) -> dict[str, Any]:
+def _fitted(solver: str, setting: SensingSetting, A: np.ndarray, X: np.ndarray, y: np.ndarray) -> dict[str, Any]:
     from gyrostat.estimators import MatrixSensingRegressor
 
     model = MatrixSensingRegressor(solver=solver, max_iter=setting.max_iter, random_state=0).fit(X, y)
@@ -76,21 +76,21 @@ def _fitted(solver: str, setting: Setting, A: np.ndarray, X: np.ndarray, y: np.n
 
 def _median(fits: Sequence[dict[str, Any]]) -> dict[str, Any]:
     middle = {name: float(np.median([fit[name] for fit in fits])) for name in ("steps", "error")}
-    told = [fit for fit in fits if np.isfinite(fit["predicted"])]
+    predicted = [fit for fit in fits if np.isfinite(fit["predicted"])]
     for name in ("predicted", "actual"):
-        middle[name] = float(np.median([fit[name] for fit in told])) if told else float("nan")
+        middle[name] = float(np.median([fit[name] for fit in predicted])) if predicted else float("nan")
     right = sum(fit["rank_found"] for fit in fits)
     return {**middle, "rank_found": int(right), "took": sorted({fit["took"] for fit in fits})}
 
 
-def section(found: Sequence[dict[str, Any]]) -> list[str]:
+def section(results: Sequence[dict[str, Any]]) -> list[str]:
     """The lines of the page: a table of steps and errors, and one of rates."""
-    setting, draws = Setting(**found[0]["setting"]), found[0]["draws"]
-    heads = ["", *(one["name"] for one in found)]
-    solvers = list(found[0]["solvers"])
+    setting, draws = SensingSetting(**results[0]["setting"]), results[0]["draws"]
+    heads = ["", *(one["name"] for one in results)]
+    solvers = list(results[0]["solvers"])
 
     def table(cell: Any) -> str:
-        return markdown_table(heads, [[f"`{solver}`", *(cell(one, solver) for one in found)] for solver in solvers])
+        return markdown_table(heads, [[f"`{solver}`", *(cell(one, solver) for one in results)] for solver in solvers])
 
     return [
         f"`MatrixSensingRegressor`, not told the rank: matrices {setting.n} x {setting.n} of rank {setting.rank} with "
@@ -109,8 +109,8 @@ def _steps(one: dict[str, Any], solver: str) -> str:
     fit, draws = one["solvers"][solver], one["draws"]
     limit = " (limit)" if fit["steps"] > one["setting"]["max_iter"] else ""
     took = f" ({' or '.join(fit['took'])})" if fit["took"] != [solver] else ""
-    found = "" if fit["rank_found"] == draws else f" ({fit['rank_found']} of {draws})"
-    return f"{fit['steps']:.0f}{limit}{took}, {fit['error']:.1g}{found}"
+    right_rank = "" if fit["rank_found"] == draws else f" ({fit['rank_found']} of {draws})"
+    return f"{fit['steps']:.0f}{limit}{took}, {fit['error']:.1g}{right_rank}"
 
 
 def _rates(one: dict[str, Any], solver: str) -> str:

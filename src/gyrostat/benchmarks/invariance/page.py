@@ -1,17 +1,23 @@
-"""The page ``invariance.md``: tables and sentences made from the rows of a study, no number of it typed by hand."""
+"""The page ``invariance.md``: tables, sentences and a picture made from the rows of a study, no number typed by hand.
+
+``python -m gyrostat.benchmarks.invariance.page bench.json FOLDER`` makes the page again after a change of its text.
+"""
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
-from gyrostat.benchmarks.invariance.methods import BY_MEAN, OURS, OWN, REFERENCE
+import numpy as np
+
+from gyrostat.benchmarks.invariance.methods import BY_MEAN, METHODS, OURS, OWN, PRINCIPAL, REFERENCE, UNTUNED, WORST
 from gyrostat.benchmarks.invariance.real import DATA
-from gyrostat.benchmarks.invariance.study import Row
-from gyrostat.benchmarks.invariance.table import ABSENT, HEADINGS, main_cells, ratio_table, short
+from gyrostat.benchmarks.invariance.study import InvarianceRow
 from gyrostat.benchmarks.records import markdown_table
+from gyrostat.figures.declarations import Dots, Figure, Marker, Panel
 
 PEERS = tuple(m.name for m in BY_MEAN if m.name not in (REFERENCE, *OWN))
 INTRODUCTION = """\
@@ -21,91 +27,44 @@ Made by `gyrostat bench invariance`; no number of the results was typed by hand 
 
 ![Errors relative to pooled least squares](images/invariance.png)
 
-`InvariantLinearRegressor` (**ours**) against pooled least squares and other methods for data from several environments
-(places), on simulations whose answer is known and on real data with one place left out at a time. Ratios below 1 are better
+`InvariantLinearRegressor` (**ours**) against pooled least squares and other methods for data from several environments,
+on simulations whose answer is known and on real data with one environment left out at a time. Ratios below 1 are better
 than least squares.
 
-- **Choosing.** Every method sees features and response in pooled standard units. One hyper-parameter each (ours: `tolerance`)
-  is chosen in the same way for all: the value with the least squared error in training places left out one at a time, by
-  the mean over them; in the last table, by the worst of them. With two training places nothing is left to compare, and
-  defaults are taken. *Untuned* is our estimator as it comes, *principal* as it comes with `directions="principal"`: it
-  decides on combinations of features.
-- **Peers.** Least squares, ridge, fixed effects (the means of each place taken out), IRMv1, V-REx, GroupDRO and ANDMask are
-  written here for linear models and minimised to the end (IRMv1 and V-REx, which are not convex, from least squares); anchor
-  regression (places as anchors) and invariant causal prediction (ICP: the first six features of the lasso, all their
-  subsets) come from the packages ivmodels and causalicp. Labels are 1 and -1, and all methods regress on them.
-- **Intervals** are of 95 percent, by the bootstrap: over repetitions of a simulation, or over rows of the place left out (what
-  other rows to learn from would change is not in them). *wins*, *ties*, *loses* say where the interval of the paired
-  difference of errors lies; less than one percent is a tie. The *best other* of a setting is picked after the fact, by
+- **Choosing.** Every method sees features and response in pooled standard units. Each has one hyper-parameter (ours:
+  `tolerance`), and all choose it in the same way: the value with the least squared error in training environments left out
+  one at a time, by the mean over them; in the last table, by the worst of them. With two training environments there is
+  nothing to compare, and defaults are taken. *Untuned* is our estimator with its defaults, *principal* is the same with
+  `directions="principal"`: it decides on combinations of features.
+- **Peers.** Least squares, ridge, fixed effects (the means of each environment subtracted), IRMv1, V-REx, GroupDRO and
+  ANDMask are written here for linear models and minimised to the end (IRMv1 and V-REx, which are not convex, from least
+  squares); anchor regression (environments as anchors) and invariant causal prediction (ICP: the first six features of the
+  lasso, all their subsets) come from the packages ivmodels and causalicp. Labels are 1 and -1, and all methods regress on
+  them.
+- **Intervals** cover 95 percent, by the bootstrap: over repetitions of a simulation, or over rows of the environment left
+  out (the variation from other training rows is not in them). *wins*, *ties*, *loses* say where the interval of the paired
+  difference of errors lies; less than one percent is a tie. The *best other* method of a setting is picked afterwards, by
   the first error of the setting.
 - **Sources.** The settings of other papers are written here from their descriptions, with numbers checked against code that
-  their authors published; Examples 1 to 3s with 2000 rows per place instead of 10000.
+  their authors published; Examples 1 to 3s with 2000 rows per environment instead of 10000.
 - **Expected** was declared with each setting: is our method meant to find the answer there? Beating least squares is less.
 """
 
 
-def page(rows: Sequence[Row], notes: Sequence[str] = ()) -> str:
+def page(rows: Sequence[InvarianceRow], notes: Sequence[str] = ()) -> str:
     """The whole page."""
     parts = [INTRODUCTION, "## Ours\n", main_table(rows), *(f"\n{note}\n" for note in notes)]
     parts += ["\n## Where we lose or tie against least squares, and real data\n", *_explained(rows)]
     parts += ["\n## Where another method does better\n", *_beaten(rows)]
     parts += ["\n## All methods, relative to least squares\n", markdown_table(*ratio_table(rows, worst=False))]
-    parts += ["\n### The hyper-parameter chosen by the worst place\n", markdown_table(*ratio_table(rows, worst=True))]
+    parts += ["\n### The hyper-parameter chosen by the worst environment\n"]
+    parts += [markdown_table(*ratio_table(rows, worst=True))]
     parts += ["\n## The settings\n", *_settings(rows)]
     return "\n".join(parts) + "\n"
 
 
-def main_table(rows: Sequence[Row]) -> str:
-    """One line for each setting and error; real data that are not installed say so."""
-    seen = {row.setting for row in rows}
-    absent = [[data.name, *[ABSENT] * (len(HEADINGS) - 1)] for data in DATA if data.name not in seen]
-    return markdown_table(list(HEADINGS), [main_cells(row) for row in rows] + absent)
-
-
-def _explained(rows: Sequence[Row]) -> list[str]:
-    """A line for each reason, with the settings that it explains."""
-    said: dict[str, list[str]] = {}
-    for setting in dict.fromkeys(row.setting for row in rows):
-        mine = [row for row in rows if row.setting == setting]
-        verdicts = [row.methods[REFERENCE]["ours"] for row in mine]
-        if set(verdicts) != {"wins"} or mine[0].solvable is None:
-            odd = "; **not as expected**" if mine[0].solvable and verdicts[0] != "wins" else ""
-            said.setdefault(mine[0].why, []).append(f"**{setting}** ({'; '.join(map(_words, mine))}{odd})")
-    return [f"- {', '.join(settings)}. {why}" for why, settings in said.items()] or ["Nowhere."]
-
-
-def _words(row: Row) -> str:
-    """The verdict; on real data also against fixed effects, which tell a gain of levels from one of effects."""
-    said = f"{row.measure}: {row.methods[REFERENCE]['ours']}"
-    fixed = row.methods.get("fixed effects")
-    return f"{said}, against fixed effects {fixed['ours']}" if row.solvable is None and fixed else said
-
-
-def _beaten(rows: Sequence[Row]) -> list[str]:
-    """For each error, the methods that have less of it, the best first, with our error as a multiple of theirs."""
-    said = []
-    for row in rows:
-        mine = row.methods[OURS]["error"]
-        better = [
-            (row.methods[name]["error"], name) for name in PEERS if row.methods.get(name, {}).get("ours") == "loses"
-        ]
-        words = [f"{name} ({short(mine / its) + ' times' if its else 'no error'})" for its, name in sorted(better)]
-        said += [f"- {row.setting}, {row.measure}: {', '.join(words)}."] if words else []
-    return ["Our error as a multiple of theirs:\n", *said] if said else ["Nowhere."]
-
-
-def _settings(rows: Sequence[Row]) -> list[str]:
-    """What was drawn or read, and what our estimator, untuned, said of itself."""
-    said = []
-    for row in {row.setting: row for row in rows}.values():
-        states = ", ".join(f"{status} {count}" for status, count in sorted(row.statuses.items()))
-        said.append(f"- **{row.setting}** ({row.source}; {row.sample}). {row.text} Status of ours: {states or 'none'}.")
-    return said
-
-
-def write(rows: Sequence[Row], notes: Sequence[str], folder: Path) -> None:
-    """The page and its picture into a folder."""
-    from gyrostat.benchmarks.invariance.picture import picture
+def write(rows: Sequence[InvarianceRow], notes: Sequence[str], folder: Path) -> None:
+    """Write the page and its picture to a folder."""
     from gyrostat.figures.matplotlib_renderer import render
 
     folder.mkdir(parents=True, exist_ok=True)
@@ -113,12 +72,204 @@ def write(rows: Sequence[Row], notes: Sequence[str], folder: Path) -> None:
     render(picture(rows), folder / "images" / "invariance")
 
 
-def read(path: Path) -> list[Row]:
+def read(path: Path) -> list[InvarianceRow]:
     """The rows in a ``bench.json``."""
-    return [Row(**record["settings"]["row"]) for record in json.loads(path.read_text()) if "row" in record["settings"]]
+    records = json.loads(path.read_text())
+    return [InvarianceRow(**record["settings"]["row"]) for record in records if "row" in record["settings"]]
 
 
-if (
-    __name__ == "__main__"
-):  # python -m gyrostat.benchmarks.invariance.page bench.json FOLDER, after a change of the text
+# --- tables, for the page and for the terminal -----------------------------------------------------------------------------
+
+ABSENT = "not installed"
+HEADINGS = (
+    "setting",
+    "error of",
+    "expected",
+    "least squares",
+    "ours",
+    "ours / least squares",
+    "ours against that",
+    "untuned / least squares",
+    "chosen by worst / least squares",
+    "best other",
+    "best other / least squares",
+    "ours against best other",
+)
+IN_TERMINAL = (0, 1, 2, 5, 6, 7, 8, 9, 10, 11)
+"""The columns that fit into a terminal; the errors themselves are only on the page."""
+
+
+def main_table(rows: Sequence[InvarianceRow]) -> str:
+    """One line for each setting and error; real data that are not installed say so."""
+    present = {row.setting for row in rows}
+    absent = [[data.name, *[ABSENT] * (len(HEADINGS) - 1)] for data in DATA if data.name not in present]
+    return markdown_table(list(HEADINGS), [main_cells(row) for row in rows] + absent)
+
+
+def main_cells(row: InvarianceRow) -> list[str]:
+    """One line of the main table."""
+    base, mine, other = row.methods[REFERENCE], row.methods[OURS], row.best_other
+    return [
+        row.setting,
+        row.measure,
+        {True: "solved", False: "not solved", None: "unknown"}[row.solvable],
+        error(base),
+        error(mine),
+        ratio(mine),
+        base["ours"],
+        ratio(row.methods[UNTUNED]),
+        ratio(row.methods[OURS + WORST]),
+        other,
+        ratio(row.methods[other]),
+        row.methods[other]["ours"],
+    ]
+
+
+def ratio_table(rows: Sequence[InvarianceRow], *, worst: bool) -> tuple[list[str], list[list[str]]]:
+    """Headings and cells: all methods relative to least squares; with ``worst``, those that choose by the worst error."""
+    names = [m.name for m in METHODS if (m.rule == "worst") == worst and m.name != REFERENCE]
+    cells = [
+        [row.setting, row.measure, *(ratio(row.methods.get(name)) for name in names)] for row in rows if row.methods
+    ]
+    return ["setting", "error of", *(name.removesuffix(WORST) for name in names)], cells
+
+
+def error(entry: dict[str, Any]) -> str:
+    """An error with its interval.
+
+    >>> error({"error": 0.123456, "low": 0.1, "high": 0.2})
+    '0.123 [0.1, 0.2]'
+    """
+    return f"{entry['error']:.3g} [{entry['low']:.3g}, {entry['high']:.3g}]"
+
+
+def ratio(entry: dict[str, Any] | None) -> str:
+    """A ratio to least squares with its interval; words where there is none.
+
+    >>> ratio(None), ratio({"ratio": None}), ratio({"ratio": 0.5, "ratio_low": 0.4, "ratio_high": 0.6})
+    ('not installed', 'both 0', '0.50 [0.40, 0.60]')
+    """
+    if entry is None:
+        return ABSENT
+    if entry["ratio"] is None:
+        return "both 0" if not entry.get("error") else "over 0"
+    return f"{short(entry['ratio'])} [{short(entry['ratio_low'])}, {short(entry['ratio_high'])}]"
+
+
+def short(x: float) -> str:
+    """Two decimals, or two digits where decimals would not help.
+
+    >>> short(0.987), short(0.00123), short(117.3), short(0.0)
+    ('0.99', '0.0012', '117', '0')
+    """
+    return f"{x:.2f}" if 0.1 <= x < 10 else f"{x:.2g}" if x < 100 else f"{x:.0f}"
+
+
+# --- sentences -------------------------------------------------------------------------------------------------------------
+
+
+def _explained(rows: Sequence[InvarianceRow]) -> list[str]:
+    """A line for each reason, with the settings that it explains."""
+    settings_by_reason: dict[str, list[str]] = {}
+    for setting in dict.fromkeys(row.setting for row in rows):
+        own = [row for row in rows if row.setting == setting]
+        verdicts = [row.methods[REFERENCE]["ours"] for row in own]
+        if set(verdicts) != {"wins"} or own[0].solvable is None:
+            odd = "; **not as expected**" if own[0].solvable and verdicts[0] != "wins" else ""
+            words = f"**{setting}** ({'; '.join(map(_verdict_words, own))}{odd})"
+            settings_by_reason.setdefault(own[0].why, []).append(words)
+    return [f"- {', '.join(settings)}. {why}" for why, settings in settings_by_reason.items()] or ["Nowhere."]
+
+
+def _verdict_words(row: InvarianceRow) -> str:
+    """The verdict; on real data also against fixed effects, which tell a gain from levels and one from effects apart."""
+    words = f"{row.measure}: {row.methods[REFERENCE]['ours']}"
+    fixed = row.methods.get("fixed effects")
+    return f"{words}, against fixed effects {fixed['ours']}" if row.solvable is None and fixed else words
+
+
+def _beaten(rows: Sequence[InvarianceRow]) -> list[str]:
+    """For each error, the methods with less of it, the best first, with our error as a multiple of theirs."""
+    lines = []
+    for row in rows:
+        mine = row.methods[OURS]["error"]
+        better = [
+            (row.methods[name]["error"], name) for name in PEERS if row.methods.get(name, {}).get("ours") == "loses"
+        ]
+        words = [f"{name} ({short(mine / its) + ' times' if its else 'no error'})" for its, name in sorted(better)]
+        lines += [f"- {row.setting}, {row.measure}: {', '.join(words)}."] if words else []
+    return ["Our error as a multiple of theirs:\n", *lines] if lines else ["Nowhere."]
+
+
+def _settings(rows: Sequence[InvarianceRow]) -> list[str]:
+    """What was drawn or read, and the statuses of our untuned estimator."""
+    lines = []
+    for row in {row.setting: row for row in rows}.values():
+        states = ", ".join(f"{status} {count}" for status, count in sorted(row.statuses.items()))
+        lines.append(
+            f"- **{row.setting}** ({row.source}; {row.sample}). {row.text} Status of ours: {states or 'none'}."
+        )
+    return lines
+
+
+# --- the picture -----------------------------------------------------------------------------------------------------------
+
+SHOWN = (OURS, UNTUNED, PRINCIPAL, "IRMv1", "V-REx", "GroupDRO", "ANDMask")
+"""As many as there are colours; ridge, fixed effects, anchor regression and ICP are in the tables."""
+FLOOR = 1e-3
+"""Ratios below this, including zero, are drawn here."""
+
+PICTURE_GROUPS: tuple[tuple[str, Callable[[InvarianceRow], bool]], ...] = (
+    ("Effects that vary, and EILLS", lambda row: row.setting in ("diagonal", "flips", "one-sign", "eills")),
+    ("Linear unit tests", lambda row: row.setting.startswith("example-")),
+    ("Real data, one environment left out", lambda row: row.solvable is None),
+    ("IRM 5.1: causal weights", lambda row: row.setting.startswith("irm-") and row.measure == "causal weights"),
+    ("IRM 5.1: non-causal weights", lambda row: row.setting.startswith("irm-") and row.measure != "causal weights"),
+)
+
+
+def picture(rows: Sequence[InvarianceRow]) -> Figure:
+    """Every error relative to least squares, as dots with intervals; a panel for each group of settings with a ratio."""
+    panels = [_panel(title, [row for row in rows if belongs(row)]) for title, belongs in PICTURE_GROUPS]
+    return Figure(
+        title="Errors relative to pooled least squares",
+        panels=[panel for panel in panels if panel is not None],
+        note=(
+            "Left of the line is better than least squares. Intervals of 95 percent (bootstrap over repetitions, or over rows "
+            f"of the environment left out). Ratios below {FLOOR:g}, including zero, are drawn there. Settings in which least "
+            "squares makes no error are left out. Hyper-parameters are chosen by the mean error in training environments "
+            "left out."
+        ),
+    )
+
+
+def _panel(title: str, rows: Sequence[InvarianceRow]) -> Panel | None:
+    shown = [row for row in rows if row.methods[OURS]["ratio"] is not None]
+    if not shown:
+        return None
+    series: list[Any] = [_dots(shown, name, colour) for colour, name in enumerate(SHOWN)]
+    series = [dots for dots in series if dots.categories]
+    series.append(Marker(1.0, "least squares", axis="x"))
+    return Panel(
+        title=title, xlabel="error / error of least squares", ylabel="", series=series, xscale="log", height=2.0
+    )
+
+
+def _dots(rows: Sequence[InvarianceRow], name: str, colour: int) -> Dots:
+    have = [row for row in rows if name in row.methods]
+    values, low, high = (
+        [max(row.methods[name][key], FLOOR) for row in have] for key in ("ratio", "ratio_low", "ratio_high")
+    )
+    return Dots(
+        [_label(row) for row in have], np.array(values), name, low=np.array(low), high=np.array(high), colour=colour
+    )
+
+
+def _label(row: InvarianceRow) -> str:
+    plain = row.setting.startswith(("irm-", "example-"))
+    word = row.measure.removesuffix(" environments").removesuffix(" place")
+    return row.setting if plain else f"{row.setting}\n{word}"
+
+
+if __name__ == "__main__":
     write(read(Path(sys.argv[1])), (), Path(sys.argv[2]))

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gyrostat.benchmarks.invariance.declare import Environment
-from gyrostat.benchmarks.invariance.packages import installed
+from gyrostat.benchmarks.invariance.methods import installed
+from gyrostat.benchmarks.invariance.simulations import Environment
 
 if TYPE_CHECKING:
     import pandas as pd

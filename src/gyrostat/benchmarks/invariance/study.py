@@ -1,4 +1,7 @@
-"""The study: every method on every simulation and on the real data, as rows that a page, a picture and records are made of."""
+"""The study: every method on every simulation and on the real data, with bootstrap intervals and a verdict on ours.
+
+A row of the study is one setting and one measure of error; the page, its picture and the records are made from rows.
+"""
 
 from __future__ import annotations
 
@@ -10,18 +13,17 @@ from typing import Any
 
 import numpy as np
 
-from gyrostat.benchmarks.invariance.declare import MEASURES, Simulation
-from gyrostat.benchmarks.invariance.intervals import over_repetitions, over_rows, summary
-from gyrostat.benchmarks.invariance.methods import BY_MEAN, METHODS, OWN, REFERENCE, UNTUNED, Method, fitted
+from gyrostat.benchmarks.invariance.methods import BY_MEAN, METHODS, OURS, OWN, REFERENCE, UNTUNED, Method, fitted
 from gyrostat.benchmarks.invariance.real import RealData
+from gyrostat.benchmarks.invariance.simulations import MEASURES, Simulation
 
 
 @dataclass(frozen=True)
-class Row:
-    """One setting and one way to measure its error: all methods with their intervals (see ``intervals.summary``).
+class InvarianceRow:
+    """One setting and one measure of its error: all methods with their intervals (see :func:`summary`).
 
-    ``solvable`` is None for real data, where nobody knows; ``statuses`` counts what our estimator, untuned, said of itself;
-    ``best_other`` is the peer that did best in the first error of the setting.
+    ``solvable`` is None for real data, where nobody knows; ``statuses`` counts the statuses that our untuned estimator
+    reported; ``best_other`` is the peer with the least value of the first measure of the setting.
     """
 
     setting: str
@@ -36,7 +38,7 @@ class Row:
     statuses: dict[str, int] = field(default_factory=dict)
 
     def as_dict(self) -> dict[str, Any]:
-        """The row as JSON knows it."""
+        """The row in a form that JSON can hold."""
         return asdict(self)
 
 
@@ -47,59 +49,131 @@ def simulated(
     methods: Sequence[Method] = METHODS,
     rows: int | None = None,
     seed: int = 0,
-) -> list[Row]:
-    """A row for each measure of a simulation; repetition r is the same whatever else is run."""
+) -> list[InvarianceRow]:
+    """A row for each measure of a simulation; repetition r does not depend on what else is run."""
     used = [method.name for method in methods if method.installed]
     name = zlib.crc32(simulation.name.encode())
     errors = np.empty((len(simulation.measures), repetitions, len(used)))
     statuses: Counter[str] = Counter()
     for r in range(repetitions):
         draw = simulation.draw(np.random.default_rng([seed, name, r]), rows or simulation.rows)
-        lines = fitted(methods, draw.train)
+        predictors = fitted(methods, draw.train)
         for i, measure in enumerate(simulation.measures):
-            errors[i, r] = [MEASURES[measure](lines[method], draw) for method in used]
-        statuses.update(lines[method].status for method in used if method == UNTUNED)
+            errors[i, r] = [MEASURES[measure](predictors[method], draw) for method in used]
+        statuses.update(predictors[method].status for method in used if method == UNTUNED)
     sample = f"{repetitions} repetitions, {len(draw.train)} environments of {rows or simulation.rows} rows"
     about = {"source": simulation.source, "text": simulation.text, "why": simulation.why, "sample": sample}
     rng = np.random.default_rng([seed, name])
-    found = [summary(used, e.mean(axis=0), over_repetitions(e, rng)) for e in errors]
-    return _rows(simulation.name, simulation.measures, found, solvable=simulation.solvable, statuses=statuses, **about)
+    summaries = [summary(used, e.mean(axis=0), over_repetitions(e, rng)) for e in errors]
+    return _rows(
+        simulation.name, simulation.measures, summaries, solvable=simulation.solvable, statuses=statuses, **about
+    )
 
 
 def on_real_data(
     data: RealData, *, methods: Sequence[Method] = METHODS, resamples: int = 500, seed: int = 0
-) -> list[Row]:
+) -> list[InvarianceRow]:
     """Two rows: the mean and the worst squared error over environments left out one at a time.
 
     Errors are in units of the variance of the response over all rows. The intervals come from resampling the rows of the
-    environment left out, the same for all methods: what other rows to learn from would have changed is not in them.
+    environment left out, the same rows for all methods; the variation from other training rows is not in them.
     """
-    places = data.environments()
+    environments = data.environments()
     used = [method.name for method in methods if method.installed]
-    variance = np.concatenate([y for _, y in places.values()]).var()
+    variance = np.concatenate([y for _, y in environments.values()]).var()
     errors, statuses = [], Counter[str]()
-    for left, (X, y) in places.items():
-        lines = fitted(methods, [place for label, place in places.items() if label != left])
-        errors.append(np.stack([(y - lines[name](X)) ** 2 for name in used], axis=1) / variance)
-        statuses.update(lines[name].status for name in used if name == UNTUNED)
+    for left_out, (X, y) in environments.items():
+        predictors = fitted(methods, [rows for label, rows in environments.items() if label != left_out])
+        errors.append(np.stack([(y - predictors[name](X)) ** 2 for name in used], axis=1) / variance)
+        statuses.update(predictors[name].status for name in used if name == UNTUNED)
     means = np.stack([e.mean(axis=0) for e in errors])
     resampled = over_rows(errors, np.random.default_rng([seed, zlib.crc32(data.name.encode())]), resamples)
-    sample = "rows: " + ", ".join(f"{label} {len(y)}" for label, (_, y) in places.items())
+    sample = "rows: " + ", ".join(f"{label} {len(y)}" for label, (_, y) in environments.items())
     about = {"source": ", ".join(data.packages), "text": data.text, "why": data.why, "sample": sample}
-    found = [summary(used, judge(means, axis=0), judge(resampled, axis=1)) for judge in (np.mean, np.max)]
-    return _rows(data.name, ("mean place", "worst place"), found, solvable=None, statuses=statuses, **about)
+    summaries = [summary(used, judge(means, axis=0), judge(resampled, axis=1)) for judge in (np.mean, np.max)]
+    return _rows(data.name, ("mean place", "worst place"), summaries, solvable=None, statuses=statuses, **about)
 
 
-def _rows(name: str, measures: Sequence[str], found: list[dict], *, statuses: Counter[str], **about: Any) -> list[Row]:
-    # By the first error, the answer itself: in non-causal weights a constant would be best.
-    best = best_other(found[0])
+def _rows(
+    name: str, measures: Sequence[str], summaries: list[dict], *, statuses: Counter[str], **about: Any
+) -> list[InvarianceRow]:
+    # By the first measure, which is the error of the answer itself: in non-causal weights a constant would be best.
+    best = best_other(summaries[0])
     return [
-        Row(name, measure, methods=entries, best_other=best, statuses=dict(statuses), **about)
-        for measure, entries in zip(measures, found, strict=True)
+        InvarianceRow(name, measure, methods=entries, best_other=best, statuses=dict(statuses), **about)
+        for measure, entries in zip(measures, summaries, strict=True)
     ]
 
 
 def best_other(entries: dict[str, dict[str, Any]]) -> str:
-    """The peer with the least error. It is picked afterwards: what chance does there is in its favour, not in ours."""
+    """The peer with the least error. It is picked afterwards, so chance works in its favour, not in ours."""
     others = [m.name for m in BY_MEAN if m.name in entries and m.name not in (REFERENCE, *OWN)]
     return min(others, key=lambda name: entries[name]["error"])
+
+
+# --- intervals by the bootstrap --------------------------------------------------------------------------------------------
+
+RESAMPLES = 2000
+COVER = (0.025, 0.975)
+SAME = 0.01
+"""Errors that differ by less than this share of the other's are a tie, however certain the difference is."""
+
+
+def over_repetitions(errors: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Resampled means of the errors (repetitions, methods), with the same repetitions for all methods."""
+    picks = rng.integers(len(errors), size=(RESAMPLES, len(errors)))
+    return errors[picks].mean(axis=1)
+
+
+def over_rows(environments: Sequence[np.ndarray], rng: np.random.Generator, resamples: int = RESAMPLES) -> np.ndarray:
+    """Resampled means (resamples, environments, methods) of errors, one array (rows, methods) per environment.
+
+    Rows have Poisson(1) weights, which is resampling with a random number of rows.
+    """
+    means = []
+    for errors in environments:
+        sums = np.empty((resamples, errors.shape[1]))
+        for b in range(resamples):  # row by row of the result: all weights at once would take gigabytes
+            weights = rng.poisson(1.0, len(errors))
+            sums[b] = weights @ errors / max(weights.sum(), 1)
+        means.append(sums)
+    return np.stack(means, axis=1)
+
+
+def summary(names: Sequence[str], means: np.ndarray, resampled: np.ndarray) -> dict[str, dict[str, Any]]:
+    """For each method: its error, the ratio to least squares, both with intervals, and the verdict on ours against it.
+
+    The verdict is under ``ours`` (see :func:`verdict`). Ratios are None where least squares makes no error.
+
+    >>> entries = summary(["least squares", "ours"], np.array([2.0, 1.0]), np.array([[2.0, 1.0], [2.2, 1.1]]))
+    >>> entries["ours"]["ratio"], entries["least squares"]["ours"]
+    (0.5, 'wins')
+    """
+    base, mine = names.index(REFERENCE), names.index(OURS)
+    entries = {}
+    for j, name in enumerate(names):
+        low, high = np.quantile(resampled[:, j], COVER)
+        entry: dict[str, Any] = {"error": float(means[j]), "low": float(low), "high": float(high)}
+        entry |= {"ratio": None, "ratio_low": None, "ratio_high": None}
+        if (resampled[:, base] > 0).all() and means[base] > 0:
+            low, high = np.quantile(resampled[:, j] / resampled[:, base], COVER)
+            entry |= {"ratio": float(means[j] / means[base]), "ratio_low": float(low), "ratio_high": float(high)}
+        entry["ours"] = verdict(means[mine], means[j], resampled[:, mine] - resampled[:, j])
+        entries[name] = entry
+    return entries
+
+
+def verdict(ours: float, other: float, differences: np.ndarray) -> str:
+    """The verdict from two errors and resampled differences (ours minus the other): "wins", "ties" or "loses".
+
+    A tie is an interval of differences with zero in it, or errors that are the same to one percent.
+
+    >>> verdict(1.0, 2.0, np.array([-1.5, -0.5])), verdict(1.0, 2.0, np.array([-3.0, 1.0]))
+    ('wins', 'ties')
+    >>> verdict(1.2, 1.0, np.array([0.1, 0.3])), verdict(1.002, 1.0, np.array([0.001, 0.003]))
+    ('loses', 'ties')
+    """
+    low, high = np.quantile(differences, COVER)
+    if low <= 0 <= high or abs(ours - other) < SAME * other:
+        return "ties"
+    return "wins" if high < 0 else "loses"

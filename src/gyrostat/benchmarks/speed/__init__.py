@@ -1,1 +1,1 @@
-"""Speed benchmarks: the library against straightforward loops, timed in turns on one core."""
+"""Speed suites: the library against straightforward loops, timed in turns on one core."""

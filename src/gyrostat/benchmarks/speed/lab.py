@@ -1,6 +1,6 @@
-"""The lab suite: what a move of a slider costs the live laboratory, beside the library's own loop.
+"""The lab suite: the cost of moving a slider in the lab, against the library's own loop.
 
-What a browser adds is printed by ``tests/tools/lab_latency.py``.
+``tests/tools/lab_latency.py`` measures what a browser adds.
 """
 
 from __future__ import annotations
@@ -9,17 +9,13 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
-from gyrostat.benchmarks.groups import Found, walk
-from gyrostat.benchmarks.panels import panels
-from gyrostat.benchmarks.records import Record, Report
-from gyrostat.benchmarks.timing import best_of
-
-__all__ = ["panels", "run"]
+from gyrostat.benchmarks.measuring import best_of
+from gyrostat.benchmarks.records import BenchmarkRecord, GroupResult, Report, run_groups
 
 RECORD = ("signal", "spurious", "error")
 
 
-class Sizes(NamedTuple):
+class LabSizes(NamedTuple):
     """How much to time; the tests take less."""
 
     dimension: int = 60
@@ -30,33 +26,40 @@ class Sizes(NamedTuple):
     algorithms: tuple[str, ...] = ("HeteroSGD", "PooledSGD")
 
 
-def run(say: Callable[[str], Any], sizes: Sizes = Sizes()) -> Report:  # noqa: B008  (immutable)
+def run(say: Callable[[str], Any], sizes: LabSizes = LabSizes()) -> Report:  # noqa: B008  (immutable)
     """Every record of the suite."""
-    return walk([(name, partial(_move, name)) for name in sizes.algorithms], sizes, say)
+    return run_groups([(name, partial(_move, name)) for name in sizes.algorithms], sizes, say)
 
 
-def _move(name: str, sizes: Sizes) -> Found:
-    """All seeds of one side, in single precision as drawn first, and in double, beside ``simulate`` with as many records."""
+def _move(name: str, sizes: LabSizes) -> GroupResult:
+    """All seeds of one side, in single (drawn first) and double precision, against ``simulate`` with as many records."""
     import gyrostat as gs
     from gyrostat.engine.simulate import simulate
     from gyrostat.lab.engine import FEWER, parts
     from gyrostat.lab.lab import RECORDS
 
-    places = gs.RandomEnvironments(sizes.dimension, law=gs.TwoPoint(mean=1.0, spread=6.0))
-    cell = getattr(gs, name)(0.05), gs.Problem(places, gs.FreshGaussian(sizes.num_samples))
+    environments = gs.RandomEnvironments(sizes.dimension, law=gs.TwoPoint(mean=1.0, spread=6.0))
+    cell = getattr(gs, name)(0.05), gs.Problem(environments, gs.FreshGaussian(sizes.num_samples))
     records, (steps, seeds) = {"single": FEWER, "double": RECORDS}, (sizes.num_steps, sizes.seeds)
     sides: dict[str, Callable[[], Any]] = {
-        way: partial(_all, parts, cell, RECORD, steps, seeds, way) for way in records
+        precision: partial(_all, parts, cell, RECORD, steps, seeds, precision) for precision in records
     }
-    for way, count in records.items():
-        sides[f"{way} loop"] = partial(simulate, [cell], num_steps=steps, seeds=seeds, record=RECORD, record_at=count)
-    best = {side: 1e3 * seconds for side, seconds in best_of(sides, sizes.repeats).items()}
-    unit, told = "milliseconds, all seeds", sizes._asdict()
-    return [
-        Record(
-            f"lab/{name}-{way}", best[way], unit, best[f"{way} loop"], "gyrostat.run", None, told | {"records": count}
+    for precision, count in records.items():
+        sides[f"{precision} loop"] = partial(
+            simulate, [cell], num_steps=steps, seeds=seeds, record=RECORD, record_at=count
         )
-        for way, count in records.items()
+    best = {side: 1e3 * seconds for side, seconds in best_of(sides, sizes.repeats).items()}
+    return [
+        BenchmarkRecord(
+            f"lab/{name}-{precision}",
+            best[precision],
+            "milliseconds, all seeds",
+            best[f"{precision} loop"],
+            "gyrostat.run",
+            None,
+            sizes._asdict() | {"records": count},
+        )
+        for precision, count in records.items()
     ], []
 
 

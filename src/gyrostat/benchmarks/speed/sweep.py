@@ -1,4 +1,4 @@
-"""The sweep suite: cells per second against plain loops over the same engine, and what a second worker brings."""
+"""The sweep suite: cells per second against plain loops over the same engine, and the gain from a second worker."""
 
 from __future__ import annotations
 
@@ -13,18 +13,14 @@ from typing import Any, NamedTuple
 from rich.console import Console
 
 import gyrostat as gs
-from gyrostat.benchmarks.groups import Found, walk
-from gyrostat.benchmarks.panels import panels
-from gyrostat.benchmarks.records import Record, Report
-from gyrostat.benchmarks.timing import best_of
-
-__all__ = ["panels", "run"]
+from gyrostat.benchmarks.measuring import allow_all_cores, best_of
+from gyrostat.benchmarks.records import BenchmarkRecord, Group, GroupResult, Report, run_groups
 
 WHOLE = 50 * 50
-"""Cells of the sweep that is asked about; a part of them is timed, all of them cost the same."""
+"""Cells of the whole sweep; a part of them is timed, and all cost the same."""
 
 
-class Sizes(NamedTuple):
+class SweepSizes(NamedTuple):
     """How much to time; the tests take less."""
 
     dimension: int = 30
@@ -36,12 +32,12 @@ class Sizes(NamedTuple):
     repeats: int = 3
 
 
-def run(say: Callable[[str], Any], sizes: Sizes = Sizes()) -> Report:  # noqa: B008  (immutable)
+def run(say: Callable[[str], Any], sizes: SweepSizes = SweepSizes()) -> Report:  # noqa: B008  (immutable)
     """Every record of the suite."""
-    return walk(GROUPS, sizes, say)
+    return run_groups(GROUPS, sizes, say)
 
 
-def table(sizes: Sizes) -> dict[str, Any]:
+def table(sizes: SweepSizes) -> dict[str, Any]:
     """A part of the sweep over (eta, M), as a spec."""
     return {
         "num_steps": sizes.num_steps,
@@ -58,23 +54,23 @@ def table(sizes: Sizes) -> dict[str, Any]:
     }
 
 
-def told(sizes: Sizes, seconds: float) -> dict[str, Any]:
+def record_settings(sizes: SweepSizes, seconds: float) -> dict[str, Any]:
     """The settings of a record: what was timed, and what all 50 x 50 cells would take at this rate."""
     rate = {"cells_per_second": 1 / seconds, "minutes_for_50_x_50": WHOLE * seconds / 60}
     return {**sizes._asdict(), "cells_timed": sizes.step_sizes * sizes.spreads, **rate}
 
 
-def loops(sizes: Sizes) -> Found:
+def loops(sizes: SweepSizes) -> GroupResult:
     """A sweep in this process, data written, against loops over cells, and over cells and seeds."""
     from gyrostat.sweeps import run_sweep, spec
 
     cells = sizes.step_sizes * sizes.spreads
-    made = spec(table(sizes))
-    (algorithm, problem), steps = made.cell((1, 1))
+    grid = spec(table(sizes))
+    (algorithm, problem), steps = grid.cell((1, 1))
 
     def ours() -> None:
         with tempfile.TemporaryDirectory() as folder:
-            run_sweep(made, out=folder, jobs=0)
+            run_sweep(grid, out=folder, jobs=0)
 
     def one(seeds: Any) -> Any:
         return gs.run(
@@ -93,16 +89,18 @@ def loops(sizes: Sizes) -> Found:
     each = best["runs"] / sizes.loop_runs * sizes.seeds
     names = ("a Python loop over cells and seeds, one run per call", "a Python loop over cells, all seeds in one call")
     return [
-        Record("sweep/cells-vs-loop", mine, unit, each, names[0], None, told(sizes, mine)),
-        Record("sweep/cells-vs-seeds-vmapped", mine, unit, best["cells"], names[1], None, told(sizes, mine)),
+        BenchmarkRecord("sweep/cells-vs-loop", mine, unit, each, names[0], None, record_settings(sizes, mine)),
+        BenchmarkRecord(
+            "sweep/cells-vs-seeds-vmapped", mine, unit, best["cells"], names[1], None, record_settings(sizes, mine)
+        ),
     ], []
 
 
-def workers(sizes: Sizes) -> Found:
+def workers(sizes: SweepSizes) -> GroupResult:
     """The same sweep with one and with two worker processes, started and compiled beforehand."""
     from gyrostat.sweeps import engines
 
-    everywhere()
+    allow_all_cores()
     if (os.cpu_count() or 1) < 2 or not Path("/proc/self/stat").exists():
         return [], ["sweep: parallel efficiency left out: it needs two cores, and a system with /proc."]
     with engines.local(1) as single, engines.local(2) as double:
@@ -115,26 +113,26 @@ def workers(sizes: Sizes) -> Found:
 
         best = best_of({"one": lambda: timed("one", single), "two": lambda: timed("two", double)}, sizes.repeats)
     cells = sizes.step_sizes * sizes.spreads
-    names = ("half the time of one worker (the ratio is the efficiency)", "one worker: the same work, no company")
-    settings = {**told(sizes, best["two"] / cells), "seconds_one": best["one"], "seconds_two": best["two"]}
+    names = ("half the time of one worker (the ratio is the efficiency)", "one worker on its own, the same work")
+    settings = {**record_settings(sizes, best["two"] / cells), "seconds_one": best["one"], "seconds_two": best["two"]}
     return [
-        Record("sweep/two-workers", best["two"], "seconds", best["one"] / 2, names[0], 0.85, settings),
-        Record(
+        BenchmarkRecord("sweep/two-workers", best["two"], "seconds", best["one"] / 2, names[0], 0.85, settings),
+        BenchmarkRecord(
             "sweep/two-workers-processor", spent["two"], "processor seconds", spent["one"], names[1], None, settings
         ),
-        Record("sweep/two-workers-rate", cells / best["two"], "cells per second", settings=settings),
+        BenchmarkRecord("sweep/two-workers-rate", cells / best["two"], "cells per second", settings=settings),
     ], []
 
 
 def processor_seconds(engine: Any) -> float:
-    """What the driver and the workers of an engine have used so far; says something also while others use the machine."""
+    """Processor seconds of the driver and the workers of an engine so far; meaningful also while others use the machine."""
     pids = [worker.process.pid for worker in (engine.busy | engine.idle).values()]
     ticks = [Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[11:13] for pid in pids]
     return sum(int(t) for pair in ticks for t in pair) / os.sysconf("SC_CLK_TCK") + time.process_time()
 
 
-def through(engine: Any, sizes: Sizes) -> None:
-    """One sweep into a new folder on workers that are there already."""
+def through(engine: Any, sizes: SweepSizes) -> None:
+    """One sweep into a new folder, on workers that have started already."""
     from gyrostat.parallel.progress import ProgressDisplay
     from gyrostat.sweeps import prepared, spec
     from gyrostat.sweeps.session import Session
@@ -144,13 +142,7 @@ def through(engine: Any, sizes: Sizes) -> None:
         Session(asked, store, ProgressDisplay(Console(quiet=True), "cells")).run(engine, refine=False)
 
 
-def everywhere() -> None:
-    """Let this process, which a suite keeps on one core, use all of them again: its workers inherit that."""
-    if hasattr(os, "sched_setaffinity"):
-        os.sched_setaffinity(0, range(os.cpu_count() or 1))
-
-
-GROUPS: tuple[tuple[str, Callable[[Sizes], Found]], ...] = (
+GROUPS: tuple[Group[SweepSizes], ...] = (
     ("a sweep against plain loops", loops),
     ("one worker against two", workers),
 )

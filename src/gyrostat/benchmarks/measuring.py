@@ -1,0 +1,95 @@
+"""Timing and memory tools: the two sides of a comparison take turns on one core, and the best turn of each counts."""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import importlib.util
+import os
+import resource
+import sys
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+
+def best_of(
+    sides: Mapping[str, Callable[[], Any]], repeats: int, clock: Callable[[], float] = time.perf_counter
+) -> dict[str, float]:
+    """The least time of each side over ``repeats`` rounds; every side is called once beforehand, to compile.
+
+    In a round every side takes one turn, so a slow spell of the machine affects all sides alike.
+
+    >>> ticks = iter(range(100))
+    >>> best_of({"ours": lambda: None, "peer": lambda: None}, 2, lambda: next(ticks))
+    {'ours': 1, 'peer': 1}
+    """
+    for side in sides.values():
+        side()
+    best = dict.fromkeys(sides, float("inf"))
+    for _ in range(repeats):
+        for name, side in sides.items():
+            start = clock()
+            side()
+            best[name] = min(best[name], clock() - start)
+    return best
+
+
+def pin_to_one_core() -> int | None:
+    """Keep this process, and the processes it starts, on one core; its number, or None where that is not possible.
+
+    XLA's own switches leave its pool for element-wise loops at one thread per core; the pool is only as wide
+    as the cores the process may use, so this makes it single-threaded too.
+    """
+    if not hasattr(os, "sched_setaffinity"):
+        return None
+    core = max(os.sched_getaffinity(0))
+    os.sched_setaffinity(0, {core})
+    return core
+
+
+def allow_all_cores() -> None:
+    """Undo :func:`pin_to_one_core`; worker processes started afterwards may use all cores too."""
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, range(os.cpu_count() or 1))
+
+
+def extra_memory(work: Callable[[], object]) -> tuple[float, float]:
+    """Megabytes by which the resident size grows at its peak while ``work`` runs, and that peak."""
+    gc.collect()
+    if sys.platform == "linux":
+        ctypes.CDLL(None).malloc_trim(0)
+        Path("/proc/self/clear_refs").write_text("5")
+    before = _resident("VmRSS")
+    work()
+    highest = _resident("VmHWM")
+    return highest - before, highest
+
+
+def _resident(field: str) -> float:
+    # Not getrusage on Linux: its peak is inherited from the process that started this one.
+    if sys.platform != "linux":
+        unit = 2**20 if sys.platform == "darwin" else 2**10
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith(field + ":")) / 1024
+
+
+def peer_torch() -> Any:
+    """PyTorch on one thread, or None where it is not installed."""
+    if not importlib.util.find_spec("torch"):
+        return None
+    import torch
+
+    torch.set_num_threads(1)
+    return torch
+
+
+def without_torch(suite: str) -> str:
+    """The note of a suite whose comparisons with PyTorch are left out.
+
+    >>> without_torch("gd")
+    'gd: comparisons with PyTorch left out: it is not installed; pip install gyrostat[bench].'
+    """
+    return f"{suite}: comparisons with PyTorch left out: it is not installed; pip install gyrostat[bench]."
