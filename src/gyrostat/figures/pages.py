@@ -12,8 +12,8 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from gyrostat import __version__
 from gyrostat.figures.palette import ON_DARK_PAGES, PAGE_COLOURS
-from gyrostat.version import __version__
 
 TEMPLATES = Path(__file__).parent / "templates"
 
