@@ -10,7 +10,7 @@ from scipy import optimize
 import gyrostat as gs
 from gyrostat.diagnostics import View, contains, layers, margins, ranks
 from gyrostat.theory import critical_points, fold
-from gyrostat.theory.landscape import OBSERVED
+from gyrostat.theory.deep_linear import OBSERVED
 
 pytestmark = pytest.mark.usefixtures("hasty")
 
