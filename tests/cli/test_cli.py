@@ -9,11 +9,10 @@ import sys
 import pytest
 
 from checks import call
-from gyrostat import cli
+from gyrostat import __version__, cli
 from gyrostat.errors import GyrostatError
 from gyrostat.experiments import registry
 from gyrostat.reproduce.store import Store
-from gyrostat.version import __version__
 
 COMMANDS = (
     "reproduce",

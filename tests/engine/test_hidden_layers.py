@@ -12,16 +12,17 @@ from completion_problem import EPS, OBSERVED, PLACES, TRUTH
 from conftest import Watch
 from gyrostat.algorithms.update_rules import UpdateRule
 from gyrostat.diagnostics.signals import resolve
-from gyrostat.engine import simulate as loop
-from gyrostat.engine.reduction import hidden_layers as confined
-from gyrostat.engine.reduction import subspace as reduction
+from gyrostat.engine.compile import Program
+from gyrostat.engine.reduction import hidden_layers
+from gyrostat.engine.reduction.choose import LEAK_LIMITS, Reduction, choose_reduction
+from gyrostat.jax_tools.float64 import double
 
 pytestmark = pytest.mark.usefixtures("hasty")
 
 SGD = gs.Problem(PLACES, gs.Entries(OBSERVED, batch_size=1))
 SCHEDULE = gs.WarmUp(30, 0.03, gs.Constant(0.2, 0.1))
 WIDTH = 26
-KRYLOV = reduction.Reduction(widths="krylov")
+KRYLOV = Reduction(widths="krylov")
 
 
 def hidden(sees: str) -> gs.Diagnostic:
@@ -54,7 +55,7 @@ TERSE = ("five orthogonal layers", "rectangular, all entries")
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_the_confined_run_is_the_whole_run(name):
+def test_the_narrowed_run_is_the_whole_run(name):
     model, start, problem, width = CASES[name]
     algorithm = gs.RidgeDescent(SCHEDULE, model=model, start=start)
     watch = Watch()
@@ -98,28 +99,34 @@ def levels(monkeypatch):
     """Sets the number of Krylov levels, which compiled programs do not know, and gives a product that none has seen."""
 
     def choose(number: int) -> gs.Diagnostic:
-        monkeypatch.setattr(confined, "LEVELS", number)
+        monkeypatch.setattr(hidden_layers, "LEVELS", number)
         return fresh()
 
     return choose
 
 
-def outcome(kind: reduction.Reduction, product: gs.Diagnostic) -> dict[str, np.ndarray]:
+def only_call(program: Program, seeds: int) -> dict[str, np.ndarray]:
+    """The outcome of a program whose runs fit into one call."""
+    ((_, values),) = program.calls([(0, s) for s in range(seeds)])
+    return values
+
+
+def outcome(kind: Reduction, product: gs.Diagnostic) -> dict[str, np.ndarray]:
     """Three runs of 120 steps, reduced or not, that show their product and their layers."""
     algorithm = gs.RidgeDescent(SCHEDULE, model=gs.DeepLinear(3, 30), start=gs.FanInUniform())
     record = resolve([product, Watch().diagnostic])
-    return loop._Program([(algorithm, SGD)], record, np.array([40, 120]), 0, None, kind)([(0, s) for s in range(3)], 3)
+    return only_call(Program([(algorithm, SGD)], record, np.array([40, 120]), 0, None, kind), 3)
 
 
 @pytest.fixture(scope="module")
 def whole():
     """The runs without Krylov spaces, which know of no levels."""
-    return outcome(reduction.Reduction(), fresh())
+    return outcome(Reduction(), fresh())
 
 
 @pytest.mark.parametrize("number", [2, 4, 6])
 def test_what_is_cut_off_is_felt_by_the_square_in_the_product_and_as_it_is_in_the_layers(number, levels, whole):
-    """The bound behind LEAKS, where leaks are large enough to be seen above rounding."""
+    """The bound behind LEAK_LIMITS, where leaks are large enough to be seen above rounding."""
     cut = outcome(KRYLOV, levels(number))
     leak = cut["leak"]
     product, layers = (np.abs(cut[n] - whole[n]).reshape(3, -1).max(axis=1) for n in ("product", "params"))
@@ -133,17 +140,17 @@ def test_below_the_limit_runs_are_kept_and_exact_and_above_it_made_again(number,
     """Leaks between 1e-10 and 1e-5: small enough for the product from eight levels on, never for the layers."""
     product = levels(number)
     algorithm = gs.RidgeDescent(SCHEDULE, model=gs.DeepLinear(3, 40), start=gs.FanInUniform())
-    leak = loop._Program([(algorithm, SGD)], (product,), np.array([120]), 0, None, KRYLOV)([(0, 0), (0, 1)], 2)["leak"]
-    asked = [([product], reduction.LEAKS["product"])]
+    leak = only_call(Program([(algorithm, SGD)], (product,), np.array([120]), 0, None, KRYLOV), 2)["leak"]
+    asked = [([product], LEAK_LIMITS["product"])]
     if number == 8:  # runs that are kept for their product are still made again for their layers
-        asked.append(([product, Watch().diagnostic], reduction.LEAKS["layers"]))
+        asked.append(([product, Watch().diagnostic], LEAK_LIMITS["layers"]))
     for record, limit in asked:
         options = {"num_steps": 120, "seeds": 2, "record": record, "record_at": 1}
         auto, never = (gs.run(algorithm, SGD, reduction=mode, **options) for mode in ("auto", "never"))
         again = [np.array_equal(auto.product[k], never.product[k]) for k in range(2)]
         np.testing.assert_allclose(auto.product, never.product, atol=1e-12)
         assert all(again) if (leak > limit).all() else not any(again)  # a reduced run differs in its last digits
-    assert (leak > reduction.LEAKS["layers"]).all() and (leak > reduction.LEAKS["product"]).all() == (number < 8)
+    assert (leak > LEAK_LIMITS["layers"]).all() and (leak > LEAK_LIMITS["product"]).all() == (number < 8)
 
 
 def test_runs_that_leak_are_made_again_or_refused(levels):
@@ -151,7 +158,7 @@ def test_runs_that_leak_are_made_again_or_refused(levels):
     product = levels(2)
     algorithm = gs.RidgeDescent(0.05, 0.1, model=gs.DeepLinear(3, 12), start=gs.FanInUniform())
     options = {"num_steps": 50, "seeds": 2, "record": [product], "record_at": 3}
-    assert reduction.decide("auto", algorithm, SGD).widths == "krylov"
+    assert choose_reduction("auto", algorithm, SGD).widths == "krylov"
     auto, never = (gs.run(algorithm, SGD, reduction=mode, **options) for mode in ("auto", "never"))
     np.testing.assert_array_equal(auto.product, never.product)
     assert "leak" not in auto
@@ -190,17 +197,17 @@ def test_where_it_is_not_exact_always_is_refused_with_the_reason(i):
     algorithm, problem, reason = INEXACT[i]
     with pytest.raises(gs.GyrostatError, match=f"not exact here: {reason}.*'auto' or 'never'"):
         gs.run(algorithm, problem, num_steps=2, reduction="always")
-    assert not reduction.decide("auto", algorithm, problem)
+    assert not choose_reduction("auto", algorithm, problem)
 
 
 def test_both_reductions_at_once():
     """Factorisation by a deep network: rows and columns, and then the widths."""
     problem = gs.Problem(gs.RandomRectangular(40, 30, 1, values=[1.0]), gs.Identity())
     algorithm = gs.RidgeDescent(0.05, 0.01, model=gs.DeepLinear(widths=(30, 4, 40)), start=gs.FanInGaussian(0.5))
-    found = reduction.decide("auto", algorithm, problem)
+    found = choose_reduction("auto", algorithm, problem)
     assert found.rows and found.widths is None  # 10 dimensions do not fit into a layer of 4
     wide = gs.RidgeDescent(0.05, 0.01, model=gs.DeepLinear(3, 90), start=gs.Orthogonal(0.5))
-    assert reduction.decide("auto", wide, problem) == reduction.Reduction(False, "closed")
+    assert choose_reduction("auto", wide, problem) == Reduction(False, "closed")
     watch = Watch()
     options = {
         "num_steps": 40,
@@ -216,8 +223,8 @@ def test_both_reductions_at_once():
 def test_krylov_bases_are_orthonormal_and_hold_every_image(x64):
     rng = np.random.default_rng(0)
     first, W, last = rng.standard_normal((30, 2)), rng.standard_normal((30, 30)), rng.standard_normal((3, 30))
-    P, Q = (np.asarray(basis) for basis in confined.krylov_bases((first, W, last)))
-    assert [P.shape[1], Q.shape[1]] == confined.krylov_widths(3, 2) == [30, 30]
+    P, Q = (np.asarray(basis) for basis in hidden_layers.krylov_bases((first, W, last)))
+    assert [P.shape[1], Q.shape[1]] == hidden_layers.krylov_widths(3, 2) == [30, 30]
     for basis in (P, Q):
         np.testing.assert_allclose(basis.T @ basis, np.eye(30), atol=1e-12)
     for X, part in ((first, P[:, :2]), (W.T @ last.T, P[:, :5]), (W.T @ W @ first, P[:, :7]), (W @ first, Q[:, :5])):
@@ -228,17 +235,17 @@ def test_only_random_starts_of_three_layers_use_krylov_spaces():
     """Given layers may be such that a level is empty."""
     model = gs.DeepLinear(3, 40)
     given = gs.Given(*(np.ones(s) for s in model.shapes((2, 2))))
-    assert confined.kind(model, given, (2, 2)) is None
-    assert confined.kind(model, gs.ScaledGaussian(0.1), (2, 2)) == "krylov"
-    assert confined.kind(gs.DeepLinear(widths=(2, 9, 8, 2)), gs.Orthogonal(), (2, 2)) is None
-    assert confined.kind(gs.DeepLinear(2, 9), given, (2, 2)) == "closed"
+    assert hidden_layers.kind(model, given, (2, 2)) is None
+    assert hidden_layers.kind(model, gs.ScaledGaussian(0.1), (2, 2)) == "krylov"
+    assert hidden_layers.kind(gs.DeepLinear(widths=(2, 9, 8, 2)), gs.Orthogonal(), (2, 2)) is None
+    assert hidden_layers.kind(gs.DeepLinear(2, 9), given, (2, 2)) == "closed"
 
 
 @pytest.mark.parametrize("shape", [(2, 3), (4, 1)])
 def test_one_entry_is_that_of_the_product(shape, x64):
     rng = np.random.default_rng(1)
     layers = tuple(jnp.asarray(rng.standard_normal(s)) for s in ((5, shape[1]), (4, 5), (shape[0], 4)))
-    model, params = confined.Confined(tuple(W.shape for W in layers)), (*layers, jnp.asarray(0.5))
+    model, params = hidden_layers.NarrowedNetwork(tuple(W.shape for W in layers)), (*layers, jnp.asarray(0.5))
     A = layers[2] @ layers[1] @ layers[0]
     for i, j in np.ndindex(*shape):
         assert float(model.entry(params, i, j)) == pytest.approx(float(A[i, j]), rel=1e-12)
@@ -253,7 +260,7 @@ def test_numbers_too_small_are_zero_so_that_nothing_slows_down():
         assert (smallest[smallest > 0] >= np.finfo(float).tiny).all()
         assert np.abs(found.layer_norms.values[0, -1]).max() == 0  # .05^(600) is far below
 
-    with gs.precision.double():
+    with double():
         assert float(jax.jit(lambda x: x / 2)(jnp.asarray(np.finfo(float).tiny))) == 0
 
 

@@ -12,7 +12,9 @@ import gyrostat as gs
 from conftest import Watch, orthonormal
 from gyrostat.algorithms.update_rules import UpdateRule
 from gyrostat.diagnostics import View
-from gyrostat.engine.reduction import subspace as reduction
+from gyrostat.engine.reduction.choose import Reduction, choose_reduction, reduced_shape
+from gyrostat.engine.reduction.reduced_run import reduce_run
+from gyrostat.jax_tools.float64 import double
 
 pytestmark = pytest.mark.usefixtures("hasty")
 
@@ -87,15 +89,15 @@ def test_every_diagnostic_that_rotates_is_the_same_in_the_small_space(x64):
     rng = np.random.default_rng(2)
     algorithm = gs.GradientDescent(0.1, width=3)
     params = rng.standard_normal((ROWS, 3)), rng.standard_normal((COLUMNS, 3))
-    assert reduction.reduced_shape(algorithm, gs.Problem(places, gs.Identity())) == (7, 7)
+    assert reduced_shape(algorithm, gs.Problem(places, gs.Identity())) == (7, 7)
 
     @jax.jit
     def seen(params):
-        stage, model = reduction.stage(algorithm, places, params, reduction.Reduction(rows=True)), algorithm.model
-        assert stage.environments.shape == (7, 7)
-        pairs = ((stage.environments, stage.params), (places, params))
+        reduced, model = reduce_run(algorithm, places, params, Reduction(rows=True)), algorithm.model
+        assert reduced.environments.shape == (7, 7)
+        pairs = ((reduced.environments, reduced.params), (places, params))
         views = [View(environments, model, shown, (ROWS, COLUMNS)) for environments, shown in pairs]
-        return stage.lift(stage.params), [{n: d.function(v) for n, d in gs.DIAGNOSTICS.items()} for v in views]
+        return reduced.as_stated(reduced.params), [{n: d.function(v) for n, d in gs.DIAGNOSTICS.items()} for v in views]
 
     lifted, (small, whole) = seen(params)
     for found, given in zip(lifted, params, strict=True):
@@ -137,7 +139,7 @@ def test_where_it_is_not_exact_always_is_refused_with_the_reason(i):
     algorithm, problem, reason = INEXACT[i]
     with pytest.raises(gs.GyrostatError, match=f"not exact here: {reason} .*'auto' or 'never'"):
         gs.run(algorithm, problem, num_steps=2, reduction="always")
-    assert not reduction.decide("auto", algorithm, problem)
+    assert not choose_reduction("auto", algorithm, problem)
 
 
 def test_a_rule_that_depends_on_the_coordinates_runs_in_them():
@@ -170,7 +172,7 @@ def test_nothing_is_reduced_that_would_not_become_smaller():
     """Seven columns span seven dimensions anyway; asked for all the same, the run is the same."""
     problem = gs.Problem(gs.RandomEnvironments(6, 2, values=[1.0, 0.5]), gs.Identity())
     algorithm = gs.GradientDescent(0.1, width=5, start=0.4)
-    assert not reduction.decide("auto", algorithm, problem) and reduction.decide("always", algorithm, problem)
+    assert not choose_reduction("auto", algorithm, problem) and choose_reduction("always", algorithm, problem)
     options = {"num_steps": 20, "record": ["distance", "left_factor"], "record_at": 3}
     auto, always = (gs.run(algorithm, problem, reduction=mode, **options) for mode in ("auto", "always"))
     for name in ("distance", "left_factor"):
@@ -202,7 +204,7 @@ def test_random_start_in_ten_thousand_dimensions_is_that_of_the_key():
     algorithm = gs.GradientDescent(0.1, width=2, symmetric=True, start=0.5)
     problem = gs.Problem(gs.Environments.diagonal(n, [1.0]), gs.Identity())
     found = gs.run(algorithm, problem, num_steps=1, record=["left_factor"], record_at=2)
-    with gs.precision.double():
+    with double():
         key = jax.random.split(jax.random.fold_in(jax.random.key(0), 0), 4)[1]
         (X,) = (np.asarray(x) for x in algorithm.start(algorithm.model, (n, n), key))
     np.testing.assert_allclose(found.left_factor.values[0, 0], X, atol=1e-14)

@@ -9,7 +9,7 @@ import pytest
 
 import gyrostat as gs
 from conftest import given_places
-from gyrostat.engine.run import describe
+from gyrostat.engine.results import describe
 
 
 def build(eta, spread):

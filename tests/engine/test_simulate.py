@@ -9,7 +9,9 @@ import pytest
 import gyrostat as gs
 import reference
 from conftest import Notes, Watch, given_places, orthonormal
-from gyrostat.engine.simulate import LIMIT, simulate
+from gyrostat.engine.simulate import simulate
+from gyrostat.engine.step import LIMIT
+from gyrostat.jax_tools.float64 import double
 
 pytestmark = pytest.mark.usefixtures("hasty")
 
@@ -253,7 +255,7 @@ def test_key_of_a_run_is_folded_from_the_seed():
     recipe = gs.RandomEnvironments(4, law=gs.TwoPoint())
     basis = gs.Diagnostic("basis", lambda view: view.environments.invariant_basis[:, 0], ("entry",))
     found = gs.run(gs.PooledGD(0.1), gs.Problem(recipe, gs.Identity()), num_steps=1, seed=7, seeds=[5], record=[basis])
-    with gs.precision.double():
+    with double():
         key = jax.random.split(jax.random.fold_in(jax.random.key(7), 5), 4)[0]
         np.testing.assert_allclose(found.basis[0, 0], recipe.draw(key).invariant_basis[:, 0], rtol=1e-12)
 

@@ -20,10 +20,11 @@ from scipy import stats
 import gyrostat as gs
 import reference
 from conftest import orthonormal
-from gyrostat.engine.reduction.subspace import Reduction
-from gyrostat.engine.simulate import Plan, lane
+from gyrostat.engine.reduction.choose import Reduction
+from gyrostat.engine.step import RunPlan, one_run
 from gyrostat.jax_tools.float64 import double
 from gyrostat.measurements import fixed_gaussian as fixed
+from gyrostat.measurements import fresh_gaussian
 from gyrostat.measurements.base import Demand, Scene
 from gyrostat.models.spaces import Matrices, SymmetricMatrices, Vectors
 
@@ -219,7 +220,7 @@ def test_single_precision_still_works_after_a_program_in_double():
 
 def test_mixture_in_blocks(monkeypatch):
     """A continuous law goes block by block; a batch that ends inside a block has the right law too."""
-    monkeypatch.setattr(gs.measurements.fresh, "BLOCK", 4)
+    monkeypatch.setattr(fresh_gaussian, "BLOCK", 4)
     places = matrix_places(3, CONTINUOUS)
     A = product_like(places)
     M = np.asarray(A - places.mean_target)
@@ -493,7 +494,7 @@ DIAGNOSTICS = ("signal", "spurious", "error", "distance", "singular_values")
 
 @eqx.filter_jit
 def _lanes(algorithm, problem, keys, grid, plan):
-    return jax.vmap(lambda k: lane(algorithm, problem, k, grid, jnp.zeros(()), plan))(keys)
+    return jax.vmap(lambda k: one_run(algorithm, problem, k, grid, jnp.zeros(()), plan))(keys)
 
 
 def trajectories(algorithm, measurements, steps, seed, places=None) -> dict[str, np.ndarray]:
@@ -502,7 +503,7 @@ def trajectories(algorithm, measurements, steps, seed, places=None) -> dict[str,
 
     problem = gs.Problem(matrix_places(3, TRAJECTORY_LAW) if places is None else places, measurements)
     demand = Demand(steps * algorithm.batches.queries(problem.environments.law), algorithm.batches.mixes)
-    plan = Plan(resolve(DIAGNOSTICS), demand, reduction=Reduction(), watches=False)
+    plan = RunPlan(resolve(DIAGNOSTICS), demand, reduction=Reduction(), has_tolerance=False)
     with double():
         keys = jax.random.split(jax.random.key(seed), N)
         grid = jnp.asarray([steps // 2, steps])

@@ -14,7 +14,8 @@ from rich.console import Console
 
 import gyrostat as gs
 from checks import refuses
-from gyrostat.engine import simulate as loop
+from gyrostat.engine import compile as programs
+from gyrostat.engine.simulate import simulate
 from gyrostat.experiments.statistics import crossing, wilson
 from gyrostat.parallel.progress import ProgressDisplay
 from gyrostat.sweeps import chunks, engines, prepared, run_sweep, spec, sweep
@@ -67,20 +68,20 @@ def network(step_size):
     ],
     ids=["cyclic", "overlaps", "fixed data", "networks"],
 )
-def test_a_steady_run_has_the_same_bits_in_any_company(cells):
-    options = {"num_steps": 30, "record": ("signal",), "record_at": 2, "steady": True}
-    together = loop.simulate(cells, seeds=5, **options).values["signal"]
+def test_with_reproducible_bits_a_run_is_the_same_in_any_call(cells):
+    options = {"num_steps": 30, "record": ("signal",), "record_at": 2, "reproducible_bits": True}
+    together = simulate(cells, seeds=5, **options).values["signal"]
     for i, one in enumerate(cells):
-        alone = loop.simulate([one], seeds=[4, 2], **options).values["signal"]
+        alone = simulate([one], seeds=[4, 2], **options).values["signal"]
         assert np.array_equal(alone[0], together[i][[4, 2]])
-    backwards = loop.simulate(cells[::-1], seeds=[3, 0], **options).values["signal"]
+    backwards = simulate(cells[::-1], seeds=[3, 0], **options).values["signal"]
     assert np.array_equal(backwards[::-1], together[:, [3, 0]])
 
 
 def test_nothing_is_compiled_per_cell(tmp_path, monkeypatch):
     traced = []
-    plain = loop.lane
-    monkeypatch.setattr(loop, "lane", lambda *a: traced.append(a[1].shape) or plain(*a))
+    plain = programs.one_run
+    monkeypatch.setattr(programs, "one_run", lambda *a: traced.append(a[1].shape) or plain(*a))
     monkeypatch.setattr(chunks, "cells_per_chunk", lambda *a: 2)  # many chunks, and calls, for one program
     axes = {
         "spread": {"linear": [1, 8], "points": 4},

@@ -1,1 +1,1 @@
-"""The engine: one loop for every algorithm, compiled for many seeds and settings at once, with labelled results."""
+"""The engine: one compiled loop for every algorithm, labelled results, and a NumPy backend for short runs."""

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 import numpy as np
 import xarray as xr
 
+Labelled = TypeVar("Labelled", xr.DataArray, xr.Dataset)
 
-def last(values: xr.DataArray) -> xr.DataArray:
+
+def last(values: Labelled) -> Labelled:
     """The value at the last recorded step."""
     return values.isel({"step" if "step" in values.dims else "record": -1})
 

@@ -6,10 +6,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from gyrostat.engine.compile import Cell
 from gyrostat.engine.numpy_backend.course import Values, course
 from gyrostat.engine.numpy_backend.draws import LANES
 from gyrostat.engine.numpy_backend.seen import suits
-from gyrostat.engine.simulate import Cell, simulate
+from gyrostat.engine.simulate import simulate
 from gyrostat.lab.lab import RECORDS
 
 PRECISIONS = {"single": np.float32, "double": np.float64}

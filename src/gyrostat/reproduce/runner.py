@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
-from gyrostat import errors
+from gyrostat import __version__, errors
 from gyrostat.experiments.declarations import SIZES
 from gyrostat.parallel.progress import ProgressDisplay
 from gyrostat.parallel.threads import one_thread
@@ -21,7 +21,6 @@ from gyrostat.parallel.workers import explain, run_tasks
 from gyrostat.reproduce.claims_table import claims_table, surprise
 from gyrostat.reproduce.store import Record, Store
 from gyrostat.reproduce.tasks import Task, seed_of, select
-from gyrostat.version import __version__
 
 if TYPE_CHECKING:
     import xarray as xr

@@ -11,10 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import gyrostat
-from gyrostat import errors
+from gyrostat import __version__, errors
 from gyrostat.experiments import registry
 from gyrostat.reproduce.store import fingerprint
-from gyrostat.version import __version__
 
 if TYPE_CHECKING:
     import xarray as xr

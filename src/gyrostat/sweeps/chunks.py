@@ -15,7 +15,7 @@ from gyrostat.sweeps.record import QUANTILES
 from gyrostat.sweeps.spec import Spec
 
 if TYPE_CHECKING:
-    from gyrostat.engine.simulate import Trajectories
+    from gyrostat.engine.record import Trajectories
 
 CALLS = 6
 """Full calls of a compiled program in one chunk: enough that a last, partly idle one hardly counts."""
@@ -63,7 +63,7 @@ class Chunk:
                 seed=self.spec.seed,
                 record=kept.diagnostics,
                 record_at=kept.points if kept.along else 1,
-                steady=True,
+                reproducible_bits=True,
                 progress=progress,
                 **self.spec.options,
             )
@@ -88,8 +88,8 @@ def _arrays(spec: Spec, found: Trajectories) -> dict[str, np.ndarray]:
 
 def plan(spec: Spec, left: Sequence[tuple[Point, int]], jobs: int) -> tuple[list[Chunk], dict[Point, str]]:
     """Chunks for the cells that are left, and the error of each cell that cannot even be built."""
-    from gyrostat.engine import simulate as loop
-    from gyrostat.engine.reduction import subspace as reduction
+    from gyrostat.engine.compile import group_cells, runs_per_call
+    from gyrostat.engine.reduction.choose import choose_reduction, largest_array
     from gyrostat.parallel.workers import explain
 
     built: dict[Point, tuple[Any, int]] = {}
@@ -102,13 +102,14 @@ def plan(spec: Spec, left: Sequence[tuple[Point, int]], jobs: int) -> tuple[list
     firsts = {point: 0 if spec.record.quantiles else first for point, first in left}
     points = sorted(built, key=lambda p: (firsts[p], p))
     chunks: list[Chunk] = []
-    groups = loop.groups([built[p][0] for p in points], [(built[p][1], firsts[p]) for p in points], steady=True)
+    horizons = [(built[p][1], firsts[p]) for p in points]
+    groups = group_cells([built[p][0] for p in points], horizons, reproducible_bits=True)
     for number, group in enumerate(groups):
         members = [points[i] for i in group]
         cell, steps = built[members[0]]
-        reduced = reduction.decide(spec.options["reduction"], *cell)
-        size = cells_per_chunk(spec, len(members), loop.lanes_of(cell, reduced), jobs)
-        cost = float(steps) * reduction.size(cell[0], cell[1], reduced) * (spec.seeds - firsts[members[0]])
+        reduced = choose_reduction(spec.options["reduction"], *cell)
+        size = cells_per_chunk(spec, len(members), runs_per_call(cell, reduced), jobs)
+        cost = float(steps) * largest_array(cell[0], cell[1], reduced) * (spec.seeds - firsts[members[0]])
         chunks += [
             Chunk(spec, tuple(part), firsts[part[0]], number, cost * len(part))
             for part in (members[i : i + size] for i in range(0, len(members), size))

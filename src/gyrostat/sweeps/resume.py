@@ -6,12 +6,11 @@ import importlib.metadata
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from gyrostat import errors
+from gyrostat import __version__, errors
 from gyrostat.errors import GyrostatError
 from gyrostat.parallel.whole_files import plain
 from gyrostat.reproduce.tasks import code_digest
 from gyrostat.sweeps.spec import Spec
-from gyrostat.version import __version__
 
 
 def made_by() -> dict[str, str]:

@@ -19,7 +19,7 @@ from gyrostat.sweeps.formulas import evaluate, is_formula
 from gyrostat.sweeps.record import Record
 
 if TYPE_CHECKING:
-    from gyrostat.engine.simulate import Cell
+    from gyrostat.engine.compile import Cell
 
 Tree = dict[str, Any]
 NOUNS = ("algorithm", "environments", "measurements")

@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gyrostat import __version__
 from gyrostat.errors import GyrostatError
 from gyrostat.parallel.whole_files import plain, writable, write_whole
 from gyrostat.sweeps.layout import DONE, QUANTILE, SEED, SUCCEEDED, Variable, summarised, variables
 from gyrostat.sweeps.record import QUANTILES
 from gyrostat.sweeps.resume import made_by
 from gyrostat.sweeps.spec import Spec
-from gyrostat.version import __version__
 
 if TYPE_CHECKING:
     import xarray as xr

@@ -11,7 +11,7 @@ import pandas as pd
 from rich.console import Console
 from rich.table import Table
 
-from gyrostat import errors
+from gyrostat import __version__, errors
 from gyrostat.errors import GyrostatError
 from gyrostat.estimators import InvariantLinearRegressor, InvariantQuadraticRegressor
 from gyrostat.estimators.invariant.diagnosis import Heterogeneity, heterogeneity
@@ -20,7 +20,6 @@ from gyrostat.tables.forest_plot import draw
 from gyrostat.tables.model_files import KINDS, SavedModel
 from gyrostat.tables.reading import Column, column, columns_of, complete, matrix, read_table
 from gyrostat.tables.summary_page import said, write_summary
-from gyrostat.version import __version__
 
 MODEL = "model.json"
 

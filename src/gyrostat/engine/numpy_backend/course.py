@@ -10,12 +10,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from gyrostat.engine.compile import Cell
 from gyrostat.engine.numpy_backend.draws import LANES, STEPS
 from gyrostat.engine.numpy_backend.looks import LOOKS, Sight
 from gyrostat.engine.numpy_backend.readings import Reading
 from gyrostat.engine.numpy_backend.seen import reader
 from gyrostat.engine.numpy_backend.truth import Truth, truth
-from gyrostat.engine.simulate import LIMIT, Cell
+from gyrostat.engine.step import LIMIT
 from gyrostat.jax_tools.float64 import double
 
 Values = dict[str, np.ndarray]

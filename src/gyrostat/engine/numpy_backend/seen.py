@@ -14,13 +14,13 @@ import numpy as np
 from gyrostat.algorithms.batches import OneEnvironment, Pooled
 from gyrostat.algorithms.initialisation import ScaledIdentity
 from gyrostat.algorithms.update_rules import GradientStep
+from gyrostat.engine.compile import Cell
 from gyrostat.engine.numpy_backend import draws
 from gyrostat.engine.numpy_backend.looks import LOOKS
 from gyrostat.engine.numpy_backend.noise import SHELF, Source
 from gyrostat.engine.numpy_backend.readings import ContinuousSpan, FiniteSpan, Mixed, Population, Reading, Single
 from gyrostat.engine.numpy_backend.small import coordinates
 from gyrostat.engine.numpy_backend.truth import Truth
-from gyrostat.engine.simulate import Cell
 from gyrostat.environments import Finite, Gaussian, RandomEnvironments, Uniform
 from gyrostat.jax_tools.float64 import double
 from gyrostat.measurements import FreshGaussian, Identity

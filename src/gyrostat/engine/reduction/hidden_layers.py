@@ -1,11 +1,12 @@
-"""A deep linear network confined to a few dimensions of every hidden layer: the exact width reduction.
+"""The exact width reduction of a deep linear network: a few dimensions of every hidden layer are enough.
 
-A step changes W_l by ``eta g h^T`` with g and h images of the outer layers, and otherwise shrinks it by the ridge. When
-subspaces S_l of the hidden layers contain the images of the outer layers and W_(l+1) maps S_l into S_(l+1) and its
-transpose back, then so it stays, and outside of them every W_l is only ever multiplied by the same number. With square
-orthogonal hidden layers at the start ``S_l = span(W_l ... W_1, (W_L ... W_(l+1))^T)`` will do, d_in + d_out dimensions; with
-two layers it does for any start. With three layers and independent random entries the block Krylov spaces of W_2 contain
-what is reached; they are cut off at so many levels that nothing arrives at the last, which :class:`Leak` watches.
+A step changes W_l by ``eta g h^T``, where g and h are images of the outer layers, and otherwise shrinks it by the ridge.
+Suppose that subspaces S_l of the hidden layers contain the images of the outer layers, that W_(l+1) maps S_l into S_(l+1) and
+that its transpose maps S_(l+1) into S_l. Then every step preserves this, and outside of the subspaces every W_l is only
+multiplied by the same number. With square orthogonal hidden layers at the start,
+``S_l = span(W_l ... W_1, (W_L ... W_(l+1))^T)`` has this property, with d_in + d_out dimensions; with two layers it has it
+for any start. With three layers and independent random entries the block Krylov spaces of W_2 contain all that a run
+reaches. They are cut off at a level that nothing should reach; :class:`KrylovLeak` measures what does.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from gyrostat.models.spaces import Matrices
 from gyrostat.typing import Params
 
 LEVELS = 12
-"""Levels of the block Krylov spaces; what arrives at the last is measured."""
+"""Levels of the block Krylov spaces; :class:`KrylovLeak` measures what arrives at the last one."""
 
 GENERIC = (ScaledGaussian, FanInGaussian, FanInUniform)
 """Starts from which no level of the Krylov spaces is empty."""
@@ -32,8 +33,8 @@ GENERIC = (ScaledGaussian, FanInGaussian, FanInUniform)
 Shapes = tuple[tuple[int, ...], ...]
 
 
-class Confined(Model):
-    """The network in the coordinates of the subspaces, with one more parameter: by how much the rest has shrunk."""
+class NarrowedNetwork(Model):
+    """The network in the coordinates of the subspaces, with one more parameter: the factor by which the rest has shrunk."""
 
     layers: Shapes = eqx.field(static=True)
 
@@ -51,7 +52,7 @@ class Confined(Model):
 
     def entry(self, params: Params, row: Int[Array, ""], column: Int[Array, ""]) -> Float[Array, ""]:
         A = self.product(params)
-        # By sums: of many runs XLA would look the entry up one by one.
+        # A sum over a mask: for many runs XLA would look up the entries one after the other.
         here = (jnp.arange(A.shape[0])[:, None] == row) & (jnp.arange(A.shape[1]) == column)
         return jnp.sum(jnp.where(here, A, 0.0))
 
@@ -62,10 +63,10 @@ class Confined(Model):
         return params[0].T
 
 
-class Leak(Event):
-    """Watches the last level of truncated Krylov spaces: the largest entry there, relative to the layers' largest.
+class KrylovLeak(Event):
+    """Measures the last level of the truncated Krylov spaces: its largest entry, relative to the largest of the layers.
 
-    What the truncation leaves out starts from there, so a run in which nothing arrives is the run that was stated.
+    The part that the truncation leaves out starts from there. If nothing arrives, the reduced run equals the stated one.
     """
 
     last: tuple[int, int] = eqx.field(static=True)
@@ -86,7 +87,7 @@ class Leak(Event):
 
 
 def krylov_widths(rows: int, columns: int) -> list[int]:
-    """The dimensions of both hidden layers that the block Krylov spaces take.
+    """The dimensions of the block Krylov spaces in both hidden layers.
 
     >>> krylov_widths(2, 2)
     [24, 24]
@@ -109,51 +110,51 @@ def krylov_bases(layers: Params) -> list[Array]:
     Q = jnp.linalg.qr(last.T)[0]
     newest, other = P, Q
     for _ in range(LEVELS - 1):
-        ahead = _beyond(P, W.T @ other)
-        newest, other = ahead, _beyond(Q, W @ newest)
+        ahead = _outside_span(P, W.T @ other)
+        newest, other = ahead, _outside_span(Q, W @ newest)
         P, Q = jnp.concatenate([P, newest], axis=1), jnp.concatenate([Q, other], axis=1)
     return [P, Q]
 
 
-def _beyond(Q: Array, X: Array) -> Array:
-    """An orthonormal basis of what X adds to the span of Q."""
-    for _ in range(2):  # once loses digits when X is nearly in the span
+def _outside_span(Q: Array, X: Array) -> Array:
+    """An orthonormal basis of the part of X outside the span of Q."""
+    for _ in range(2):  # one pass loses digits when X is nearly in the span
         X = jnp.linalg.qr(X - Q @ (Q.T @ X))[0]
     return X
 
 
-def confined(params: Params, bases: list[Array]) -> tuple[Confined, Params]:
+def narrowed(params: Params, bases: list[Array]) -> tuple[NarrowedNetwork, Params]:
     """The model and the parameters inside the subspaces."""
     ends = [None, *bases, None]
-    layers = tuple(_inside(W, ends[k], ends[k + 1]) for k, W in enumerate(params))
-    return Confined(tuple(W.shape for W in layers)), (*layers, jnp.ones((), dtype=float))
+    layers = tuple(_restrict(W, ends[k], ends[k + 1]) for k, W in enumerate(params))
+    return NarrowedNetwork(tuple(W.shape for W in layers)), (*layers, jnp.ones((), dtype=float))
 
 
-def _inside(W: Array, before: Array | None, after: Array | None) -> Array:
+def _restrict(W: Array, before: Array | None, after: Array | None) -> Array:
     W = W if before is None else W @ before
     return W if after is None else after.T @ W
 
 
-def restored(layers: Params, rest: Array, start: Params, bases: list[Array]) -> Params:
-    """The layers of the whole network: what the subspaces hold, and what is left of the start outside of them."""
+def widened(layers: Params, shrinkage: Array, start: Params, bases: list[Array]) -> Params:
+    """The layers of the whole network: the parts inside the subspaces, and the shrunk start outside of them."""
     ends = [None, *bases, None]
 
     def one(k: int, W: Array) -> Array:
-        inside = _outside(W, ends[k], ends[k + 1])
+        inside = _embed(W, ends[k], ends[k + 1])
         if ends[k] is None or ends[k + 1] is None:
             return inside
-        return inside + rest * (start[k] - _outside(_inside(start[k], ends[k], ends[k + 1]), ends[k], ends[k + 1]))
+        return inside + shrinkage * (start[k] - _embed(_restrict(start[k], ends[k], ends[k + 1]), ends[k], ends[k + 1]))
 
     return tuple(one(k, W) for k, W in enumerate(layers))
 
 
-def _outside(W: Array, before: Array | None, after: Array | None) -> Array:
+def _embed(W: Array, before: Array | None, after: Array | None) -> Array:
     W = W if before is None else W @ before.T
     return W if after is None else after @ W
 
 
 def kind(model: DeepLinear, start: Start, shape: tuple[int, ...]) -> str | None:
-    """How the widths can be reduced from this start: ``"closed"`` for ever, ``"krylov"`` up to a leak, or not (None)."""
+    """How widths can be reduced from this start: ``"closed"`` (exact at all times), ``"krylov"`` (up to a leak), or None."""
     widths = {s[0] for s in model.shapes(shape)[:-1]}
     if model.depth == 2 or (isinstance(start, Orthogonal) and len(widths) == 1):
         return "closed"

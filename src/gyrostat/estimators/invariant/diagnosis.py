@@ -12,18 +12,17 @@ import xarray as xr
 from scipy import stats
 from sklearn.utils.validation import check_X_y
 
-from gyrostat import errors
+from gyrostat import __version__, errors
 from gyrostat.errors import GyrostatError
+from gyrostat.estimators.environment_labels import rows_by_environment
 from gyrostat.estimators.invariant.advice import advice
 from gyrostat.estimators.invariant.descent import amplification
 from gyrostat.estimators.invariant.effects import Effects, measured
 from gyrostat.estimators.invariant.linear import InvariantLinearRegressor
-from gyrostat.estimators.invariant.moments import rows_of
 from gyrostat.estimators.invariant.principal import principal_directions
 from gyrostat.estimators.invariant.shifts import consequences, shifts_of
 from gyrostat.estimators.invariant.verdicts import evidence, verdicts
 from gyrostat.theory.transition import LEARNT
-from gyrostat.version import __version__
 
 
 @dataclass(frozen=True)
@@ -78,7 +77,7 @@ def heterogeneity(
     """
     names = feature_names if feature_names is not None else getattr(X, "columns", None)
     X, y = check_X_y(X, y, dtype=np.float64, y_numeric=True)
-    labels, rows = rows_of(environments, len(X), least=3)
+    labels, rows = rows_by_environment(environments, len(X), least=3)
     names = [f"x{j}" for j in range(X.shape[1])] if names is None else [str(name) for name in names]
     if len(names) != X.shape[1]:
         raise GyrostatError(f"feature_names must name the {X.shape[1]} columns of X; got {len(names)} names.")

@@ -11,9 +11,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from gyrostat import errors
 from gyrostat.errors import GyrostatError
+from gyrostat.estimators.environment_labels import rows_by_environment
 from gyrostat.estimators.invariant.descent import WEAKEST, amplification, chosen_horizon, chosen_step, descend, orders
 from gyrostat.estimators.invariant.effects import Effects, measured, refuse_small
-from gyrostat.estimators.invariant.moments import rows_of
 from gyrostat.estimators.invariant.principal import principal_directions
 from gyrostat.theory.transition import LEARNT
 
@@ -116,7 +116,7 @@ class InvariantLinearRegressor(RegressorMixin, BaseEstimator):
         level = float(errors.number("level", self.level, above=0, most=0.5))
         alpha = float(errors.number("init_scale", self.init_scale, above=0))
         X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True, ensure_min_samples=2)
-        self.environments_, rows = rows_of(environments, len(X), least=2 if self.fit_intercept else 1)
+        self.environments_, rows = rows_by_environment(environments, len(X), least=2 if self.fit_intercept else 1)
         if self.adjust:
             refuse_small(self.environments_, rows, X.shape[1])
         options = {"adjust": self.adjust, "standardize": self.standardize, "centred": self.fit_intercept}

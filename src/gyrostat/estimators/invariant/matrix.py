@@ -8,8 +8,8 @@ import numpy as np
 from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted, column_or_1d
 
 from gyrostat.errors import GyrostatError
+from gyrostat.estimators.environment_labels import rows_by_environment
 from gyrostat.estimators.invariant.directions import OnMatrices
-from gyrostat.estimators.invariant.moments import rows_of
 from gyrostat.estimators.invariant.sensing import Matrices, svec
 
 
@@ -53,7 +53,7 @@ class InvariantMatrixRegressor(OnMatrices):
         y = column_or_1d(check_array(y, ensure_2d=False, dtype=np.float64), warn=True)
         check_consistent_length(X, y)
         self.n_features_in_ = X.shape[1] ** 2
-        self.environments_, rows = rows_of(environments, len(y), least=2)
+        self.environments_, rows = rows_by_environment(environments, len(y), least=2)
         features = svec(X)
         self._fit([Matrices(features[mine], y[mine]) for mine in rows], np.eye(X.shape[1]))
         self.intercept_ = float(y.mean() - features.mean(axis=0) @ svec(self.matrix_))

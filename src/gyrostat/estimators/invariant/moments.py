@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
 import numpy as np
-
-from gyrostat import errors
-from gyrostat.environments.labels import grouped
-from gyrostat.errors import GyrostatError
 
 
 class Moments(NamedTuple):
@@ -77,43 +73,3 @@ def moments(parts: Iterable[tuple[np.ndarray, np.ndarray]]) -> Moments:
     """
     found = [(X.T @ X / len(y), X.T @ y / len(y), y @ y / len(y), len(y)) for X, y in parts]
     return Moments(*(np.array(x) for x in zip(*found, strict=True)))
-
-
-def rows_of(environments: Any, count: int, *, least: int) -> tuple[list, list[np.ndarray]]:
-    """The labels and the rows of every environment; one environment, called None, without labels."""
-    if environments is None:
-        return [None], [np.arange(count)]
-    labels, rows = grouped(environments)
-    if (total := sum(map(len, rows))) != count:
-        raise GyrostatError(f"environments must hold one label for each of the {count} rows of X; got {total}.")
-    few = [label for label, mine in zip(labels, rows, strict=True) if len(mine) < least]
-    if few:
-        raise GyrostatError(
-            f"environments must have at least {least} rows each; {errors.shown(few[0])} has fewer: merge it with another, "
-            "or leave it out."
-        )
-    return labels, rows
-
-
-def stacked(pairs: Sequence[tuple[Any, Any]]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """``X, y, environments`` for ``fit`` from a list with one ``(X, y)`` per environment.
-
-    >>> X, y, environments = stacked([(np.ones((2, 3)), [1, 2]), (np.zeros((1, 3)), [3])])
-    >>> X.shape, y.tolist(), environments.tolist()
-    ((3, 3), [1, 2, 3], [0, 0, 1])
-    """
-    if (
-        not isinstance(pairs, Sequence)
-        or not all(isinstance(p, tuple | list) and len(p) == 2 for p in pairs)
-        or not pairs
-    ):
-        raise GyrostatError(f"pairs must list one (X, y) per environment; got {errors.shown(pairs)}.")
-    sizes = [(np.shape(X), np.shape(y)) for X, y in pairs]
-    for e, (of_X, of_y) in enumerate(sizes):
-        if len(of_X) != 2 or of_X[1] != sizes[0][0][1] or of_y != of_X[:1]:
-            raise GyrostatError(
-                f"pairs[{e}] has X of shape {of_X} and y of shape {of_y}: give every environment an X with as many columns "
-                "as the first, and a y with one number for each row."
-            )
-    X, y = (np.concatenate([np.asarray(pair[i]) for pair in pairs]) for i in (0, 1))
-    return X, y, np.repeat(np.arange(len(pairs)), [len(pair[1]) for pair in pairs])

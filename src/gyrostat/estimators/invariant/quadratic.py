@@ -8,8 +8,8 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from gyrostat import errors
+from gyrostat.estimators.environment_labels import rows_by_environment
 from gyrostat.estimators.invariant.directions import OnMatrices
-from gyrostat.estimators.invariant.moments import rows_of
 from gyrostat.estimators.invariant.sensing import Squares
 
 
@@ -58,7 +58,7 @@ class InvariantQuadraticRegressor(OnMatrices):
         R = None if self.truncation is None else float(errors.number("truncation", self.truncation, least=12))
         X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True, ensure_min_samples=2)
         y = y.astype(np.float64)
-        self.environments_, rows = rows_of(environments, len(y), least=2)
+        self.environments_, rows = rows_by_environment(environments, len(y), least=2)
         values, vectors = np.linalg.eigh(X.T @ X / len(X))
         roots = np.where(values > 1e-10 * values.max(), np.maximum(values, 1e-300), np.inf) ** -0.5
         whitening = vectors * roots @ vectors.T

@@ -10,12 +10,22 @@ import xarray as xr
 from gyrostat.experiments.declarations import Claim, Experiment, Outcome, together, within
 from gyrostat.experiments.statistics import wilson
 from gyrostat.figures.declarations import Figure, Line, Marker, Panel
-from gyrostat.papers.wang2023.settings import STARTS, annealed, completion, follow, network, quantile, ticker
+from gyrostat.papers.wang2023.settings import (
+    FIGURE2,
+    FIGURE2_DEPTHS,
+    FIGURE2_SWITCH,
+    STARTS,
+    annealed,
+    completion,
+    follow,
+    network,
+    quantile,
+    ticker,
+)
 from gyrostat.theory import fold
 
-EPSILON, DEPTHS = 0.1, (3, 4)
-HIGH, LOW, SWITCH = (0.25, 0.1), (0.05, 0.001), 5000
-EFFECTIVE = 0.025
+EPSILON, DEPTHS, SWITCH = FIGURE2.epsilon, FIGURE2_DEPTHS, FIGURE2_SWITCH
+EFFECTIVE = FIGURE2.high[1] / 4
 """The ridge .1 of the weight-decay update in the main text's units, in which the fold is stated."""
 
 
@@ -26,7 +36,7 @@ def figure2_data(*, seed: int, progress: Any = None, seeds: int, num_steps: int)
     for depth in DEPTHS:
         for prefix, sampling, count in (("", "one", seeds), ("gd_", "all", STARTS)):
             runs = follow(
-                network(annealed(HIGH, LOW, SWITCH), depth),
+                network(annealed(FIGURE2.high, FIGURE2.low, SWITCH), depth),
                 completion(EPSILON, sampling),
                 num_steps=num_steps,
                 seeds=count,
@@ -126,7 +136,7 @@ FIG2 = Experiment(
     ),
     sizes={
         "smoke": {"seeds": 64, "num_steps": 9000},
-        "standard": {"seeds": 240, "num_steps": 9000},
+        "standard": {"seeds": 240, "num_steps": FIGURE2.num_steps},
         "full": {"seeds": 1000, "num_steps": 9000},
     },
     compute=figure2_data,

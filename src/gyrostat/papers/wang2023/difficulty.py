@@ -10,11 +10,22 @@ import xarray as xr
 from gyrostat.experiments.declarations import Claim, Experiment, Outcome, together, within
 from gyrostat.experiments.statistics import wilson
 from gyrostat.figures.declarations import Figure, Line, Marker, Panel
-from gyrostat.papers.wang2023.settings import HIGH, LOW, STARTS, annealed, completion, follow, network, ticker
+from gyrostat.papers.wang2023.settings import (
+    FIGURE3_EPSILONS,
+    FIGURE3_SWITCHES,
+    FIGURE3_TAIL,
+    HIGH,
+    STARTS,
+    annealed,
+    completion,
+    figure3,
+    follow,
+    network,
+    ticker,
+)
 from gyrostat.theory import fold
 
-DEPTH, TAIL, SOLVED = 4, 4000, 0.5
-EPSILONS = (0.07, 0.09, 0.1, 0.12, 0.15, 0.3, 1.0)
+DEPTH, TAIL, SOLVED = figure3(1.0, 0).depth, FIGURE3_TAIL, 0.5
 EFFECTIVE = HIGH[1] / 4
 """The ridge of the noisy phase in main-text units."""
 
@@ -28,11 +39,12 @@ def figure3_data(
     gd = np.empty((len(epsilons), len(switches), STARTS))
     for i, epsilon in enumerate(epsilons):
         for j, at in enumerate(switches):
+            setting = figure3(epsilon, at)
             for out, sampling in ((sgd, "one"), (gd, "all")):
                 runs = follow(
-                    network(annealed(HIGH, LOW, at), DEPTH),
+                    network(annealed(setting.high, setting.low, at), setting.depth),
                     completion(epsilon, sampling),
-                    num_steps=at + TAIL,
+                    num_steps=setting.num_steps,
                     seeds=out.shape[2],
                     seed=seed,
                 )
@@ -183,7 +195,7 @@ FIG3 = Experiment(
     ),
     sizes={
         "smoke": {"seeds": 64, "epsilons": (0.1, 0.15, 1.0), "switches": (0, 1000, 8000), "long": 16_000},
-        "standard": {"seeds": 120, "epsilons": EPSILONS, "switches": (0, 500, 1000, 2000, 4000, 8000), "long": 24_000},
+        "standard": {"seeds": 120, "epsilons": FIGURE3_EPSILONS, "switches": FIGURE3_SWITCHES, "long": 24_000},
         "full": {
             "seeds": 400,
             "epsilons": (0.05, 0.06, 0.07, 0.08, 0.09, 0.1, 0.11, 0.12, 0.15, 0.2, 0.3, 0.5, 1.0),

@@ -12,6 +12,7 @@ from gyrostat.experiments.declarations import Claim, Experiment, Outcome, togeth
 from gyrostat.experiments.statistics import wilson
 from gyrostat.papers.wang2023.jump_figure import TAIL, draw_figure1
 from gyrostat.papers.wang2023.settings import (
+    FIGURE1,
     GONE,
     HIGH,
     LOW,
@@ -32,7 +33,7 @@ from gyrostat.papers.wang2023.settings import (
 )
 from gyrostat.theory import turning_rate
 
-EPSILON = 0.25
+EPSILON = FIGURE1.epsilon
 SHOWN = 6
 
 
@@ -181,7 +182,7 @@ FIG1 = Experiment(
     ),
     sizes={
         "smoke": {"seeds": 64, "shuffled": 16, "num_steps": 20_000, "branches": 4},
-        "standard": {"seeds": 240, "shuffled": 120, "num_steps": 20_000, "branches": 8},
+        "standard": {"seeds": 240, "shuffled": 120, "num_steps": FIGURE1.num_steps, "branches": 8},
         "full": {"seeds": 1000, "shuffled": 400, "num_steps": 40_000, "branches": 16},
     },
     compute=figure1_data,

@@ -10,12 +10,20 @@ import xarray as xr
 import gyrostat as gs
 from gyrostat.experiments.declarations import Claim, Experiment, Outcome, within
 from gyrostat.figures.declarations import Bars, Figure, Line, Panel
-from gyrostat.papers.wang2023.settings import STARTS, WARM_SIZE, WARM_STEPS, completion, follow, network, ticker
+from gyrostat.papers.wang2023.settings import (
+    FIGURE4,
+    FIGURE4_PERIODS,
+    STARTS,
+    WARM_SIZE,
+    WARM_STEPS,
+    completion,
+    follow,
+    network,
+    ticker,
+)
 
-EPSILON, DEPTH = 0.2, 3
-QUIET, LOUD = (0.1, 0.001), (0.4, 0.1)
-PERIODS = (1000, 2000)
-"""Lengths of one phase; the paper does not print it."""
+EPSILON, PERIODS = FIGURE4.epsilon, FIGURE4_PERIODS
+QUIET, LOUD = FIGURE4.low, FIGURE4.high
 FATES = ("rank 2", "rank 1", "rank 0", "diverged")
 
 
@@ -33,7 +41,7 @@ def figure4_data(*, seed: int, progress: Any = None, seeds: int, num_steps: int)
     for length in PERIODS:
         sgd, gd = (
             follow(
-                network(periodic(length)),
+                network(periodic(length), FIGURE4.depth),
                 completion(EPSILON, sampling),
                 num_steps=num_steps,
                 seeds=count,
@@ -181,7 +189,7 @@ FIG4 = Experiment(
     ),
     sizes={
         "smoke": {"seeds": 192, "num_steps": 10_000},
-        "standard": {"seeds": 240, "num_steps": 12_000},
+        "standard": {"seeds": 240, "num_steps": FIGURE4.num_steps},
         "full": {"seeds": 1000, "num_steps": 20_000},
     },
     compute=figure4_data,

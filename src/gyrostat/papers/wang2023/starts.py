@@ -14,7 +14,11 @@ from gyrostat.figures.declarations import Bars, Figure, Line, Panel
 from gyrostat.papers.wang2023.settings import HIGH, annealed, completion, follow, network, ticker
 
 EPSILON = 0.25
-STARTS = {"uniform": gs.FanInUniform, "Gaussian": gs.FanInGaussian, "orthogonal": gs.Orthogonal}
+STARTS: dict[str, type[gs.Start]] = {
+    "uniform": gs.FanInUniform,
+    "Gaussian": gs.FanInGaussian,
+    "orthogonal": gs.Orthogonal,
+}
 SHORT = 1000
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 
@@ -74,7 +75,7 @@ def _after_streaks(
 ) -> np.ndarray:
     """s2 / s1 when descent has settled after a streak of each length."""
     with double():
-        start = [np.asarray(W) for W in gs.DeepLinear(DEPTH, 2).factorise(rest)]
+        start = [np.asarray(W) for W in gs.DeepLinear(DEPTH, 2).factorise(jnp.asarray(rest))]
     count = len(lengths) * runs
     layers = [np.repeat(W[None], count, axis=0) for W in start]
     ends = np.repeat(lengths, runs)

@@ -22,7 +22,7 @@ STEP = 0.05
 def hetero_methods(width: int, half: int) -> dict[str, gs.Algorithm]:
     """HeteroSGD with one factor, with two, and with two and an imbalance step: the same one-environment batches."""
     two = gs.Asymmetric(width)
-    parts = {"batches": gs.OneEnvironment(), "schedule": gs.Constant(STEP)}
+    parts: dict[str, Any] = {"batches": gs.OneEnvironment(), "schedule": gs.Constant(STEP)}
     step = (gs.ImbalanceStep(at=half, beta=1.0),)
     return {
         "U U^T": gs.HeteroSGD(STEP, init_scale=1e-3),

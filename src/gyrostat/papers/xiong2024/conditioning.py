@@ -11,9 +11,17 @@ import gyrostat as gs
 from gyrostat.experiments.declarations import Claim, Experiment, Outcome
 from gyrostat.experiments.statistics import median
 from gyrostat.figures.declarations import Figure, Panel, Points, band
-from gyrostat.papers.xiong2024.settings import LITERAL, designs_of, losses, over_designs, sensing
+from gyrostat.papers.xiong2024.settings import (
+    FIGURE_I2,
+    FIGURE_I2_CONDITIONS,
+    LITERAL,
+    designs_of,
+    losses,
+    over_designs,
+    sensing,
+)
 
-KAPPAS = (1.25, 1.5, 3.0, 10.0)
+KAPPAS = FIGURE_I2_CONDITIONS
 
 
 def figure_i2_data(
@@ -22,7 +30,9 @@ def figure_i2_data(
     """k = 4, r = 2, m = 700, alpha = .05, eta = .2: sigma = (1, 1/kappa)."""
 
     def build(kappa: float, design: int) -> Any:
-        return gs.GradientDescent(LITERAL, width=4, start=0.05), sensing(14, design, (1.0, 1 / kappa), dimension)
+        (scale,) = FIGURE_I2.scales
+        problem = sensing(FIGURE_I2.per_row, design, (1.0, 1 / kappa), dimension)
+        return gs.GradientDescent(LITERAL, width=FIGURE_I2.width, start=scale), problem
 
     ds = over_designs(
         build,
@@ -98,7 +108,7 @@ FIG_I2 = Experiment(
     summary="Gradient descent learns singular values one after the other; the smaller the second, the longer the wait.",
     sizes={
         "smoke": {"dimension": 20, "starts": 3, "designs": 1, "tau": 150.0},
-        "standard": {"dimension": 50, "starts": 4, "designs": 2, "tau": 150.0},
+        "standard": {"dimension": 50, "starts": 4, "designs": 2, "tau": FIGURE_I2.time},
         "full": {"dimension": 50, "starts": 5, "designs": 8, "tau": 300.0},
     },
     compute=figure_i2_data,

@@ -10,7 +10,7 @@ import xarray as xr
 import gyrostat as gs
 from gyrostat.experiments.declarations import Claim, Experiment, Outcome, within
 from gyrostat.figures.declarations import Bars, Figure, Marker, Panel
-from gyrostat.papers.xiong2024.settings import LITERAL, designs_of, factorisation, sensing
+from gyrostat.papers.xiong2024.settings import LITERAL, design_matrices, designs_of, factorisation, sensing
 from gyrostat.theory import (
     imbalance_increment,
     increment_bound,
@@ -43,7 +43,7 @@ def imbalance_data(*, seed: int, progress: Any = None, seeds: int, dimension: in
             record_at=steps + 1,
             reduction="never",
         )
-        matrices = _matrices(problem) if senses else None
+        matrices = design_matrices(problem) if senses else None
         found = [_increments(ds.isel(seed=s), eta, alpha, problem, matrices) for s in range(seeds)]
         for name, values in zip(out, zip(*found, strict=True), strict=True):
             out[name].append(values)
@@ -51,11 +51,6 @@ def imbalance_data(*, seed: int, progress: Any = None, seeds: int, dimension: in
             progress(number + 1, len(CASES))
     data = {name: (("case", "seed"), np.array(values)) for name, values in out.items()}
     return xr.Dataset(data, coords={"case": list(CASES)}, attrs={"settings": ds.attrs["settings"]})
-
-
-def _matrices(problem: gs.Problem) -> np.ndarray:
-    space = gs.Asymmetric().space(problem.shape)
-    return np.asarray(problem.measurements.rows(problem.environments, space).matrices[0], dtype=float)
 
 
 def _increments(

@@ -11,12 +11,11 @@ import gyrostat as gs
 from gyrostat.experiments.declarations import Claim, Experiment, Outcome, within
 from gyrostat.experiments.statistics import last, median, slope
 from gyrostat.figures.declarations import Figure, Line, Panel, band
-from gyrostat.papers.xiong2024.settings import factorisation, late_rates, losses, tail_of
+from gyrostat.papers.xiong2024.settings import FIGURE11, FIGURE11_WIDTHS, factorisation, late_rates, losses, tail_of
 from gyrostat.theory import exact_width_rate, imbalanced_rate, symmetric_tail
 
-ETA, RANK = 0.01, 2
-WIDTHS = (5, 3, 2)
-SCALES = (0.5, 0.2)
+ETA, RANK, SCALES = FIGURE11.step_size, FIGURE11.rank, FIGURE11.scales
+WIDTHS = FIGURE11_WIDTHS
 
 
 def figure11_data(*, seed: int, progress: Any = None, seeds: int, horizon: int) -> xr.Dataset:
@@ -28,7 +27,7 @@ def figure11_data(*, seed: int, progress: Any = None, seeds: int, horizon: int) 
         return gs.GradientDescent(ETA, width=width, symmetric=True, start=scale), factorisation()
 
     def two(start: float) -> Any:
-        return gs.GradientDescent(ETA, width=5, start=start), factorisation()
+        return gs.GradientDescent(ETA, width=FIGURE11.width, start=start), factorisation()
 
     symmetric = gs.run_grid(one, {"width": WIDTHS, "scale": (0.5, 0.1)}, record=("distance",), **options)
     asymmetric = gs.run_grid(two, {"start": SCALES}, record=("distance", "factor_values"), **options)
@@ -156,7 +155,7 @@ FIG11 = Experiment(
     ),
     sizes={
         "smoke": {"seeds": 4, "horizon": 60_000},
-        "standard": {"seeds": 64, "horizon": 100_000},
+        "standard": {"seeds": 64, "horizon": FIGURE11.num_steps},
         "full": {"seeds": 256, "horizon": 1_000_000},
     },
     compute=figure11_data,

@@ -11,9 +11,17 @@ import gyrostat as gs
 from gyrostat.experiments.declarations import Claim, Experiment, Outcome, within
 from gyrostat.experiments.statistics import median
 from gyrostat.figures.declarations import Figure, Marker, Panel, band
-from gyrostat.papers.xiong2024.settings import LITERAL, designs_of, losses, over_designs, sensing
+from gyrostat.papers.xiong2024.settings import (
+    FIGURE_I1,
+    LITERAL,
+    designs_of,
+    figure_i1_steps,
+    losses,
+    over_designs,
+    sensing,
+)
 
-SCALES = (0.5, 0.2, 0.05)
+SCALES = FIGURE_I1.scales
 MODELS = {"symmetric": True, "asymmetric": False}
 
 
@@ -25,11 +33,11 @@ def figure_i1_data(
     def build(kind: str, scale: float, design: int) -> Any:
         # The same size of start for both: alpha N(0, 1/n).
         start = gs.ScaledGaussian(scale / dimension**0.5) if MODELS[kind] else scale
-        descent = gs.GradientDescent(LITERAL, width=4, symmetric=MODELS[kind], start=start)
-        return descent, sensing(24, design, dimension=dimension)
+        descent = gs.GradientDescent(LITERAL, width=FIGURE_I1.width, symmetric=MODELS[kind], start=start)
+        return descent, sensing(FIGURE_I1.per_row, design, dimension=dimension)
 
     def steps(kind: str, scale: float) -> int:
-        return max(600, round(until / (LITERAL * scale**2)))
+        return figure_i1_steps(scale, until)
 
     return over_designs(
         build,
@@ -114,7 +122,7 @@ FIG_I1 = Experiment(
     ),
     sizes={
         "smoke": {"dimension": 14, "starts": 2, "designs": 6, "until": 14.0},
-        "standard": {"dimension": 50, "starts": 3, "designs": 2, "until": 14.0},
+        "standard": {"dimension": 50, "starts": 3, "designs": 2, "until": FIGURE_I1.time},
         "full": {"dimension": 50, "starts": 5, "designs": 4, "until": 30.0},
     },
     compute=figure_i1_data,

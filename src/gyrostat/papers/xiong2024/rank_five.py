@@ -11,20 +11,20 @@ import gyrostat as gs
 from gyrostat.experiments.declarations import Claim, Experiment, Outcome, within
 from gyrostat.experiments.statistics import last, median
 from gyrostat.figures.declarations import Figure, Marker, Panel, band
-from gyrostat.papers.xiong2024.settings import FIGURE, designs_of, losses, over_designs, sensing
+from gyrostat.papers.xiong2024.settings import FIGURE, FIGURE_I4, designs_of, losses, over_designs, sensing
 
-SCALES = (0.5, 0.2, 0.05)
+SCALES = FIGURE_I4.scales
 
 
 def figure_i4_data(*, seed: int, progress: Any = None, dimension: int, starts: int, designs: int) -> xr.Dataset:
     """k = 10, r = 5, m = 2000, eta = .03: symmetric, asymmetric, and the imbalance step half-way."""
-    numbers, values = designs_of(seed, designs), (1.0,) * 5
-    half = 800
+    numbers, values = designs_of(seed, designs), (1.0,) * FIGURE_I4.rank
+    half = FIGURE_I4.num_steps // 2
 
     def build(symmetric: bool = False, events: tuple = ()) -> Any:
         return lambda scale, design: (
-            gs.GradientDescent(FIGURE, width=10, symmetric=symmetric, start=scale, events=events),
-            sensing(40, design, values, dimension),
+            gs.GradientDescent(FIGURE, width=FIGURE_I4.width, symmetric=symmetric, start=scale, events=events),
+            sensing(FIGURE_I4.per_row, design, values, dimension),
         )
 
     options = {"seeds": starts, "seed": seed, "record": ("distance",), "record_at": 101}

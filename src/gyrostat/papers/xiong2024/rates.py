@@ -174,7 +174,13 @@ def theorem51_data(
             samples * WIDTH, design, dimension=dimension
         )
 
-    options = {"num_steps": 2 * step, "seeds": starts, "seed": seed, "record": ("distance",), "record_at": 2 * step + 1}
+    options: dict[str, Any] = {
+        "num_steps": 2 * step,
+        "seeds": starts,
+        "seed": seed,
+        "record": ("distance",),
+        "record_at": 2 * step + 1,
+    }
     one = gs.run_grid(exact, {"beta": list(BETAS)}, progress=progress, **options)
     two = over_designs(sensed, {"samples": list(per_nk)}, designs_of(seed, 2), progress, **options)
     after = slice(step + 10, None)

@@ -11,10 +11,17 @@ import gyrostat as gs
 from gyrostat.experiments.declarations import Claim, Experiment, Outcome
 from gyrostat.experiments.statistics import last, median
 from gyrostat.figures.declarations import Figure, Marker, Panel, band
-from gyrostat.papers.xiong2024.settings import LITERAL, designs_of, losses, over_designs, sensing
+from gyrostat.papers.xiong2024.settings import (
+    FIGURE_I3,
+    FIGURE_I5,
+    LITERAL,
+    designs_of,
+    losses,
+    over_designs,
+    sensing,
+)
 
-SCALES = (0.5, 0.2, 0.05)
-LARGE = (0.5, 1.0, 3.0, 5.0)
+SCALES, LARGE = FIGURE_I5.scales, FIGURE_I3.scales
 
 
 def figure_i3_data(
@@ -25,13 +32,14 @@ def figure_i3_data(
 
     def build(step_size: float) -> Any:
         return lambda scale, design: (
-            gs.GradientDescent(step_size, width=4, start=scale),
-            sensing(14, design, dimension=dimension),
+            gs.GradientDescent(step_size, width=FIGURE_I3.width, start=scale),
+            sensing(FIGURE_I3.per_row, design, dimension=dimension),
         )
 
     options = {"seeds": starts, "seed": seed, "record": ("distance", "factor_values"), "record_at": 101}
-    small = over_designs(build(eta), {"scale": list(LARGE)}, numbers, progress, num_steps=round(60 / eta), **options)
-    literal = over_designs(build(LITERAL), {"scale": list(LARGE)}, numbers, progress, num_steps=300, **options)
+    scales, steps = {"scale": list(LARGE)}, round(FIGURE_I3.time / eta)
+    small = over_designs(build(eta), scales, numbers, progress, num_steps=steps, **options)
+    literal = over_designs(build(LITERAL), scales, numbers, progress, num_steps=FIGURE_I3.num_steps, **options)
     return xr.Dataset(
         {
             "loss": losses(small),
@@ -132,10 +140,11 @@ def figure_i5_data(*, seed: int, progress: Any = None, dimension: int, starts: i
     """The first iterations of Figure 1.2 b (k = 4, m = 700) at eta = .003 and at the printed .2."""
     numbers = designs_of(seed, designs)
     out: dict[str, Any] = {}
-    for name, eta, steps in (("figure", 0.003, 1600), ("literal", LITERAL, 30)):
+    for name, eta, steps in (("figure", FIGURE_I5.step_size, FIGURE_I5.num_steps), ("literal", LITERAL, 30)):
 
         def build(scale: float, design: int, eta: float = eta) -> Any:
-            return gs.GradientDescent(eta, width=4, start=scale), sensing(14, design, dimension=dimension)
+            problem = sensing(FIGURE_I5.per_row, design, dimension=dimension)
+            return gs.GradientDescent(eta, width=FIGURE_I5.width, start=scale), problem
 
         ds = over_designs(
             build,

@@ -15,7 +15,12 @@ from gyrostat.figures.declarations import Figure, Line, Marker, Panel, band
 from gyrostat.papers.xiong2024.settings import (
     DIMENSION,
     FIGURE,
+    FIGURE12_AXIS,
+    FIGURE12A,
+    FIGURE12B,
+    FIGURE12C,
     LITERAL,
+    design_matrices,
     designs_of,
     late_rates,
     losses,
@@ -24,13 +29,10 @@ from gyrostat.papers.xiong2024.settings import (
     tail_of,
 )
 
-RANK, PER_ROW = 2, 14
-"""The paper's m = 700 with n = 50 is 14 measurements per row."""
+RANK, PER_ROW = FIGURE12A.rank, FIGURE12A.per_row
 RATES = {"literal": LITERAL, "figure": FIGURE}
-WIDE = (0.5, 0.2, 0.1, 0.05)
-EXACT = (0.5, 0.2, 0.05)
-STEPPED = (0.5, 0.05)
-HORIZONS = {"exact": 100, "wide": 2000, "stepped": 200}
+EXACT, WIDE, STEPPED = FIGURE12A.scales, FIGURE12B.scales, FIGURE12C.scales
+HORIZONS = {"exact": FIGURE12A.time, "wide": FIGURE12B.time, "stepped": FIGURE12C.time}
 """eta x iterations of panels a, b and c at the printed learning rate."""
 
 
@@ -42,8 +44,7 @@ def figure12_data(
     parts: dict[str, Any] = {}
     for name, eta in RATES.items():
         count = starts if name == "literal" else figure_starts
-        # At the figure's learning rate the paper's own axis is enough: 30,000 iterations at .003.
-        horizons = {k: (v * stretch if name == "literal" else min(v, 90.0)) for k, v in HORIZONS.items()}
+        horizons = {k: (v * stretch if name == "literal" else min(v, FIGURE12_AXIS)) for k, v in HORIZONS.items()}
         chosen = numbers if name == "literal" else numbers[:1]
         parts |= _panels(name, eta, horizons, chosen, count, dimension, seed, progress)
     settings = parts.pop("settings")
@@ -78,8 +79,8 @@ def _panels(
         )
 
     runs = {
-        "exact": (plain(2), EXACT),
-        "wide": (plain(4), WIDE),
+        "exact": (plain(FIGURE12A.width), EXACT),
+        "wide": (plain(FIGURE12B.width), WIDE),
         "gd3": (plain(3), STEPPED),
         "gd4": (plain(4), STEPPED),
         "step3": (stepped(3), STEPPED),
@@ -105,8 +106,7 @@ def _predicted(ds: xr.Dataset, eta: float, designs: list[int], starts: int, dime
     rates = np.full((F.sizes[scale], F.sizes[seed]), np.nan)
     for d, design in enumerate(designs):
         problem = sensing(PER_ROW, design, dimension=dimension)
-        space = gs.Asymmetric().space(problem.shape)
-        rows = np.asarray(problem.measurements.rows(problem.environments, space).matrices[0], dtype=float)
+        rows = design_matrices(problem)
         matrices = rows / np.sqrt(len(rows))
         for i in range(F.sizes[scale]):
             for s in range(d * starts, (d + 1) * starts):

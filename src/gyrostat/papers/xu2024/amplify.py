@@ -47,7 +47,7 @@ def amplify_data(
         record_at=2,
         **options,
     )
-    parts = [
+    parts: list[xr.Dataset] = [
         last(plane[["signal", "spurious"]]).rename(signal="cell_signal", spurious="cell_spurious", seed="cell_run")
     ]
     paths = gs.run_grid(

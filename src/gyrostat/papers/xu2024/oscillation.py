@@ -12,6 +12,7 @@ from gyrostat.experiments.declarations import Claim, Experiment, Outcome, togeth
 from gyrostat.experiments.statistics import last, median
 from gyrostat.figures.declarations import Figure, Line, Panel, band
 from gyrostat.papers.xu2024.pooled import figure5_data
+from gyrostat.papers.xu2024.settings import FIGURE2, FIGURE2_SPREADS
 from gyrostat.theory import exact_moments, moment_growth
 
 
@@ -72,13 +73,11 @@ FIG1 = Experiment(
     ],
 )
 
-SPREADS = (5.0, 6.0, 7.0, 8.0, 10.0)
 
-
-def moments(*, seed: int, progress: Any = None, num_steps: int, step_size: float = 0.05) -> xr.Dataset:
+def moments(*, seed: int, progress: Any = None, num_steps: int, step_size: float = FIGURE2.step_size) -> xr.Dataset:
     """Exact means and 0.1-moments of the product of factors 1 + eta xi, for several spreads."""
     tables = {
-        power: np.stack([exact_moments(gs.TwoPoint(spread=M), step_size, power, num_steps) for M in SPREADS])
+        power: np.stack([exact_moments(gs.TwoPoint(spread=M), step_size, power, num_steps) for M in FIGURE2_SPREADS])
         for power in (1.0, 0.1)
     }
     fine = np.arange(1.0, 15.0, 0.01)
@@ -89,7 +88,7 @@ def moments(*, seed: int, progress: Any = None, num_steps: int, step_size: float
             "tenth": (("spread", "step"), tables[0.1]),
             "tenth_growth": ("fine_spread", np.array(growth)),
         },
-        coords={"spread": list(SPREADS), "step": np.arange(num_steps + 1), "fine_spread": fine},
+        coords={"spread": list(FIGURE2_SPREADS), "step": np.arange(num_steps + 1), "fine_spread": fine},
         attrs={"step_size": step_size},
     )
 
@@ -97,7 +96,8 @@ def moments(*, seed: int, progress: Any = None, num_steps: int, step_size: float
 def draw_figure2(ds: xr.Dataset) -> Figure:
     def lines(name: str) -> list[Line]:
         return [
-            Line(ds.step.values, ds[name].sel(spread=M).values, f"M = {M:g}", colour=i) for i, M in enumerate(SPREADS)
+            Line(ds.step.values, ds[name].sel(spread=M).values, f"M = {M:g}", colour=i)
+            for i, M in enumerate(FIGURE2_SPREADS)
         ]
 
     stable = (1 + ds.attrs["step_size"]) ** ds.step.values
@@ -135,7 +135,7 @@ def _mean_grows(ds: xr.Dataset) -> Outcome:
 
 
 def _tenth_falls(ds: xr.Dataset) -> Outcome:
-    path = ds.tenth.sel(spread=8.0).values
+    path = ds.tenth.sel(spread=FIGURE2.spread).values
     return together(within(-np.inf, 0.0, largest_increase=np.diff(path).max()), within(0, 0.99, final=path[-1]))
 
 
@@ -149,7 +149,7 @@ FIG2 = Experiment(
     title="The mean of the spurious factor grows, its 0.1-moment falls",
     source="Xu 2024, Figure 2",
     summary="q_t is the product of the factors 1 + eta xi. The paper does not print its M; five values are shown.",
-    sizes={"smoke": {"num_steps": 60}, "standard": {"num_steps": 100}, "full": {"num_steps": 200}},
+    sizes={"smoke": {"num_steps": 60}, "standard": {"num_steps": FIGURE2.num_steps}, "full": {"num_steps": 200}},
     compute=moments,
     draw=draw_figure2,
     claims=[

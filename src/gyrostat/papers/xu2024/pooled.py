@@ -11,7 +11,15 @@ import gyrostat as gs
 from gyrostat.experiments.declarations import Claim, Experiment, Outcome, together, within
 from gyrostat.experiments.statistics import last, median
 from gyrostat.figures.declarations import Figure, Line, Marker, Panel, band
-from gyrostat.papers.xu2024.settings import ALPHA, compare
+from gyrostat.papers.xu2024.settings import (
+    ALPHA,
+    FIGURE5,
+    FIGURE5_POOLED_SAMPLES,
+    FIGURE6_STEP_SIZES,
+    FIGURE6_TIME,
+    compare,
+    figure6,
+)
 from gyrostat.theory import calibration, pooled_gap
 
 # ---------------------------------------------------------------------------------------------- Figure 5
@@ -19,17 +27,18 @@ from gyrostat.theory import calibration, pooled_gap
 
 def figure5_data(*, seed: int, progress: Any = None, seeds: int) -> xr.Dataset:
     """HeteroSGD with m = 2800 against PooledSGD with m = 5600, d = 40, ranks (3, 2), E s = .5, eta = .1, M = 4."""
-    places = gs.RandomEnvironments(40, rank=3, law=gs.TwoPoint(mean=0.5, spread=4.0, rank=2))
+    environments, eta, steps = FIGURE5.environments, FIGURE5.step_size, FIGURE5.num_steps
+    batch, pooled_batch = gs.FreshGaussian(FIGURE5.num_samples), gs.FreshGaussian(FIGURE5_POOLED_SAMPLES)
     cells = {
-        "hetero": (gs.HeteroSGD(0.1, init_scale=ALPHA), gs.Problem(places, gs.FreshGaussian(2800))),
-        "pooled": (gs.PooledSGD(0.1, init_scale=ALPHA), gs.Problem(places, gs.FreshGaussian(5600))),
+        "hetero": (gs.HeteroSGD(eta, init_scale=ALPHA), gs.Problem(environments, batch)),
+        "pooled": (gs.PooledSGD(eta, init_scale=ALPHA), gs.Problem(environments, pooled_batch)),
     }
-    return compare(cells, num_steps=180, seeds=seeds, seed=seed, record_at=181, progress=progress)
+    return compare(cells, num_steps=steps, seeds=seeds, seed=seed, record_at=steps + 1, progress=progress)
 
 
 def draw_figure5(ds: xr.Dataset) -> Figure:
     steps = ds.step.values
-    truth = calibration(0.1, ALPHA, int(steps[-1]))[steps] ** 2
+    truth = calibration(FIGURE5.step_size, ALPHA, int(steps[-1]))[steps] ** 2
 
     def panel(algorithm: str, title: str) -> Panel:
         one = ds.sel(algorithm=algorithm)
@@ -92,20 +101,19 @@ FIG5 = Experiment(
 
 # ---------------------------------------------------------------------------------------------- Figure 6
 
-STEPS6 = (0.01, 0.05, 0.1)
-
 
 def figure6_data(*, seed: int, progress: Any = None, seeds: int, horizon: float) -> xr.Dataset:
     """PooledSGD with a batch of 80: d = 30, ranks (5, 5), s = .5 +- 4."""
-    places = gs.RandomEnvironments(30, rank=5, law=gs.TwoPoint(mean=0.5, spread=4.0, rank=5))
 
     def build(step_size: float) -> Any:
-        return gs.PooledSGD(step_size, init_scale=ALPHA), gs.Problem(places, gs.FreshGaussian(80))
+        setting = figure6(step_size, horizon)
+        problem = gs.Problem(setting.environments, gs.FreshGaussian(setting.num_samples))
+        return gs.PooledSGD(step_size, init_scale=ALPHA), problem
 
     return gs.run_grid(
         build,
-        {"step_size": list(STEPS6)},
-        num_steps=lambda step_size: round(horizon / step_size),
+        {"step_size": list(FIGURE6_STEP_SIZES)},
+        num_steps=lambda step_size: figure6(step_size, horizon).num_steps,
         seeds=seeds,
         seed=seed,
         record=("distance", "distance_to_mean", "signal", "spurious"),
@@ -118,7 +126,7 @@ def draw_figure6(ds: xr.Dataset) -> Figure:
     def panel(name: str, title: str) -> Panel:
         series = [
             band(ds[name].sel(step_size=eta), f"eta = {eta:g}", x=eta * ds.step.sel(step_size=eta).values, colour=i)
-            for i, eta in enumerate(STEPS6)
+            for i, eta in enumerate(FIGURE6_STEP_SIZES)
         ]
         return Panel(title=title, xlabel="eta x step", ylabel="Frobenius distance", series=series, ylim=(0, None))
 
@@ -140,7 +148,7 @@ def _neither(ds: xr.Dataset) -> Outcome:
     near = {
         f"{name}_eta_{eta:g}": float(median(late[name].sel(step_size=eta)))
         for name in ("distance", "distance_to_mean")
-        for eta in STEPS6
+        for eta in FIGURE6_STEP_SIZES
     }
     return within(0.8, 1e3, **near)
 
@@ -157,7 +165,7 @@ FIG6 = Experiment(
     summary="m = 80 against 465 degrees of freedom: the isometry fails and the noise of single batches takes over.",
     sizes={
         "smoke": {"seeds": 6, "horizon": 15},
-        "standard": {"seeds": 60, "horizon": 20},
+        "standard": {"seeds": 60, "horizon": FIGURE6_TIME},
         "full": {"seeds": 200, "horizon": 60},
     },
     compute=figure6_data,

@@ -116,7 +116,11 @@ def structural_data(*, seed: int, progress: Any = None, datasets: int, rows: int
         return (hetero if algorithm == "hetero" else pooled), gs.Problem(places, data)
 
     coefficients = gs.Diagnostic("coefficients", lambda view: view.product[:3], ("coefficient",))
-    axes = {"model": ["variance", "sign"], "algorithm": ["hetero", "pooled"], "dataset": list(range(datasets))}
+    axes: dict[str, list] = {
+        "model": ["variance", "sign"],
+        "algorithm": ["hetero", "pooled"],
+        "dataset": list(range(datasets)),
+    }
     return gs.run_grid(
         build,
         axes,

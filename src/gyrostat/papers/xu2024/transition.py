@@ -11,14 +11,21 @@ import gyrostat as gs
 from gyrostat.experiments.declarations import Claim, Experiment, Outcome, together, within
 from gyrostat.experiments.statistics import crossing, last, median, share_below, wilson
 from gyrostat.figures.declarations import Band, Figure, Line, Marker, Panel, Points, band
-from gyrostat.papers.xu2024.settings import ALPHA, spread_cell
+from gyrostat.papers.xu2024.settings import (
+    ALPHA,
+    FIGURE3,
+    FIGURE3_SPREADS,
+    FIGURE4_LARGE,
+    FIGURE4_SMALL,
+    FIGURE4_STEP_SIZES,
+    figure4,
+    spread_cell,
+)
 from gyrostat.theory import (
     calibration,
     critical_spread,
     surrogate,
 )
-
-SPREADS = [float(M) for M in range(1, 11)]
 
 
 def success_points(ds: xr.Dataset, axis: str, label: str, colour: int | None = None) -> Points:
@@ -37,26 +44,29 @@ def figure3_data(*, seed: int, progress: Any = None, seeds: int, dimension: int,
     """HeteroSGD for M = 1 ... 10, every step recorded."""
     return gs.run_grid(
         lambda spread: spread_cell(spread, dimension=dimension, num_samples=num_samples),
-        {"spread": SPREADS},
-        num_steps=200,
+        {"spread": FIGURE3_SPREADS},
+        num_steps=FIGURE3.num_steps,
         seeds=seeds,
         seed=seed,
         record=("signal", "spurious", "error"),
-        record_at=201,
+        record_at=FIGURE3.num_steps + 1,
         progress=progress,
     )
 
 
 def draw_figure3(ds: xr.Dataset) -> Figure:
     steps = ds.step.values
-    truth = calibration(0.05, ALPHA, int(steps[-1]))[steps] ** 2
+    truth = calibration(FIGURE3.step_size, ALPHA, int(steps[-1]))[steps] ** 2
     paths = [
-        *(band(ds.signal.sel(spread=M), f"invariant, M = {M:g}", colour=i) for i, M in ((0, 6.0), (4, 1.0))),
-        *(band(ds.spurious.sel(spread=M), f"spurious, M = {M:g}", colour=i) for i, M in ((1, 6.0), (3, 1.0))),
+        *(band(ds.signal.sel(spread=M), f"invariant, M = {M:g}", colour=i) for i, M in ((0, FIGURE3.spread), (4, 1.0))),
+        *(
+            band(ds.spurious.sel(spread=M), f"spurious, M = {M:g}", colour=i)
+            for i, M in ((1, FIGURE3.spread), (3, 1.0))
+        ),
         Line(steps, truth, "R_t^2 of eq. (25)", role="theory"),
     ]
     end = ds.isel(step=-1)
-    predicted = critical_spread(0.05, init_scale=ALPHA, num_steps=int(steps[-1]))
+    predicted = critical_spread(FIGURE3.step_size, init_scale=ALPHA, num_steps=int(steps[-1]))
     return Figure(
         title="Heterogeneity eliminates the spurious signal",
         panels=[
@@ -94,7 +104,7 @@ def _at(ds: xr.Dataset, spread: float) -> xr.DataArray:
 
 def _growth(ds: xr.Dataset) -> Outcome:
     path = median(ds.signal.sel(spread=6.0)).values
-    theory = calibration(0.05, ALPHA, int(ds.step[-1]))[ds.step.values] ** 2
+    theory = calibration(FIGURE3.step_size, ALPHA, int(ds.step[-1]))[ds.step.values] ** 2
     steps = ds.step.values.astype(float)
     ratio = crossing(steps, path, 0.5) / crossing(steps, theory, 0.5)
     return within(0.97, 1.03, half_time_over_theory=ratio)
@@ -111,8 +121,8 @@ FIG3 = Experiment(
     summary="Left: M = 1 learns both signals, M = 6 only the invariant one. Right: the transition over M = 1 ... 10.",
     sizes={
         "smoke": {"seeds": 128, "dimension": 10, "num_samples": 2000},
-        "standard": {"seeds": 80, "dimension": 100, "num_samples": 8000},
-        "full": {"seeds": 400, "dimension": 100, "num_samples": 8000},
+        "standard": {"seeds": 80, "dimension": FIGURE3.dimension, "num_samples": FIGURE3.num_samples},
+        "full": {"seeds": 400, "dimension": FIGURE3.dimension, "num_samples": FIGURE3.num_samples},
     },
     compute=figure3_data,
     draw=draw_figure3,
@@ -154,7 +164,9 @@ FIG3 = Experiment(
             statement="Ours: the transition lies at M* = sqrt((1 + eta)^2 - exp(2 log(sqrt(.1)/alpha)/T))/eta.",
             criterion="measured half-way point within .7 of M*",
             measure=lambda ds: within(
-                -0.7, 0.7, gap=halfway(ds) - critical_spread(0.05, init_scale=ALPHA, num_steps=int(ds.step[-1]))
+                -0.7,
+                0.7,
+                gap=halfway(ds) - critical_spread(FIGURE3.step_size, init_scale=ALPHA, num_steps=int(ds.step[-1])),
             ),
         ),
         Claim(
@@ -185,19 +197,17 @@ FIG3 = Experiment(
 )
 
 
-STEPS = [round(0.01 * k, 2) for k in range(1, 10)]
-
-
 def figure4_data(*, seed: int, progress: Any = None, seeds: int, dimension: int, num_samples: int) -> xr.Dataset:
     """HeteroSGD at M = 5 for step sizes .01 ... .09, each for T = 10/eta steps."""
 
     def build(step_size: float) -> Any:
-        return spread_cell(5.0, dimension=dimension, num_samples=num_samples, step_size=step_size)
+        spread = figure4(step_size).spread
+        return spread_cell(spread, dimension=dimension, num_samples=num_samples, step_size=step_size)
 
     return gs.run_grid(
         build,
-        {"step_size": STEPS},
-        num_steps=lambda step_size: round(10 / step_size),
+        {"step_size": FIGURE4_STEP_SIZES},
+        num_steps=lambda step_size: figure4(step_size).num_steps,
         seeds=seeds,
         seed=seed,
         record=("signal", "spurious"),
@@ -220,10 +230,10 @@ def draw_figure4(ds: xr.Dataset) -> Figure:
                 xlabel="eta x step",
                 ylabel="share of the signal learnt",
                 series=[
-                    path("signal", "invariant", 0.01, 0),
-                    path("spurious", "spurious", 0.01, 1),
-                    path("signal", "invariant", 0.07, 2),
-                    path("spurious", "spurious", 0.07, 3),
+                    path("signal", "invariant", FIGURE4_SMALL, 0),
+                    path("spurious", "spurious", FIGURE4_SMALL, 1),
+                    path("signal", "invariant", FIGURE4_LARGE, 2),
+                    path("spurious", "spurious", FIGURE4_LARGE, 3),
                 ],
                 ylim=(-0.05, 1.3),
             ),
@@ -237,7 +247,7 @@ def draw_figure4(ds: xr.Dataset) -> Figure:
                     success_points(ds, "step_size", "runs without spurious signal (95 % interval)", colour=2),
                     Line(
                         ds.step_size.values,
-                        [_predicted(eta) for eta in STEPS],
+                        [_predicted(eta) for eta in FIGURE4_STEP_SIZES],
                         "surrogate's share of such runs",
                         role="theory",
                     ),
@@ -251,16 +261,17 @@ def draw_figure4(ds: xr.Dataset) -> Figure:
 
 
 def _predicted(eta: float) -> float:
-    final = surrogate(
-        gs.TwoPoint(spread=5.0), eta, init_scale=ALPHA, num_steps=round(10 / eta), num_samples=8000, runs=2000
-    )
+    setting = figure4(eta)
+    law = gs.TwoPoint(spread=setting.spread)
+    batch, steps = setting.num_samples, setting.num_steps
+    final = surrogate(law, eta, init_scale=ALPHA, num_steps=steps, num_samples=batch, runs=2000)
     return float((final < 0.1).mean())
 
 
 def _monotone(ds: xr.Dataset) -> Outcome:
     from scipy.stats import spearmanr
 
-    return within(-1, -0.9, rank_correlation=spearmanr(STEPS, median(last(ds.spurious)).values).statistic)
+    return within(-1, -0.9, rank_correlation=spearmanr(FIGURE4_STEP_SIZES, median(last(ds.spurious)).values).statistic)
 
 
 FIG4 = Experiment(
@@ -270,8 +281,8 @@ FIG4 = Experiment(
     summary="M = 5 and step sizes .01 ... .09, each for the same time T = 10/eta.",
     sizes={
         "smoke": {"seeds": 64, "dimension": 10, "num_samples": 1600},
-        "standard": {"seeds": 60, "dimension": 100, "num_samples": 8000},
-        "full": {"seeds": 300, "dimension": 100, "num_samples": 8000},
+        "standard": {"seeds": 60, "dimension": FIGURE3.dimension, "num_samples": FIGURE3.num_samples},
+        "full": {"seeds": 300, "dimension": FIGURE3.dimension, "num_samples": FIGURE3.num_samples},
     },
     compute=figure4_data,
     draw=draw_figure4,

@@ -6,13 +6,13 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+from gyrostat import __version__
 from gyrostat.experiments import registry
 from gyrostat.reproduce.report import status
 from gyrostat.reproduce.report.contents import Entry
 from gyrostat.reproduce.report.markup import Markup, escaped, fill, together
 from gyrostat.reproduce.report.status import of_claim
 from gyrostat.reproduce.store import Record
-from gyrostat.version import __version__
 
 
 def overview(entries: Sequence[Entry]) -> Markup:

@@ -1,4 +1,8 @@
-"""Linear measurements ``<X_i, A>`` of a matrix in factors, given as arrays: dense, rank-one, or single entries."""
+"""Linear measurements ``<X_i, F G^T>`` with given X_i, in NumPy: as matrices, as pairs of vectors, or as single entries.
+
+They differ from ``gyrostat.measurements``, which draws random measurements in JAX and needs their gradient in the product. Here
+the user's arrays are measured, the product is never formed for pairs of vectors, and fits also need the Jacobian.
+"""
 
 from __future__ import annotations
 
@@ -13,14 +17,14 @@ from gyrostat.errors import GyrostatError
 KINDS = ("dense", "rank-one", "entries")
 
 
-class Dense(NamedTuple):
-    """``X_i`` written out, (m, n1, n2)."""
+class DenseOperator(NamedTuple):
+    """Measurements with matrices X_i that are written out, (m, n1, n2)."""
 
     matrices: np.ndarray
 
     @property
     def shape(self) -> tuple[int, int]:
-        """That of A."""
+        """The shape of the measured matrix."""
         return self.matrices.shape[1:]
 
     def __len__(self) -> int:
@@ -40,24 +44,27 @@ class Dense(NamedTuple):
         left, right = self.matrices @ G, np.swapaxes(self.matrices, 1, 2) @ F
         return np.hstack([left.reshape(len(left), -1), right.reshape(len(right), -1)])
 
-    def size(self) -> float:
-        """The mean square of an entry of X."""
+    def mean_square(self) -> float:
+        """The mean square of the entries of all X_i."""
         return float(np.mean(self.matrices**2))
 
-    def take(self, chosen: np.ndarray) -> Dense:
+    def take(self, chosen: np.ndarray) -> DenseOperator:
         """Some of the measurements."""
-        return Dense(self.matrices[chosen])
+        return DenseOperator(self.matrices[chosen])
 
 
-class RankOne(NamedTuple):
-    """``X_i = u_i v_i^T``; u and v are rows of arrays, or of sparse matrices with a single one in each row (entries)."""
+class RankOneOperator(NamedTuple):
+    """Measurements with ``X_i = u_i v_i^T``.
+
+    The u and v are rows of arrays or, for single entries, of sparse matrices with one 1 in each row.
+    """
 
     left: Any
     right: Any
 
     @property
     def shape(self) -> tuple[int, int]:
-        """That of A."""
+        """The shape of the measured matrix."""
         return self.left.shape[1], self.right.shape[1]
 
     def __len__(self) -> int:
@@ -77,64 +84,95 @@ class RankOne(NamedTuple):
         a, b = v @ G, u @ F
         return np.hstack([(x[:, :, None] * y[:, None, :]).reshape(len(x), -1) for x, y in ((u, a), (v, b))])
 
-    def size(self) -> float:
-        """The mean square of an entry of X."""
+    def mean_square(self) -> float:
+        """The mean square of the entries of all X_i."""
         squares = [
             np.asarray(x.multiply(x).sum(axis=1)).ravel() if sparse.issparse(x) else np.sum(x**2, axis=1) for x in self
         ]
         return float(np.mean(squares[0] * squares[1]) / (self.shape[0] * self.shape[1]))
 
-    def take(self, chosen: np.ndarray) -> RankOne:
+    def take(self, chosen: np.ndarray) -> RankOneOperator:
         """Some of the measurements."""
-        return RankOne(self.left[chosen], self.right[chosen])
+        return RankOneOperator(self.left[chosen], self.right[chosen])
 
 
-def operator(X: Any, kind: str, shape: Any, symmetric: bool) -> Dense | RankOne:
-    """Measurements from what a user gives; see ``MatrixSensingRegressor``.
+class ScaledOperator(NamedTuple):
+    """Another operator times a number."""
 
-    >>> operator(np.array([[0, 1], [2, 0]]), "entries", (3, 2), False).see(np.ones((3, 1)), np.array([[1.0], [5.0]])).tolist()
+    inner: Any
+    scale: float
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """The shape of the measured matrix."""
+        return self.inner.shape
+
+    def see(self, F: np.ndarray, G: np.ndarray) -> np.ndarray:
+        """The measurements of the other operator times the number."""
+        return self.scale * self.inner.see(F, G)
+
+    def adjoint(self, e: np.ndarray, F: np.ndarray, G: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The adjoint of the other operator times the number."""
+        return self.inner.adjoint(self.scale * e, F, G)
+
+    def jacobian(self, F: np.ndarray, G: np.ndarray) -> np.ndarray:
+        """The Jacobian of the other operator times the number."""
+        return self.scale * self.inner.jacobian(F, G)
+
+    def take(self, chosen: np.ndarray) -> ScaledOperator:
+        """Some of the measurements."""
+        return ScaledOperator(self.inner.take(chosen), self.scale)
+
+
+def measurement_operator(X: Any, kind: str, shape: Any, symmetric: bool) -> DenseOperator | RankOneOperator:
+    """Measurements from the arrays that a user gives; see ``MatrixSensingRegressor``.
+
+    >>> operator = measurement_operator(np.array([[0, 1], [2, 0]]), "entries", (3, 2), False)
+    >>> operator.see(np.ones((3, 1)), np.array([[1.0], [5.0]])).tolist()
     [5.0, 1.0]
     """
     errors.choice("measurements", kind, KINDS)
-    made = _dense(X, shape) if kind == "dense" else _rank_one(X) if kind == "rank-one" else _entries(X, shape)
+    operator = _dense(X, shape) if kind == "dense" else _rank_one(X) if kind == "rank-one" else _entries(X, shape)
     if not symmetric:
-        return made
-    if made.shape[0] != made.shape[1]:
-        raise GyrostatError(f"symmetric=True needs square matrices; got {made.shape[0]} x {made.shape[1]}.")
-    if isinstance(made, Dense):
-        return Dense((made.matrices + np.swapaxes(made.matrices, 1, 2)) / 2)
-    return made
+        return operator
+    if operator.shape[0] != operator.shape[1]:
+        raise GyrostatError(f"symmetric=True needs square matrices; got {operator.shape[0]} x {operator.shape[1]}.")
+    if isinstance(operator, DenseOperator):
+        return DenseOperator((operator.matrices + np.swapaxes(operator.matrices, 1, 2)) / 2)
+    return operator
 
 
-def _dense(X: Any, shape: Any) -> Dense:
+def _dense(X: Any, shape: Any) -> DenseOperator:
     X = errors.array("X", X, ndim=(2, 3))
     if X.ndim == 2:
         n1, n2 = _shape(shape, "X is flattened")
         if X.shape[1] != n1 * n2:
             raise GyrostatError(f"X has {X.shape[1]} columns, shape asks for {n1} x {n2} = {n1 * n2}: make them equal.")
         X = X.reshape(len(X), n1, n2)
-    return Dense(X)
+    return DenseOperator(X)
 
 
-def _rank_one(X: Any) -> RankOne:
+def _rank_one(X: Any) -> RankOneOperator:
     if isinstance(X, tuple | list) and len(X) == 2 and np.ndim(X[0]) == 2:
         u, v = (errors.array(name, x, ndim=2) for name, x in zip(("X[0]", "X[1]"), X, strict=True))
     else:
         u = v = errors.array("X", X, ndim=2)
     if len(u) != len(v):
         raise GyrostatError(f"X holds {len(u)} left and {len(v)} right vectors: give one pair for each response.")
-    return RankOne(u, v)
+    return RankOneOperator(u, v)
 
 
-def _entries(X: Any, shape: Any) -> RankOne:
+def _entries(X: Any, shape: Any) -> RankOneOperator:
     n1, n2 = _shape(shape, "X holds (row, column) pairs")
-    at = np.asarray(X)
-    if at.ndim != 2 or at.shape[1] != 2 or not np.issubdtype(at.dtype, np.integer) or not len(at):
+    pairs = np.asarray(X)
+    if pairs.ndim != 2 or pairs.shape[1] != 2 or not np.issubdtype(pairs.dtype, np.integer) or not len(pairs):
         raise GyrostatError(f"X must list (row, column) pairs of whole numbers; got {errors.shown(X)}.")
-    if at.min() < 0 or (at.max(axis=0) >= (n1, n2)).any():
+    if pairs.min() < 0 or (pairs.max(axis=0) >= (n1, n2)).any():
         raise GyrostatError(f"X must hold pairs inside the {n1} x {n2} matrix, counted from zero.")
-    ones, m = np.ones(len(at)), np.arange(len(at))
-    return RankOne(*(sparse.csr_matrix((ones, (m, at[:, i])), shape=(len(at), n)) for i, n in enumerate((n1, n2))))
+    ones, m = np.ones(len(pairs)), np.arange(len(pairs))
+    return RankOneOperator(
+        *(sparse.csr_matrix((ones, (m, pairs[:, i])), shape=(len(pairs), n)) for i, n in enumerate((n1, n2)))
+    )
 
 
 def _shape(shape: Any, because: str) -> tuple[int, int]:
