@@ -160,7 +160,7 @@ class SweepSummary:
             runs = self.cells * self.spec.seeds
             lines.append(
                 f"Refined: {runs} runs instead of the {runs + self.saved} of the whole grid "
-                f"({self.saved / (runs + self.saved):.0%} saved); the boundary is known to one step of the grid as before."
+                f"({self.saved / (runs + self.saved):.0%} saved); the boundary is still known to one step of the grid."
             )
         return lines
 
