@@ -9,7 +9,7 @@ from typing import Any
 from gyrostat import __version__, errors
 from gyrostat.errors import GyrostatError
 from gyrostat.parallel.whole_files import plain
-from gyrostat.reproduce.tasks import code_digest
+from gyrostat.reproduce.code_digest import code_digest
 from gyrostat.sweeps.spec import Spec
 
 

@@ -1,4 +1,7 @@
-"""The landscape of matrix completion with a ridge (Wang 2023, section 3.1): critical points and the fold of rank 2."""
+"""Deep linear networks on matrix completion with a ridge (Wang 2023, section 3.1).
+
+Critical points of the loss, the fold at which the rank-2 minimum ends, and (ours) how fast the second singular value decays.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +49,7 @@ class CriticalPoint(NamedTuple):
 def critical_points(
     target: Any, pairs: Sequence[tuple[int, int]], depth: int, ridge: float, *, tries: int = 200, seed: int = 0
 ) -> list[CriticalPoint]:
-    """Critical points of ``(1/2N) sum (A_ij - A*_ij)^2 + lambda ||theta||^2`` found from many starts, by rank.
+    """Critical points of ``(1/2N) sum (A_ij - A*_ij)^2 + lambda ||theta||^2`` found from many starts, sorted by rank.
 
     Hidden layers are as wide as the smaller side, which every critical point fits into (it is balanced). The search is
     a least-squares solution of gradient = 0 with the exact Hessian; more ``tries`` find more, never wrong ones.
@@ -65,12 +68,12 @@ def critical_points(
     rng = np.random.default_rng(seed)
     found: dict[tuple[float, ...], np.ndarray] = {}
     with double():
-        problem = _Problem(truth, observed, model, lam)
+        problem = _CompletionLoss(truth, observed, model, lam)
         for k in range(tries):
             start = problem.start(rng, k)
-            if k // 4 % 2:  # every other four descend first: to minima, within the rank at which they start
+            if k // 4 % 2:  # four of every eight descend first: to minima, without raising the rank of the start
                 start = minimize(lambda x: float(problem.loss(x)), start, jac=problem.gradient, method="L-BFGS-B").x
-            # Levenberg-Marquardt, at rounding error: a critical point is a zero of the gradient, not nearly one.
+            # Levenberg-Marquardt down to rounding error: a critical point is a zero of the gradient, not almost one.
             near = least_squares(
                 problem.gradient, start, jac=problem.hessian, method="lm", xtol=1e-15, ftol=1e-15, gtol=1e-15
             )
@@ -80,8 +83,8 @@ def critical_points(
     return sorted(points, key=lambda p: (p.rank, p.loss))
 
 
-class _Problem:
-    """The loss as a function of all layers in a row."""
+class _CompletionLoss:
+    """The loss as a function of all layers, flattened into one vector."""
 
     def __init__(self, truth: np.ndarray, observed: Entries, model: DeepLinear, ridge: float):
         self.truth, self.observed, self.model, self.ridge = truth, observed, model, ridge
@@ -114,7 +117,7 @@ class _Problem:
         return np.asarray(forward(self.layers(theta))[-1])
 
     def start(self, rng: np.random.Generator, k: int) -> np.ndarray:
-        """Zero, then in turn any layers, and balanced ones: of rank one, of full rank, of the data filled up at random."""
+        """Zero first; then in turn random layers, and balanced ones of full rank, of rank one, of randomly completed data."""
         size = sum(a * b for a, b in self.shapes)
         if k % 4 == 0:
             return min(k, 1) * rng.choice([0.1, 0.3, 0.6, 1.0]) * rng.standard_normal(size)
@@ -146,7 +149,7 @@ class _Problem:
         )
 
     def _is_lowest(self, A: np.ndarray, cost: float, s: np.ndarray) -> bool:
-        """Whether C_lambda rises in every one of many directions; steps tiny where a root is infinitely steep."""
+        """Whether C_lambda does not fall in any of many directions; with tiny steps where a root is infinitely steep."""
         D = np.random.default_rng(1).standard_normal((600, *A.shape))
         D /= np.linalg.norm(D, axis=(1, 2), keepdims=True)
         step = 1e-4 if s[-1] > 1e-7 else 1e-8
@@ -164,8 +167,8 @@ def fold(epsilon: float, depth: int) -> Fold:
     """lambda_c: up to this ridge ``C(A) + lambda L sum s^(2/L)`` on [[1, *], [epsilon, 1]] has a rank-2 minimum.
 
     In the main text's normalisation (``"weight_decay"`` with ridge lambda has lambda / 4 here). The minimum is followed from
-    a ridge of zero, where it completes the matrix with least cost, and the fold, at which its Hessian becomes singular, is
-    solved for. When there is no such minimum at all the ridge is 0.
+    a ridge of zero, where it completes the matrix with least cost, to the fold, where its Hessian becomes singular. If there
+    is no such minimum at all, the ridge is 0.
 
     >>> round(fold(0.25, 3).ridge, 3)
     0.026
@@ -229,3 +232,30 @@ def _least_completion(eps: float, L: int) -> np.ndarray | None:
     cost = np.sum(s ** (2 / L), axis=1)
     (at,) = np.nonzero((cost[1:-1] < cost[:-2]) & (cost[1:-1] < cost[2:]))
     return np.array([1.0, x[at[0] + 1], eps, 1.0]) if at.size else None
+
+
+def turning_rate(
+    matrix: Any, truth: Any, observed: Sequence[tuple[int, int]], *, step_size: float, depth: int
+) -> np.ndarray:
+    """How much faster than ``-L log(1 - eta lambda)`` per step s2 falls because noise turns the first singular pair.
+
+    At rank 1 a step on entry (i, j) with error d adds to the last layer a column along e_i and to the first a row along
+    e_j, of relative size ``c = 2 eta d s1^(1 - 2/L)``. That turns the first singular vectors, and what was orthogonal to
+    them shrinks by the cosine: ``(c u2_i v1_j)^2 / 2`` in the last layer and ``(c u1_i v2_j)^2 / 2`` in the first. The mean
+    over the observed entries is returned, for each of the matrices (2 x 2, with any number of leading dimensions).
+
+    With two layers the second pair appears in its own gradient, which this leaves out, so depth must be 3 or more. Steps
+    follow the convention ``weight_decay``, ``eta grad (A_ij - y_ij)^2``.
+
+    >>> A = np.array([[1.0, 2.0], [0.5, 1.0]])
+    >>> turning_rate(A, A, [(0, 0)], step_size=0.2, depth=3).item()
+    0.0
+    """
+    A, eta = np.asarray(matrix, dtype=float), float(errors.number("step_size", step_size, above=0))
+    L = errors.integer("depth", depth, least=3)
+    u, s, vt = np.linalg.svd(A)
+    total = np.zeros(A.shape[:-2])
+    for i, j in observed:
+        c = 2 * eta * (A[..., i, j] - np.asarray(truth)[i][j]) * s[..., 0] ** (1 - 2 / L)
+        total += c**2 * ((u[..., i, 1] * vt[..., 0, j]) ** 2 + (u[..., i, 0] * vt[..., 1, j]) ** 2) / 2
+    return total / len(observed)

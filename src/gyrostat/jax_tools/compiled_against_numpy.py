@@ -1,8 +1,8 @@
-"""Compiled JAX against NumPy, on the patterns that the compiler has got wrong.
+"""A check of compiled JAX programs against NumPy, on patterns that some releases compile wrongly.
 
-A vmapped matrix-vector product followed by a reduction, with more than 128 KiB of results: XLA hands it to
-its YNNPACK backend on the CPU, which gets the results beyond that border wrong (jax issue 39103). Seen here
-with 3, 5, 6 and 7 columns in float64 (16385 rows and up) and 3 columns in float32 (32769 rows and up).
+The pattern is a vmapped matrix-vector product followed by a reduction, with more than 128 KiB of results. On the CPU, XLA
+hands it to its YNNPACK backend, which gets the results beyond that size wrong (jax issue 39103). Seen with 3, 5, 6 and 7
+columns in float64 (16385 rows and up) and with 3 columns in float32 (32769 rows and up).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ Function = Callable[..., Any]
 
 @dataclass(frozen=True)
 class Check:
-    """One pattern at one shape: the largest error, relative to the largest value."""
+    """The result for one pattern at one shape: the largest error, relative to the largest value."""
 
     pattern: str
     dtype: str
@@ -101,8 +101,8 @@ STACKS: dict[str, tuple[Function, Function]] = {
 """Patterns over a stack of matrices A and the rows x of X."""
 
 
-def battery() -> list[Check]:
-    """Every pattern at every shape, in both precisions."""
+def check_all() -> list[Check]:
+    """Check every pattern at every shape, in both precisions."""
     checks = []
     with double():
         for dtype in TOLERANCE:

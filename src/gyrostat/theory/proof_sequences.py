@@ -69,7 +69,7 @@ def calibration_line(
 
 
 class Controller(NamedTuple):
-    """Simulated controller sequences: the largest ratio q_i^t / L_t of each run, and the barrier it must not reach."""
+    """Simulated controller sequences: the largest ratio q_i^t / L_t of each run, and the barrier that it must stay below."""
 
     peak: np.ndarray
     barrier: float

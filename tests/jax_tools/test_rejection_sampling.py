@@ -1,4 +1,4 @@
-"""Binomial and multinomial counts against SciPy's masses, and the inequality that makes the rejection exact."""
+"""Chi-square, binomial and multinomial numbers against SciPy's laws, and the inequalities that the rejections rest on."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from gyrostat.jax_tools.binomial_counts import OFFSET, SLOPE, binomial, multinomial
 from gyrostat.jax_tools.float64 import double
+from gyrostat.jax_tools.rejection_sampling import OFFSET, SLOPE, binomial, chi_square, multinomial
 
 N = 100_000
 CASES = [(1, 0.3), (3, 0.5), (10, 0.1), (10, 0.9), (80, 0.5), (5600, 0.5), (100_000, 0.3), (4_000_000, 1e-6)]
 LEVEL = 1e-3 / (2 * len(CASES))
-"""Bonferroni at a family level of 1e-3; keys are fixed, so that a pass stays a pass."""
+"""Bonferroni at a family level of 1e-3; keys are fixed, so the outcome is too."""
 
 
 @functools.partial(jax.jit, static_argnums=0)
@@ -66,13 +66,13 @@ def test_multinomial_law():
 
 @pytest.mark.parametrize("n", [1e12, 1e18])
 def test_huge_counts_are_gaussian(n):
-    """Masses of so many trials written with factorials would be wrong in their first digit."""
+    """Masses of this many trials written with factorials would be wrong in their first digit."""
     found = (counts(binomial, 6, n, 0.3) - 0.3 * n) / np.sqrt(0.21 * n)
     assert stats.kstest(found, "norm").pvalue > LEVEL
     assert stats.kstest(1.03 * found, "norm").pvalue < 1e-4
 
 
-def test_one_place_takes_all():
+def test_one_class_takes_all():
     assert (counts(multinomial, 4, 7, [1.0]) == 7).all()
 
 
@@ -84,3 +84,18 @@ def test_the_masses_lie_under_the_hat(n):
         height = np.exp((stats.binom.logpmf(k, n, p) - stats.binom.logpmf(mode, n, p)) / 2)
         reach = np.maximum(abs(k - n * p - 0.5), abs(k + 0.5 - n * p))
         assert (reach * height).max() <= (SLOPE * np.sqrt(n * p * (1 - p) + 0.5) + OFFSET) / 2
+
+
+@pytest.mark.parametrize("freedom", [1.0, 2.0, 3.0, 7.0, 40.0, 2000.0, 1e7])
+def test_chi_square_law(freedom):
+    with double():
+        keys = jax.random.split(jax.random.key(int(freedom)), 100_000)
+        found = np.asarray(jax.jit(jax.vmap(lambda key: chi_square(key, jnp.asarray(freedom))))(keys))
+    # Seven tests at a family level of 1e-3; keys are fixed.
+    assert stats.kstest(found, stats.chi2(freedom).cdf).pvalue > 1e-3 / 7
+    assert stats.kstest(found, stats.chi2(freedom, scale=1 + 0.1 / freedom**0.5).cdf).pvalue < 1e-9
+
+
+def test_chi_square_rests_on_an_inequality_for_all_degrees():
+    y = np.geomspace(1e-6, 1e3, 100_001)
+    assert (3 * np.log(y) <= y**3 - 1 - 4.5 * (y - 1) ** 2 + 1e-12).all()
