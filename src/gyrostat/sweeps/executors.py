@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from gyrostat.errors import GyrostatError
 from gyrostat.parallel.threads import confine, one_thread
 from gyrostat.parallel.workers import Listener, Workers, explain, run_here
-from gyrostat.reproduce.tasks import code_digest
+from gyrostat.reproduce.code_digest import code_digest
 from gyrostat.sweeps.plan import Chunk
 
 LOST_AFTER = 20.0

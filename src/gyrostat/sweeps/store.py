@@ -23,7 +23,7 @@ from gyrostat import __version__, errors
 from gyrostat.errors import GyrostatError
 from gyrostat.experiments.statistics import wilson
 from gyrostat.parallel.whole_files import plain, writable, write_whole
-from gyrostat.reproduce.tasks import code_digest
+from gyrostat.reproduce.code_digest import code_digest
 from gyrostat.sweeps.spec import QUANTILES, Point, Spec
 
 if TYPE_CHECKING:

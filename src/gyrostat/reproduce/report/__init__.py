@@ -18,12 +18,12 @@ from gyrostat.reproduce.report.contents import Entry, gather
 from gyrostat.reproduce.report.markup import HOME, Markup, fill, together
 from gyrostat.reproduce.report.overview import overview
 from gyrostat.reproduce.report.sections import section
-from gyrostat.reproduce.store import Store
+from gyrostat.reproduce.store import ResultsStore
 
 SCRIPTS = ("say", "plots", "keys", "table", "filters")
 
 
-def write_report(store: Store) -> Path:
+def write_report(store: ResultsStore) -> Path:
     """Write ``index.html`` from everything that is finished in the folder, whenever it was run.
 
     The figures are made again from the stored data; the verdicts are those of ``claims.json``.
@@ -50,7 +50,7 @@ def write_report(store: Store) -> Path:
 
 def rebuild(folder: Path) -> Path:
     """``gyrostat report DIR``: the page of a results folder, made again from what it holds."""
-    store = Store(folder)
+    store = ResultsStore(folder)
     if not store.data.is_dir():
         raise GyrostatError(f"{str(folder)!r} holds no results.zarr: run gyrostat reproduce --out {folder}.")
     return write_report(store)
@@ -80,7 +80,7 @@ def _choices(group: str, options: dict[str, str]) -> Markup:
     )
 
 
-def _of_paper(store: Store, paper: str, entries: Sequence[Entry]) -> Markup:
+def _of_paper(store: ResultsStore, paper: str, entries: Sequence[Entry]) -> Markup:
     shown = [entry for entry in entries if entry.paper == paper and (entry.run or entry.error)]
     title = registry.PAPERS.get(paper, paper)
     return fill("paper", paper=paper, title=title, sections=together(section(store, entry) for entry in shown))
