@@ -24,6 +24,7 @@ from gyrostat.engine.reduction.choose import Reduction
 from gyrostat.engine.step import RunPlan, one_run
 from gyrostat.jax_tools.float64 import double
 from gyrostat.measurements import fixed_gaussian as fixed
+from gyrostat.measurements import fresh_gaussian
 from gyrostat.measurements.base import Demand, Scene
 from gyrostat.models.spaces import Matrices, SymmetricMatrices, Vectors
 
@@ -219,7 +220,7 @@ def test_single_precision_still_works_after_a_program_in_double():
 
 def test_mixture_in_blocks(monkeypatch):
     """A continuous law goes block by block; a batch that ends inside a block has the right law too."""
-    monkeypatch.setattr(gs.measurements.fresh, "BLOCK", 4)
+    monkeypatch.setattr(fresh_gaussian, "BLOCK", 4)
     places = matrix_places(3, CONTINUOUS)
     A = product_like(places)
     M = np.asarray(A - places.mean_target)

@@ -1,4 +1,4 @@
-"""Two factors: the models, where they start, the imbalance step and the condition that computes rarely."""
+"""Two factors: the model, its starts and the imbalance step."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ import gyrostat as gs
 import reference
 from conftest import orthonormal, rectangular_places
 from gyrostat.algorithms.events import automatic_beta, imbalanced, least_above, stable_range
-from gyrostat.jax_tools.lazy_condition import rarely
 
 pytestmark = pytest.mark.usefixtures("hasty")
 
@@ -348,67 +347,6 @@ def test_imbalance_step_makes_the_late_rate_that_of_its_beta():
         slope = np.polyfit(np.arange(steps + 1)[window], np.log(distance[window]), 1)[0]
         # F's columns outside the signal keep beta up to the error squared: one per cent from step 70 on.
         assert slope == pytest.approx(np.log(1 - eta * beta**2), rel=0.01)
-
-
-# --- a condition that is rarely true --------------------------------------------------------------
-
-
-def slow(operand):
-    x, y = operand
-    return 3 * x + y[0], -y
-
-
-@pytest.mark.parametrize("when", [[True, False, True], [False] * 3, [True] * 3])
-def test_rarely_is_a_choice(when, x64):
-    x, y = jnp.arange(3.0), jnp.arange(6.0).reshape(3, 2)
-    ours = jax.jit(jax.vmap(lambda w, x, y: rarely(w, slow, (x, y))))(jnp.array(when), x, y)
-    mask = np.array(when)
-    np.testing.assert_array_equal(ours[0], np.where(mask, 3 * x + y[:, 0], x))
-    np.testing.assert_array_equal(ours[1], np.where(mask[:, None], -y, y))
-    for i in range(3):  # and alone
-        alone = rarely(jnp.array(when[i]), slow, (x[i], y[i]))
-        np.testing.assert_array_equal(alone[0], ours[0][i])
-        np.testing.assert_array_equal(alone[1], ours[1][i])
-
-
-@pytest.mark.parametrize("axes", [(None, 0, 0), (0, None, None), (None, None, 0)])
-def test_rarely_with_parts_that_all_runs_share(axes, x64):
-    when, x, y = jnp.array([True, False]), jnp.array([1.0, 2.0]), jnp.array([[3.0, 4.0], [5.0, 6.0]])
-    given = [v if a == 0 else v[0] for v, a in zip((when, x, y), axes, strict=True)]
-    ours = jax.vmap(lambda w, x, y: rarely(w, slow, (x, y)), in_axes=axes)(*given)
-    for i in range(2):
-        w, xi, yi = (v[i] if a == 0 else v[0] for v, a in zip((when, x, y), axes, strict=True))
-        wanted = slow((xi, yi)) if w else (xi, yi)
-        np.testing.assert_array_equal(ours[0][i], wanted[0])
-        np.testing.assert_array_equal(ours[1][i], wanted[1])
-
-
-def test_rarely_computes_nothing_when_nobody_needs_it():
-    calls = []
-
-    def change(x):
-        jax.debug.callback(lambda: calls.append(1))
-        return 2 * x
-
-    def loop(when, x):
-        return jax.lax.fori_loop(0, 4, lambda t, x: rarely(when[t], change, x), x)
-
-    run = jax.jit(jax.vmap(loop))
-    for due, wanted in [((), 0), ([(2, 1)], 1), ([(0, 0), (2, 1), (2, 2)], 2)]:  # (step, run)
-        when = np.zeros((3, 4), dtype=bool)
-        for step, lane in due:
-            when[lane, step] = True
-        calls.clear()
-        out = jax.block_until_ready(run(jnp.asarray(when), jnp.ones(3)))
-        jax.effects_barrier()
-        np.testing.assert_array_equal(out, 2.0 ** when.sum(axis=1))
-        assert len(calls) == wanted  # steps at which somebody needed it, however many
-    # The rig can see it: an ordinary condition computes the change though nobody needs it.
-    calls.clear()
-    plain = jax.vmap(lambda w, x: jax.lax.cond(w, change, lambda x: x, x))
-    jax.block_until_ready(jax.jit(plain)(jnp.zeros(3, dtype=bool), jnp.ones(3)))
-    jax.effects_barrier()
-    assert len(calls) == 1
 
 
 # --- rectangular places ---------------------------------------------------------------------------

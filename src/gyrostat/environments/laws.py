@@ -20,7 +20,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 from gyrostat import errors
 from gyrostat.errors import GyrostatError
 from gyrostat.jax_tools.float64 import double
-from gyrostat.jax_tools.random_bits import uniform
+from gyrostat.jax_tools.random_streams import uniform
 from gyrostat.typing import Leaf
 
 Moment = Callable[[np.ndarray], np.ndarray]

@@ -15,6 +15,7 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
+from gyrostat import __version__
 from gyrostat.errors import GyrostatError
 from gyrostat.lab import code
 from gyrostat.lab.desk import Desk, Part
@@ -22,7 +23,6 @@ from gyrostat.lab.guard import Guard, body_of, field
 from gyrostat.lab.lab import Lab
 from gyrostat.lab.laboratories import LABS, lab_of
 from gyrostat.tables.examples import PREFIX, examples
-from gyrostat.version import __version__
 
 PAGE = Path(__file__).parent / "static"
 FILES = {"/": "index.html", **{f"/{p.name}": p.name for p in PAGE.iterdir() if p.suffix in (".css", ".js", ".svg")}}

@@ -22,7 +22,7 @@ from gyrostat.typing import Leaf
 SINGLE = 32_768
 """The longest side of a design in single precision."""
 
-SHARING = 64
+RUNS_PER_CALL = 64
 """Runs that share one design in one call: the product with it is then a matrix product."""
 
 
@@ -90,13 +90,13 @@ class Dense(Measurements):
     def vectorises(self) -> bool:
         return self.redraw or self.design is not None
 
-    def lanes(self, size: int, mixes: bool) -> int:
+    def runs_per_call(self, size: int, mixes: bool) -> int:
         if self.design is None:
-            return super().lanes(size, mixes)
-        return 1 if mixes else SHARING  # a mixture copies its rows for every run
+            return super().runs_per_call(size, mixes)
+        return 1 if mixes else RUNS_PER_CALL  # a mixture copies its rows for every run
 
     @property
-    def apart(self) -> Hashable:
+    def group_key(self) -> Hashable:
         return None if self.design is None else int(self.design)
 
     @property
@@ -204,11 +204,11 @@ class DenseData(Measurements):
     def vectorises(self) -> bool:
         return True
 
-    def lanes(self, size: int, mixes: bool) -> int:
-        return 1 if mixes or self.batch_size is not None else SHARING  # single rows are copied for every run
+    def runs_per_call(self, size: int, mixes: bool) -> int:
+        return 1 if mixes or self.batch_size is not None else RUNS_PER_CALL  # single rows are copied for every run
 
     @property
-    def apart(self) -> Hashable:
+    def group_key(self) -> Hashable:
         return id(self.matrices)
 
     @property

@@ -23,9 +23,8 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from gyrostat import errors
 from gyrostat.environments import Environment
-from gyrostat.jax_tools.binomial_counts import multinomial
-from gyrostat.jax_tools.normals import chi_square, normal
-from gyrostat.jax_tools.random_bits import fold_in, split
+from gyrostat.jax_tools.random_streams import fold_in, normal, split
+from gyrostat.jax_tools.rejection_sampling import chi_square, multinomial
 from gyrostat.measurements.base import Measurements, Reading, Scene, inner, residual
 from gyrostat.models.spaces import SymmetricMatrices
 from gyrostat.typing import Leaf

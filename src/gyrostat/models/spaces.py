@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from gyrostat.jax_tools.normals import normal
+from gyrostat.jax_tools.random_streams import normal
 
 
 class Space(eqx.Module):

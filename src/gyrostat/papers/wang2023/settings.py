@@ -1,8 +1,12 @@
-"""What the experiments of this paper share: the 2 x 2 problem, its network and schedules, paths of singular values, jumps."""
+"""The settings of the paper's figures, and what its experiments share: problem, network, schedules, paths, jumps.
+
+The live laboratory builds its presets from the same settings.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,6 +20,35 @@ OBSERVED = ((0, 0), (1, 0), (1, 1))
 WIDTH = 100
 HIGH, LOW = (0.2, 0.1), (0.02, 0.001)
 """Figure 1: step size and ridge on the noisy path and on the offshoots."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CompletionSetting:
+    """The setting of a figure: step size and ridge of its phases, with most noise (``high``) and with little (``low``)."""
+
+    epsilon: float
+    depth: int = 3
+    high: tuple[float, float] = HIGH
+    low: tuple[float, float] = LOW
+    num_steps: int
+
+
+FIGURE1 = CompletionSetting(epsilon=0.25, num_steps=20_000)
+FIGURE2 = CompletionSetting(epsilon=0.1, high=(0.25, 0.1), low=(0.05, 0.001), num_steps=9000)
+FIGURE2_DEPTHS, FIGURE2_SWITCH = (3, 4), 5000
+FIGURE3_SWITCHES, FIGURE3_TAIL = (0, 500, 1000, 2000, 4000, 8000), 4000
+"""Steps with much noise, and how many with little follow."""
+FIGURE3_EPSILONS = (0.07, 0.09, 0.1, 0.12, 0.15, 0.3, 1.0)
+
+
+def figure3(epsilon: float, switch: int) -> CompletionSetting:
+    """Figure 3 at one of its matrices and lengths of the noisy phase."""
+    return CompletionSetting(epsilon=epsilon, depth=4, num_steps=switch + FIGURE3_TAIL)
+
+
+FIGURE4 = CompletionSetting(epsilon=0.2, high=(0.4, 0.1), low=(0.1, 0.001), num_steps=12_000)
+FIGURE4_PERIODS = (1000, 2000)
+"""Lengths of one phase; the paper does not print it."""
 
 RIDGE_RATE = -3 * float(np.log(1 - HIGH[0] * HIGH[1]))
 """Rate of s2 in Figure 1 when nothing but the ridge acts on it: every layer shrinks by 1 - eta lambda per step."""

@@ -1,8 +1,13 @@
-"""What the experiments of this paper share: its problems, late rates, and runs over several designs."""
+"""The settings of the paper's figures, and what its experiments share: problems, late rates, runs over several designs.
+
+The live laboratory builds its presets from the same settings.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,6 +19,57 @@ from gyrostat.engine.compile import Cell
 DIMENSION = 50
 LITERAL, FIGURE = 0.2, 0.03
 """The printed learning rate, and one that fits the axes of the printed figures (ten times theirs in a tenth of the steps)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FactorSetting:
+    """The setting of a figure or a panel, in dimension n = 50: descent with ``width`` columns from every one of ``scales``.
+
+    ``per_row`` is m / n, the measurements per dimension (the paper's m = 700 is 14); infinite: the matrix itself is seen.
+    ``time`` is eta x iterations.
+    """
+
+    rank: int = 2
+    width: int = 4
+    scales: tuple[float, ...] = (0.5, 0.2, 0.05)
+    per_row: float = 14
+    step_size: float = LITERAL
+    time: float
+
+    @property
+    def num_steps(self) -> int:
+        """The iterations."""
+        return round(self.time / self.step_size)
+
+
+FIGURE11 = FactorSetting(width=5, scales=(0.5, 0.2), per_row=math.inf, step_size=0.01, time=1000)
+"""Two factors. One factor has all of the widths, from alpha = .5 and .1."""
+FIGURE11_WIDTHS = (5, 3, 2)
+
+FIGURE12A = FactorSetting(width=2, time=100)
+FIGURE12B = FactorSetting(scales=(0.5, 0.2, 0.1, 0.05), time=2000)
+FIGURE12C = FactorSetting(scales=(0.5, 0.05), time=200)
+"""k = 3 too; the imbalance step comes half-way, with beta = 1."""
+FIGURE12_AXIS = 90.0
+"""The end of the printed axis, 30,000 iterations at .003: enough at the figure's learning rate."""
+
+FIGURE_I1 = FactorSetting(per_row=24, time=14)
+"""``time`` is eta x iterations x alpha^2: a smaller start takes longer."""
+
+
+def figure_i1_steps(scale: float, until: float = FIGURE_I1.time) -> int:
+    """The iterations of Figure I.1 from a start of this scale."""
+    return max(600, round(until / (FIGURE_I1.step_size * scale**2)))
+
+
+FIGURE_I2 = FactorSetting(scales=(0.05,), time=150)
+FIGURE_I2_CONDITIONS = (1.25, 1.5, 3.0, 10.0)
+"""sigma_1 / sigma_2."""
+
+FIGURE_I3 = FactorSetting(scales=(0.5, 1.0, 3.0, 5.0), time=60)
+FIGURE_I4 = FactorSetting(rank=5, width=10, per_row=40, step_size=FIGURE, time=48)
+"""The imbalance step comes half-way. One factor and plain descent on two are drawn for longer."""
+FIGURE_I5 = FactorSetting(step_size=0.003, time=4.8)
 
 FLOOR = 1e-24
 """Losses below this are near rounding (1e-30) and not used in fits."""
@@ -33,6 +89,14 @@ def sensing(
     """
     seen = gs.Dense(round(per_row * dimension), design=design, noise=noise, precision="single")
     return gs.Problem(gs.Environments.diagonal(dimension, values), seen)
+
+
+def design_matrices(problem: gs.Problem) -> np.ndarray:
+    """The measurement matrices (m, n, n) of a problem of :func:`sensing`."""
+    design = problem.measurements
+    assert isinstance(design, gs.Dense)
+    rows = design.rows(problem.environments, gs.Asymmetric().space(problem.shape))
+    return np.asarray(rows.matrices[0], dtype=np.float64)
 
 
 def designs_of(seed: int, count: int) -> list[int]:

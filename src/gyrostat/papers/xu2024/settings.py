@@ -1,8 +1,12 @@
-"""What the experiments of this paper share: its default setting and comparisons of algorithms."""
+"""The settings of the paper's figures, and what its experiments share.
+
+The live laboratory builds its presets from the same settings.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import xarray as xr
@@ -12,14 +16,81 @@ from gyrostat.engine.compile import Cell
 
 PAPER = "Xu 2024"
 ALPHA = 1e-3
+"""The scale of the start, U0 = 1e-3 I, in every figure."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SensingSetting:
+    """One setting of a figure: s = E s - M or E s + M. The defaults are those of section 5."""
+
+    dimension: int = 100
+    rank: int = 1
+    spurious_rank: int = 1
+    mean: float = 1.0
+    spread: float
+    step_size: float = 0.05
+    num_samples: int = 8000
+    num_steps: int = 200
+
+    @property
+    def environments(self) -> gs.RandomEnvironments:
+        """The environments, drawn anew in every run."""
+        law = gs.TwoPoint(mean=self.mean, spread=self.spread, rank=self.spurious_rank)
+        return gs.RandomEnvironments(self.dimension, rank=self.rank, law=law)
+
+
+FIGURE2 = SensingSetting(spread=8.0, num_steps=100)
+FIGURE2_SPREADS = (5.0, 6.0, 7.0, 8.0, 10.0)
+"""The paper does not print its M."""
+
+FIGURE3 = SensingSetting(spread=6.0)
+FIGURE3_SPREADS = [float(M) for M in range(1, 11)]
+
+FIGURE5 = SensingSetting(
+    dimension=40, rank=3, spurious_rank=2, mean=0.5, spread=4.0, step_size=0.1, num_samples=2800, num_steps=180
+)
+"""Figure 1 too. The paper does not print eta and M: .1 and 4 fit its axes."""
+FIGURE5_POOLED_SAMPLES = 5600
+"""The batch of PooledSGD, which sees both environments in it."""
+
+
+def figure4(step_size: float) -> SensingSetting:
+    """Figure 4 at one of its step sizes: T = 10/eta."""
+    return SensingSetting(spread=5.0, step_size=step_size, num_steps=round(10 / step_size))
+
+
+FIGURE4_STEP_SIZES = [round(0.01 * k, 2) for k in range(1, 10)]
+FIGURE4_SMALL, FIGURE4_LARGE = 0.01, 0.07
+"""The two whose paths are drawn."""
+
+FIGURE6_TIME = 20
+"""eta T."""
+
+
+def figure6(step_size: float, time: float = FIGURE6_TIME) -> SensingSetting:
+    """Figure 6 at one of its step sizes: T = time/eta."""
+    ranks = {"rank": 5, "spurious_rank": 5}
+    steps = round(time / step_size)
+    return SensingSetting(
+        dimension=30, **ranks, mean=0.5, spread=4.0, step_size=step_size, num_samples=80, num_steps=steps
+    )
+
+
+FIGURE6_STEP_SIZES = (0.01, 0.05, 0.1)
 
 
 def spread_cell(
-    spread: float, *, dimension: int = 100, num_samples: float = 8000, step_size: float = 0.05, order: str = "iid"
+    spread: float,
+    *,
+    dimension: int = FIGURE3.dimension,
+    num_samples: float = FIGURE3.num_samples,
+    step_size: float = FIGURE3.step_size,
+    order: str = "iid",
 ) -> Cell:
     """HeteroSGD in the setting of section 5: r1 = r2 = 1, s = 1 - M or 1 + M, U0 = 1e-3 I."""
-    places = gs.RandomEnvironments(dimension, rank=1, law=gs.TwoPoint(mean=1.0, spread=spread))
-    return gs.HeteroSGD(step_size, init_scale=ALPHA, order=order), gs.Problem(places, gs.FreshGaussian(num_samples))
+    environments = SensingSetting(dimension=dimension, spread=spread).environments
+    algorithm = gs.HeteroSGD(step_size, init_scale=ALPHA, order=order)
+    return algorithm, gs.Problem(environments, gs.FreshGaussian(num_samples))
 
 
 def compare(cells: Mapping[str, Cell], **options: Any) -> xr.Dataset:

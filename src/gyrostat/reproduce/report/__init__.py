@@ -2,31 +2,28 @@
 
 from __future__ import annotations
 
-import importlib.resources
 import json
 from collections.abc import Sequence
 from pathlib import Path
 
+from gyrostat import __version__
 from gyrostat.errors import GyrostatError
 from gyrostat.experiments import registry
-from gyrostat.figures.palette import AFTER_DARK
-from gyrostat.figures.plotly_canvas import RIM
+from gyrostat.figures.pages import base_style, plotly_script
+from gyrostat.figures.palette import ON_DARK_PAGES, PAGE_COLOURS
+from gyrostat.figures.plotly_renderer import RIM
 from gyrostat.parallel.whole_files import write_whole
 from gyrostat.reproduce.report import status
 from gyrostat.reproduce.report.contents import Entry, gather
 from gyrostat.reproduce.report.markup import HOME, Markup, fill, together
 from gyrostat.reproduce.report.overview import overview
 from gyrostat.reproduce.report.sections import section
-from gyrostat.reproduce.store import Store
-from gyrostat.version import __version__
+from gyrostat.reproduce.store import ResultsStore
 
-STYLE = (HOME / "base.css").read_text(encoding="utf-8")
-"""The colours and letters that pages of gyrostat share."""
-DARK_PAGE = "#14171A"  # --paper of base.css
 SCRIPTS = ("say", "plots", "keys", "table", "filters")
 
 
-def write_report(store: Store) -> Path:
+def write_report(store: ResultsStore) -> Path:
     """Write ``index.html`` from everything that is finished in the folder, whenever it was run.
 
     The figures are made again from the stored data; the verdicts are those of ``claims.json``.
@@ -34,7 +31,7 @@ def write_report(store: Store) -> Path:
     entries = gather(store)
     page = fill(
         "page",
-        style=Markup(STYLE + _file("report.css") + _hues()),
+        style=Markup(base_style() + _file("report.css")),
         early=Markup(_file("early.js")),
         themes=_choices("theme", {"auto": "Auto", "light": "Light", "dark": "Dark"}),
         overview=overview(entries),
@@ -43,7 +40,7 @@ def write_report(store: Store) -> Path:
         sections=together(_of_paper(store, paper, entries) for paper in _papers(entries)),
         version=__version__,
         folder=store.folder,
-        library=Markup(plotly_script()),
+        library=Markup(plotly_script().read_text(encoding="utf-8")),
         script=Markup(_script()),
     )
     path = store.folder / "index.html"
@@ -53,15 +50,10 @@ def write_report(store: Store) -> Path:
 
 def rebuild(folder: Path) -> Path:
     """``gyrostat report DIR``: the page of a results folder, made again from what it holds."""
-    store = Store(folder)
+    store = ResultsStore(folder)
     if not store.data.is_dir():
         raise GyrostatError(f"{str(folder)!r} holds no results.zarr: run gyrostat reproduce --out {folder}.")
     return write_report(store)
-
-
-def plotly_script() -> str:
-    """Plotly's JavaScript, from the installed package; whole, because it carries no smaller bundle."""
-    return importlib.resources.files("plotly").joinpath("package_data/plotly.min.js").read_text(encoding="utf-8")
 
 
 def _file(name: str) -> str:
@@ -70,17 +62,10 @@ def _file(name: str) -> str:
 
 def _script() -> str:
     parts = [
-        f"const AFTER_DARK = {json.dumps(AFTER_DARK | {RIM: DARK_PAGE})};",
+        f"const ON_DARK_PAGES = {json.dumps(ON_DARK_PAGES | {RIM: PAGE_COLOURS['paper'][1]})};",
         *(_file(f"{name}.js") for name in SCRIPTS),
     ]
     return '"use strict";\n' + "\n".join(parts)
-
-
-def _hues() -> str:
-    """A class for each colour of the palette, on a light and on a dark page."""
-    return "".join(
-        f".hue{i} {{ color: light-dark({light}, {dark}); }}\n" for i, (light, dark) in enumerate(AFTER_DARK.items())
-    )
 
 
 def _papers(entries: Sequence[Entry]) -> list[str]:
@@ -95,7 +80,7 @@ def _choices(group: str, options: dict[str, str]) -> Markup:
     )
 
 
-def _of_paper(store: Store, paper: str, entries: Sequence[Entry]) -> Markup:
+def _of_paper(store: ResultsStore, paper: str, entries: Sequence[Entry]) -> Markup:
     shown = [entry for entry in entries if entry.paper == paper and (entry.run or entry.error)]
     title = registry.PAPERS.get(paper, paper)
     return fill("paper", paper=paper, title=title, sections=together(section(store, entry) for entry in shown))

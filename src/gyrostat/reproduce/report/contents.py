@@ -13,7 +13,7 @@ from gyrostat.figures.matplotlib_renderer import render
 from gyrostat.parallel.workers import explain
 from gyrostat.reproduce.report import status
 from gyrostat.reproduce.report.status import Status
-from gyrostat.reproduce.store import Record, Store, experiment_of
+from gyrostat.reproduce.store import ClaimRecord, ResultsStore, experiment_of
 from gyrostat.reproduce.tasks import experiments_of
 
 
@@ -24,7 +24,7 @@ class Entry:
     name: str
     declared: Experiment | None
     run: dict[str, Any] | None
-    records: Sequence[Record]
+    records: Sequence[ClaimRecord]
     error: str = ""
 
     @property
@@ -42,7 +42,7 @@ class Entry:
         return status.ABSENT if self.run is None else status.of_figure(self.records)
 
 
-def gather(store: Store) -> list[Entry]:
+def gather(store: ResultsStore) -> list[Entry]:
     """The experiments of every paper that the folder knows, in the order of the papers."""
     finished, records = set(store.finished()), store.claims()
     failed = [name for paper in registry.PAPERS for name in experiments_of(paper) if store.error(name).is_file()]
@@ -65,7 +65,7 @@ def _declared(name: str) -> Experiment | None:
     return registry.experiments(paper).get(experiment) if paper in registry.PAPERS else None
 
 
-def figure_of(store: Store, entry: Entry) -> tuple[Figure | None, str]:
+def figure_of(store: ResultsStore, entry: Entry) -> tuple[Figure | None, str]:
     """The figure of a finished experiment, made again from its data; or None and why there is none.
 
     Its files are drawn as well if they are missing.

@@ -12,7 +12,7 @@ from PIL import Image
 
 from gyrostat.figures.declarations import Figure, Panel
 from gyrostat.figures.palette import COLOURS, DASHES, INKS
-from gyrostat.figures.plotly_renderer import drawing
+from gyrostat.figures.plotly_renderer import plotly_panels
 from gyrostat.reproduce.report.markup import Markup, escaped, fill, together
 
 MARKS = {
@@ -36,7 +36,7 @@ SHADES = 48
 
 def figure_block(name: str, figure: Figure, base: Path) -> Markup:
     """The figure of the experiment ``name``, whose files are at ``base``."""
-    drawn = drawing(figure)
+    drawn = plotly_panels(figure)
     panels = together(_panel(panel, spec) for panel, spec in zip(figure.panels, drawn, strict=True))
     words = [{"title": panel.title, "x": panel.xlabel, "y": panel.ylabel} for panel in figure.panels]
     numbers = [word | spec for word, spec in zip(words, drawn, strict=True)]
@@ -102,7 +102,7 @@ def _entry(entry: dict[str, Any]) -> Markup:
 def _swatch(look: dict[str, Any]) -> Markup:
     """A small drawing of how a series looks: colour is never the only cue."""
     if look.get("heat"):
-        return fill("swatch", look="heat", parts="")
+        return fill("swatch", kind="heat", colour="--ink", parts="")
     parts = []
     if "hatch" in look:
         parts += ['<rect x="5" y="1" width="24" height="12"/>', f'<path class="hatch" d="{HATCHES[look["hatch"]]}"/>']
@@ -114,12 +114,12 @@ def _swatch(look: dict[str, Any]) -> Markup:
         parts.append(f'<path class="pen" d="M1 7H33"{dashes}/>')
     if "marker" in look:
         parts.append(MARKS[look["marker"]])
-    return fill("swatch", look=colour_class(look["color"]), parts=Markup("".join(parts)))
+    return fill("swatch", kind="", colour=colour_variable(look["color"]), parts=Markup("".join(parts)))
 
 
-def colour_class(colour: str) -> str:
-    """The style class that has this colour on a light page and its equivalent on a dark one."""
-    return f"hue{(*COLOURS, *INKS).index(colour)}"
+def colour_variable(colour: str) -> str:
+    """The CSS variable that has this colour of the palette on a light page and its equivalent on a dark one."""
+    return f"--series-{(*COLOURS, *INKS).index(colour)}"
 
 
 def lone_picture(base: Path, title: str, why: str) -> Markup:

@@ -6,13 +6,13 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+from gyrostat import __version__
 from gyrostat.experiments import registry
 from gyrostat.reproduce.report import status
 from gyrostat.reproduce.report.contents import Entry
 from gyrostat.reproduce.report.markup import Markup, escaped, fill, together
 from gyrostat.reproduce.report.status import of_claim
-from gyrostat.reproduce.store import Record
-from gyrostat.version import __version__
+from gyrostat.reproduce.store import ClaimRecord
 
 
 def overview(entries: Sequence[Entry]) -> Markup:
@@ -34,7 +34,7 @@ def overview(entries: Sequence[Entry]) -> Markup:
     )
 
 
-def _headline(records: Sequence[Record], odd: Sequence[Record], failed: Sequence[Entry]) -> str:
+def _headline(records: Sequence[ClaimRecord], odd: Sequence[ClaimRecord], failed: Sequence[Entry]) -> str:
     if not odd and not failed:
         held = sum(of_claim(record) is status.HOLDS for record in records)
         others = f"{len(records) - held} do not as printed, " if held < len(records) else ""
@@ -137,7 +137,7 @@ def _missing(entries: Sequence[Entry]) -> Markup:
     return Markup(f'<p class="quiet">Not in this folder: {escaped(", ".join(others))}.</p>' if others else "")
 
 
-def _reasons(records: Sequence[Record]) -> Markup:
+def _reasons(records: Sequence[ClaimRecord]) -> Markup:
     known = [record for record in records if of_claim(record) is status.KNOWN]
     if not known:
         return Markup("")

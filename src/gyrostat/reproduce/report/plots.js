@@ -3,13 +3,7 @@ const dark = () => {
   const chosen = document.documentElement.dataset.theme;
   return chosen ? chosen === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
 };
-const colour = (name) => {
-  const probe = document.getElementById("said");
-  probe.style.color = `var(${name})`;
-  const found = getComputedStyle(probe).color;
-  probe.style.color = "";
-  return found;
-};
+const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name);
 
 const numbers = new WeakMap(); // of a figure: its panels
 function panels(figure) {
@@ -23,7 +17,7 @@ function specOf(plot) {
 
 // The palette is that of a white page: after dark every colour has its equivalent, with the same transparency.
 function recoloured(x) {
-  if (typeof x === "string" && x[0] === "#") return (AFTER_DARK[x.slice(0, 7)] ?? x.slice(0, 7)) + x.slice(7);
+  if (typeof x === "string" && x[0] === "#") return (ON_DARK_PAGES[x.slice(0, 7)] ?? x.slice(0, 7)) + x.slice(7);
   if (Array.isArray(x)) return typeof x[0] === "object" && x[0] !== null && !Array.isArray(x[0]) ? x.map(recoloured) : x;
   if (x === null || typeof x !== "object") return x;
   return Object.fromEntries(Object.entries(x).map(([key, value]) => [key, recoloured(value)]));

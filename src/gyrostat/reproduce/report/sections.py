@@ -7,15 +7,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from gyrostat.reproduce.claims_table import measured
+from gyrostat.reproduce.claims import measured_text
 from gyrostat.reproduce.report.contents import Entry, figure_of
 from gyrostat.reproduce.report.figure import figure_block, lone_picture
 from gyrostat.reproduce.report.markup import Markup, escaped, fill, together
 from gyrostat.reproduce.report.status import FAILED, NO_CLAIM, SURPRISE, of_claim
-from gyrostat.reproduce.store import Record, Store
+from gyrostat.reproduce.store import ClaimRecord, ResultsStore
 
 
-def section(store: Store, entry: Entry) -> Markup:
+def section(store: ResultsStore, entry: Entry) -> Markup:
     """All about one experiment."""
     declared, run = entry.declared, entry.run
     source = declared.source if declared else "no longer declared"
@@ -34,7 +34,7 @@ def section(store: Store, entry: Entry) -> Markup:
     )
 
 
-def _figure(store: Store, entry: Entry) -> Markup:
+def _figure(store: ResultsStore, entry: Entry) -> Markup:
     base = store.figure(entry.name)
     if entry.error:
         return Markup('<p class="quiet">There is no figure.</p>')
@@ -48,7 +48,7 @@ def _trouble(entry: Entry) -> Markup:
     )
 
 
-def _claim(record: Record, source: str) -> Markup:
+def _claim(record: ClaimRecord, source: str) -> Markup:
     status = of_claim(record)
     word = f"surprise: {record['verdict']}, expected: {record['expected']}" if status is SURPRISE else status.word
     more = {"Runs": record["seeds"] or "", "Why not": record["reason"], "Source": source}
@@ -61,7 +61,7 @@ def _claim(record: Record, source: str) -> Markup:
         word=word,
         statement=record["statement"],
         criterion=record["criterion"],
-        measured=measured(record),
+        measured=measured_text(record),
         more=together(facts),
     )
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from gyrostat.reproduce.claims_table import surprise
-from gyrostat.reproduce.store import Record
+from gyrostat.reproduce.claims import is_surprise
+from gyrostat.reproduce.store import ClaimRecord
 
 
 @dataclass(frozen=True)
@@ -33,18 +33,18 @@ OF_CLAIMS = (HOLDS, KNOWN, SURPRISE)
 ALL = (*OF_CLAIMS, NO_CLAIM, FAILED, ABSENT)
 
 
-def of_claim(record: Record) -> Status:
+def of_claim(record: ClaimRecord) -> Status:
     """The status of one claim.
 
     >>> of_claim({"verdict": "fails", "expected": "fails"}).word, of_claim({"verdict": "fails", "expected": "holds"}).word
     ('does not hold as printed', 'surprise')
     """
-    if surprise(record):
+    if is_surprise(record):
         return SURPRISE
     return HOLDS if record["verdict"] == "holds" else KNOWN
 
 
-def of_figure(records: Sequence[Record]) -> Status:
+def of_figure(records: Sequence[ClaimRecord]) -> Status:
     """The status of a figure: that of its most remarkable claim.
 
     >>> of_figure([{"verdict": "holds", "expected": "holds"}, {"verdict": "fails", "expected": "fails"}]).key
