@@ -19,7 +19,8 @@ from gyrostat.estimators.invariant.matrix_descent import (
     descend,
     sensed,
 )
-from gyrostat.estimators.invariant.sensing import Part, smat
+from gyrostat.estimators.invariant.sensing import Part
+from gyrostat.models.symmetric_coordinates import smat
 from gyrostat.theory.transition import LEARNT
 
 SHUFFLES, BLOCKS = 99, 1000

@@ -10,7 +10,8 @@ from sklearn.utils.validation import check_array, check_consistent_length, check
 from gyrostat.errors import GyrostatError
 from gyrostat.estimators.environment_labels import rows_by_environment
 from gyrostat.estimators.invariant.directions import OnMatrices
-from gyrostat.estimators.invariant.sensing import Matrices, svec
+from gyrostat.estimators.invariant.sensing import Matrices
+from gyrostat.models.symmetric_coordinates import svec
 
 
 class InvariantMatrixRegressor(OnMatrices):
