@@ -1,4 +1,4 @@
-"""Where chunks are computed: worker processes on this machine, or an existing Dask cluster."""
+"""Where chunks are computed: in this process, in worker processes on this machine, or on an existing Dask cluster."""
 
 from __future__ import annotations
 
@@ -13,52 +13,52 @@ from gyrostat.errors import GyrostatError
 from gyrostat.parallel.threads import confine, one_thread
 from gyrostat.parallel.workers import Listener, Workers, explain, run_here
 from gyrostat.reproduce.code_digest import code_digest
-from gyrostat.sweeps.chunks import Chunk
+from gyrostat.sweeps.plan import Chunk
 
 LOST_AFTER = 20.0
-"""Seconds without a scheduler after which a sweep stops; what is done is kept."""
+"""Seconds without a scheduler after which a sweep stops; finished cells are kept."""
 
-CONNECT = "10s"
-POLL, ASK_EVERY = 0.02, 1.0
-AHEAD = 2
+CONNECT_TIMEOUT = "10s"
+POLL_SECONDS, COUNT_WORKERS_EVERY = 0.02, 1.0
+CHUNKS_PER_THREAD = 2
 """Chunks that are sent to the cluster for each of its threads, so that no worker waits for the network."""
 
 
-class Engine(Protocol):
-    """Computes chunks, ``jobs`` at a time, and tells a listener."""
+class Executor(Protocol):
+    """Computes chunks, ``jobs`` at a time, and reports to a listener."""
 
     @property
     def jobs(self) -> int: ...
     def run(self, tasks: Sequence[Chunk], listener: Listener[Chunk]) -> None: ...
 
 
-class Lost(Exception):
-    """The scheduler is gone."""
+class SchedulerLost(Exception):
+    """The scheduler does not answer any more."""
 
 
-class Here:
-    """This process, with its own flags of XLA; for tests and for a debugger."""
+class ThisProcess:
+    """Computes one chunk after the other in this process, with its own XLA flags; for tests and for a debugger."""
 
     jobs = 1
 
     def run(self, tasks: Sequence[Chunk], listener: Listener[Chunk]) -> None:
-        """Compute one chunk after the other."""
+        """Compute all chunks."""
         run_here(tasks, listener)
 
 
 @contextmanager
-def local(jobs: int) -> Iterator[Engine]:
-    """Worker processes on the cores of this machine."""
+def local_executor(jobs: int) -> Iterator[Executor]:
+    """``jobs`` worker processes on this machine, or this process when ``jobs`` is 0."""
     if jobs == 0:
-        yield Here()
+        yield ThisProcess()
         return
     with one_thread(), Workers(jobs, prepare=confine) as workers:
         yield workers
 
 
 @contextmanager
-def cluster(address: str, tls: dict[str, str]) -> Iterator[Engine]:
-    """A Dask cluster that is there already; ``tls`` gives ``ca_file``, ``cert`` and ``key``, if Dask's own settings do not."""
+def dask_executor(address: str, tls: dict[str, str]) -> Iterator[Executor]:
+    """An existing Dask cluster; ``tls`` gives ``ca_file``, ``cert`` and ``key``, unless Dask's configuration has them."""
     try:
         from distributed import Client, Security
     except ImportError:
@@ -66,43 +66,43 @@ def cluster(address: str, tls: dict[str, str]) -> Iterator[Engine]:
     files = {"tls_ca_file": tls.get("ca_file"), "tls_client_cert": tls.get("cert"), "tls_client_key": tls.get("key")}
     given = {name: value for name, value in files.items() if value}
     try:
-        safe = Security(require_encryption=True, **given) if address.startswith("tls://") else None
-        if safe is not None and safe.get_connection_args("client")["ssl_context"] is None:
+        security = Security(require_encryption=True, **given) if address.startswith("tls://") else None
+        if security is not None and security.get_connection_args("client")["ssl_context"] is None:
             raise GyrostatError(
                 f"scheduler {address!r} needs certificates: give --tls-ca-file, --tls-cert and --tls-key."
             )
-        client = Client(address, security=safe, timeout=CONNECT, set_as_default=False)
+        client = Client(address, security=security, timeout=CONNECT_TIMEOUT, set_as_default=False)
     except OSError as error:
         raise GyrostatError(
             f"scheduler {address!r} does not answer ({explain(error)[0]}): is it running there?"
         ) from None
     try:
-        yield _Cluster(client)
+        yield _DaskCluster(client)
     finally:
         with contextlib.suppress(TimeoutError, OSError):
             client.close(timeout=2)
 
 
-def _remote(chunk: Chunk, code: str) -> tuple[dict[str, Any], float]:
-    """On a worker of the cluster."""
+def _compute_on_worker(chunk: Chunk, code: str) -> tuple[dict[str, Any], float]:
     if code_digest() != code:
-        raise GyrostatError("this worker has another state of gyrostat: install the same one everywhere.")
+        raise GyrostatError("this worker has another version of the gyrostat code: install the same one everywhere.")
     confine()
     return chunk.compute()
 
 
-class _Cluster:
-    """Sends chunks as workers have room, and sends again what a lost scheduler forgot."""
+class _DaskCluster:
+    """Sends chunks as workers become free, and sends those again that a lost scheduler forgot."""
 
     def __init__(self, client: Any):
-        self.client, self.threads, self.asked = client, 1, -ASK_EVERY
+        self.client, self.threads, self.counted_at = client, 1, -COUNT_WORKERS_EVERY
 
     @property
     def jobs(self) -> int:
-        """The threads of the cluster; asked of the scheduler now and then, since workers come and go."""
-        if time.monotonic() > self.asked + ASK_EVERY:
-            with contextlib.suppress(OSError, TimeoutError):  # a scheduler that is going: heard of in the next round
-                self.threads, self.asked = max(1, sum(self.client.nthreads().values())), time.monotonic()
+        """The number of threads of the cluster, counted again from time to time because workers come and go."""
+        if time.monotonic() > self.counted_at + COUNT_WORKERS_EVERY:
+            with contextlib.suppress(OSError, TimeoutError):  # the scheduler is going: the next round notices
+                self.threads = max(1, sum(self.client.nthreads().values()))
+                self.counted_at = time.monotonic()
         return self.threads
 
     def run(self, tasks: Sequence[Chunk], listener: Listener[Chunk]) -> None:
@@ -111,30 +111,30 @@ class _Cluster:
         sent: dict[Any, Chunk] = {}
         try:
             while waiting or sent:
-                self._need_scheduler()
-                room = AHEAD * self.jobs
+                self._wait_for_scheduler()
+                room = CHUNKS_PER_THREAD * self.jobs
                 while waiting and len(sent) < room:
                     task = waiting.popleft()
                     listener.started(task)
-                    # Dask itself does a task of a killed worker again, and gives up on one that kills its workers.
-                    sent[self.client.submit(_remote, task, code_digest(), pure=False)] = task
-                time.sleep(POLL)
+                    # Dask itself repeats a task whose worker was killed, and gives up on one that kills its workers.
+                    sent[self.client.submit(_compute_on_worker, task, code_digest(), pure=False)] = task
+                time.sleep(POLL_SECONDS)
                 for future in [f for f in sent if f.status != "pending"]:
-                    waiting.extend(_heard(future, sent.pop(future), listener))
+                    waiting.extend(_report(future, sent.pop(future), listener))
         finally:
             for future in sent:
                 future.release()
 
-    def _need_scheduler(self) -> None:
+    def _wait_for_scheduler(self) -> None:
         since = time.monotonic()
         while self.client.status != "running":
             if time.monotonic() - since > LOST_AFTER or self.client.status == "closed":
-                raise Lost
+                raise SchedulerLost
             time.sleep(0.1)
 
 
-def _heard(future: Any, task: Chunk, listener: Listener[Chunk]) -> Sequence[Chunk]:
-    """Tell the listener; what must be done (again) is returned."""
+def _report(future: Any, task: Chunk, listener: Listener[Chunk]) -> Sequence[Chunk]:
+    """Report how a task ended; return the tasks to compute again."""
     try:
         if future.status == "finished":
             listener.finished(task, *future.result())
@@ -142,8 +142,8 @@ def _heard(future: Any, task: Chunk, listener: Listener[Chunk]) -> Sequence[Chun
         if future.status == "error":
             error = future.exception()
             return listener.failed(task, *explain(error))
-        return (task,)  # forgotten by a scheduler that is new, or gone
-    except (OSError, TimeoutError):  # the result was lost on the way, with its scheduler
+        return (task,)  # forgotten: the scheduler is new, or lost
+    except (OSError, TimeoutError):  # the result was lost together with its scheduler
         return (task,)
     finally:
         future.release()
