@@ -113,7 +113,7 @@ def test_truncation_leaves_large_predictions_out(x64):
 
 def test_the_printed_tau_is_the_nuclear_norm_and_nothing_else_changes(x64):
     """The reading of Algorithm 4 that the network experiment refutes: refuted for what it is, not for a NaN."""
-    from gyrostat.papers.xu2024.network import NuclearNorm
+    from gyrostat.papers.xu2024.thm7_quadratic_network import NuclearNorm
 
     environments = given_environments(3, LAW)
     scene, key = scene_of(environments), jax.random.key(2)

@@ -11,7 +11,7 @@ import gyrostat as gs
 from gyrostat.experiments.declarations import Claim, Experiment, Outcome, together, within
 from gyrostat.experiments.statistics import last, median
 from gyrostat.figures.declarations import Figure, Line, Panel, band
-from gyrostat.papers.xu2024.pooled import figure5_data
+from gyrostat.papers.xu2024.fig5_fig6_thm3_thm6_pooled import figure5_data
 from gyrostat.papers.xu2024.settings import FIGURE2, FIGURE2_SPREADS
 from gyrostat.theory import exact_moments, moment_growth
 

@@ -11,8 +11,8 @@ import gyrostat as gs
 from gyrostat.experiments.declarations import Claim, Experiment, within
 from gyrostat.experiments.statistics import crossing, last, share_below
 from gyrostat.figures.declarations import Figure, Heat, Line, Marker, Panel, Points, band
+from gyrostat.papers.xu2024.fig3_fig4_transition import halfway, success_points
 from gyrostat.papers.xu2024.settings import ALPHA, spread_cell
-from gyrostat.papers.xu2024.transition import halfway, success_points
 from gyrostat.theory import (
     critical_spread,
     eliminated_by_lyapunov,

@@ -1,6 +1,7 @@
-"""What descent on matrices needs of one environment's data: gradients, and nothing of size d^2 x d^2 beyond the data's own.
+"""The rows of one environment, as descent on matrices needs them: means, gradients and features along directions.
 
-Two kinds of rows: symmetric matrices as they are, and squares ``x x^T`` of which only x is kept.
+There are two kinds of rows: symmetric matrices, and squares ``x x^T`` of which only x is stored. No array of size d^2 x d^2
+is made unless it is smaller than the data.
 """
 
 from __future__ import annotations
@@ -12,44 +13,44 @@ import numpy as np
 
 from gyrostat.models.symmetric_coordinates import smat, svec
 
-Reader = Callable[[np.ndarray], np.ndarray]
-"""From symmetric matrices (runs, d, d) to the gradients ``mean of (<X_i, A> - y_i) X_i`` there, as coordinates (runs, D)."""
+Gradient = Callable[[np.ndarray], np.ndarray]
+"""Maps symmetric matrices A (runs, d, d) to the gradients ``mean of (<X_i, A> - y_i) X_i``, as coordinates (runs, D)."""
 
 
-class Part(ABC):
-    """The rows X_i and responses y_i of one environment, both about their means."""
+class EnvironmentRows(ABC):
+    """The rows X_i and responses y_i of one environment, both minus their means."""
 
     responses: np.ndarray
 
     @property
     @abstractmethod
     def dimension(self) -> int:
-        """d, of matrices d x d."""
+        """The d of matrices d x d."""
 
     @property
     @abstractmethod
     def variance(self) -> float:
-        """The mean over coordinates of the mean of their squares."""
+        """The mean square of all coordinates of all rows."""
 
     @property
     def effect(self) -> np.ndarray:
-        """``mean of y_i X_i``: the matrix that this environment asks for if its rows are isotropic."""
+        """``mean of y_i X_i``: the least-squares solution of this environment if its rows are isotropic."""
         return smat(self.means(self.responses, [slice(None)])[0])
 
     @abstractmethod
     def means(self, weights: np.ndarray, blocks: list) -> np.ndarray:
-        """``mean of w_i X_i`` over each block of rows, as coordinates."""
+        """The mean of ``w_i X_i`` over each block of rows, as coordinates."""
 
     @abstractmethod
     def inside(self, Q: np.ndarray) -> np.ndarray:
         """``<X_i, Q C Q^T>`` as (rows, coordinates of C)."""
 
     @abstractmethod
-    def reader(self, size: float, unit: float) -> Reader:
-        """Gradients for rows divided by ``size`` and responses divided by ``unit``."""
+    def gradient(self, size: float, unit: float) -> Gradient:
+        """The gradient function for rows divided by ``size`` and responses divided by ``unit``."""
 
 
-class Matrices(Part):
+class MatrixRows(EnvironmentRows):
     """Rows that are symmetric matrices, as coordinates (n, D)."""
 
     def __init__(self, features: np.ndarray, responses: np.ndarray):
@@ -70,7 +71,7 @@ class Matrices(Part):
         r = Q.shape[1]
         return self.features @ svec(Q @ smat(np.eye(r * (r + 1) // 2)) @ Q.T).T
 
-    def reader(self, size: float, unit: float) -> Reader:
+    def gradient(self, size: float, unit: float) -> Gradient:
         X, y, (n, D) = self.features, self.responses / (unit * size), self.features.shape
         if n <= D:
             return lambda A: ((svec(A) @ X.T) / size**2 - y) @ X / n
@@ -78,13 +79,13 @@ class Matrices(Part):
         return lambda A: svec(A) @ gram - cross
 
 
-class Squares(Part):
+class SquareRows(EnvironmentRows):
     """Rows ``x x^T`` of which x is given, (n, d).
 
-    About its mean, ``x x^T`` loses the trace that the restricted isometry property forbids: with residuals r_i about their
-    mean, ``mean of r_i (x_i x_i^T - S) = mean of r_i x_i x_i^T``. Algorithm 4 of Xu 2024 takes ``(tr A - mean of y) I`` away
-    instead (by a shrinkage that is the same to first order in the step): the same if the second moment S is the identity.
-    ``truncation`` is its R: rows that are predicted above it do not count.
+    Subtracting its mean removes the trace of ``x x^T``, which violates the restricted isometry property: with centred
+    residuals r_i, ``mean of r_i (x_i x_i^T - S) = mean of r_i x_i x_i^T``. Algorithm 4 of Xu 2024 subtracts
+    ``(tr A - mean of y) I`` instead (by a shrinkage that agrees to first order in the step), which is the same if the second
+    moment S is the identity. ``truncation`` is its R: rows with larger predictions are left out.
     """
 
     def __init__(self, x: np.ndarray, responses: np.ndarray, truncation: float | None = None):
@@ -113,9 +114,9 @@ class Squares(Part):
         found = svec(z[:, :, None] * z[:, None, :])
         return found - found.mean(axis=0)
 
-    def reader(self, size: float, unit: float) -> Reader:
+    def gradient(self, size: float, unit: float) -> Gradient:
         x, y, (n, d) = self.x / np.sqrt(size), self.responses / unit, self.x.shape
-        # Second moments of squares only where they are no larger than the data: then they are quicker, too.
+        # Second moments of squares are used only if they are no larger than the data. They are faster then, too.
         if self.truncation is None and (d * (d + 1) // 2) ** 2 <= n * d:
             gram, cross = self._gram() / size**2, svec((x * y[:, None]).T @ x) / n
             return lambda A: svec(A) @ gram - cross
@@ -129,7 +130,7 @@ class Squares(Part):
         return lambda A: np.stack([one(a) for a in A])
 
     def _gram(self) -> np.ndarray:
-        """The second moment of ``x x^T - S`` in coordinates, a block of rows at a time."""
+        """The second moment of ``x x^T - S`` in coordinates, computed one block of rows at a time."""
         total: np.ndarray | float = 0.0
         for x in np.array_split(self.x, max(1, len(self.x) // 4096)):
             block = svec(x[:, :, None] * x[:, None, :] - self.second)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -16,12 +15,11 @@ import gyrostat as gs
 from checks import refuses
 from gyrostat.engine import compile as programs
 from gyrostat.engine.simulate import simulate
-from gyrostat.experiments.statistics import crossing, wilson
+from gyrostat.experiments.statistics import wilson
 from gyrostat.parallel.progress import ProgressDisplay
-from gyrostat.sweeps import chunks, engines, prepared, run_sweep, spec, sweep
-from gyrostat.sweeps.refine import Refinement, ladder
-from gyrostat.sweeps.session import Session
-from gyrostat.sweeps.store import SweepStore, alone
+from gyrostat.sweeps import executors, plan, read_spec, run_sweep, sweep
+from gyrostat.sweeps.run import Session
+from gyrostat.sweeps.store import SweepStore, lock_folder, open_store
 
 pytestmark = pytest.mark.usefixtures("hasty")
 
@@ -47,15 +45,19 @@ def files(folder: Path) -> dict[str, bytes]:
 
 
 def cell(spread, *, measurements=None, order="iid", overlap=0.0, dimension=5):
-    places = gs.RandomEnvironments(dimension, law=gs.TwoPoint(spread=spread), overlap=overlap)
-    return gs.HeteroSGD(0.05, init_scale=0.1, order=order), gs.Problem(places, measurements or gs.FreshGaussian(50))
+    environments = gs.RandomEnvironments(dimension, law=gs.TwoPoint(spread=spread), overlap=overlap)
+    return gs.HeteroSGD(0.05, init_scale=0.1, order=order), gs.Problem(
+        environments, measurements or gs.FreshGaussian(50)
+    )
 
 
 def network(step_size):
     model = gs.DeepLinear(3, 12)
-    places = gs.RandomRectangular(3, 3)
+    environments = gs.RandomRectangular(3, 3)
     pairs = [(i, j) for i in range(3) for j in range(3)]
-    return gs.RidgeDescent(step_size, 0.01, model=model, start=gs.Orthogonal()), gs.Problem(places, gs.Entries(pairs))
+    return gs.RidgeDescent(step_size, 0.01, model=model, start=gs.Orthogonal()), gs.Problem(
+        environments, gs.Entries(pairs)
+    )
 
 
 @pytest.mark.parametrize(
@@ -82,7 +84,7 @@ def test_nothing_is_compiled_per_cell(tmp_path, monkeypatch):
     traced = []
     plain = programs.one_run
     monkeypatch.setattr(programs, "one_run", lambda *a: traced.append(a[1].shape) or plain(*a))
-    monkeypatch.setattr(chunks, "cells_per_chunk", lambda *a: 2)  # many chunks, and calls, for one program
+    monkeypatch.setattr(plan, "cells_per_chunk", lambda *a: 2)  # many chunks, and calls, for one program
     axes = {
         "spread": {"linear": [1, 8], "points": 4},
         "step_size": [0.05, 0.1],
@@ -109,7 +111,7 @@ def stopping(after: int):
 
 
 def session(table, out, engine):
-    store, asked = prepared(spec(table), out, extend=False, fresh=False)
+    store, asked = open_store(read_spec(table), out, extend=False, fresh=False)
     return Session(asked, store, ProgressDisplay(Console(quiet=True), "cells")).run(engine, refine=False)
 
 
@@ -117,7 +119,7 @@ def session(table, out, engine):
 def test_interrupted_and_resumed_is_uninterrupted_byte_for_byte(tmp_path, monkeypatch, quantiles):
     table = with_(record={**TABLE["record"], "quantiles": quantiles})
     whole = sweep(table, out=tmp_path / "whole", jobs=0)
-    monkeypatch.setattr(chunks, "cells_per_chunk", lambda *a: 1)
+    monkeypatch.setattr(plan, "cells_per_chunk", lambda *a: 1)
     summary = session(table, tmp_path / "parts", stopping(2))
     assert summary.status == 130 and summary.done == 2
     stated = json.loads((tmp_path / "parts" / "sweep.json").read_text())
@@ -131,8 +133,8 @@ def test_interrupted_and_resumed_is_uninterrupted_byte_for_byte(tmp_path, monkey
 
 
 def test_the_mark_comes_last(tmp_path, monkeypatch):
-    store, asked = prepared(spec(TABLE), tmp_path, extend=False, fresh=False)
-    chunk = chunks.plan(asked, store.left([(0, 0)], 3), 1)[0][0]
+    store, asked = open_store(read_spec(TABLE), tmp_path, extend=False, fresh=False)
+    chunk = plan.plan_chunks(asked, store.unfinished([(0, 0)], 3), 1)[0][0]
     data, _ = chunk.compute()
     written = []
     plain = type(store.root["done"]).__setitem__
@@ -142,7 +144,7 @@ def test_the_mark_comes_last(tmp_path, monkeypatch):
         plain(array, where, value)
 
     monkeypatch.setattr(type(store.root["done"]), "__setitem__", spy)
-    store.put(chunk.points, 0, data, 3)
+    store.write_cells(chunk.points, 0, data, 3)
     assert written.index("done") == len(written) - 1 and {"signal", "spurious_path", "succeeded"} < set(written)
 
 
@@ -152,8 +154,8 @@ def test_what_is_stored_is_what_an_ordinary_grid_computes(tmp_path):
     found = sweep(with_(axes=axes, record=kept), out=tmp_path, jobs=0)
 
     def build(spread, step_size):
-        places = gs.RandomEnvironments(3, law=gs.TwoPoint(spread=spread))
-        return gs.HeteroSGD(step_size, init_scale=0.05), gs.Problem(places, gs.Identity())
+        environments = gs.RandomEnvironments(3, law=gs.TwoPoint(spread=spread))
+        return gs.HeteroSGD(step_size, init_scale=0.05), gs.Problem(environments, gs.Identity())
 
     expected = gs.run_grid(build, axes, num_steps=40, seeds=3, record=("signal", "spurious"), record_at=3)
     assert np.allclose(found.signal, expected.signal.isel(step=-1), rtol=1e-9)
@@ -185,7 +187,7 @@ def test_a_changed_spec_is_refused_with_the_difference(tmp_path):
 
 
 def test_two_sweeps_in_one_folder_are_one_too_many(tmp_path):
-    with alone(tmp_path):
+    with lock_folder(tmp_path):
         refuses(lambda: sweep(TABLE, out=tmp_path, jobs=0), "another sweep is writing")
     (tmp_path / "file").write_text("")
     refuses(lambda: sweep(TABLE, out=tmp_path / "file", jobs=0), "cannot write results")
@@ -206,7 +208,7 @@ def test_extending_keeps_what_is_there_and_adds_the_rest(tmp_path, monkeypatch):
     plain = Session.finished
 
     def finished(self, task, result, seconds):
-        made.extend((*self.setting(point).values(), task.first) for point in task.points)
+        made.extend((*self.spec.axis_values(point).values(), task.first_seed) for point in task.points)
         plain(self, task, result, seconds)
 
     monkeypatch.setattr(Session, "finished", finished)
@@ -228,7 +230,7 @@ def test_extending_keeps_what_is_there_and_adds_the_rest(tmp_path, monkeypatch):
 def test_poisoned_cells_are_reported_and_do_not_stop_the_rest(tmp_path, monkeypatch):
     """One cell that cannot be built and one that fails whenever it is computed, in chunks with others."""
     tried = []
-    plain = chunks.Chunk.compute
+    plain = plan.Chunk.compute
 
     def compute(self, progress=None):
         tried.append(self.points)
@@ -236,8 +238,8 @@ def test_poisoned_cells_are_reported_and_do_not_stop_the_rest(tmp_path, monkeypa
             raise FloatingPointError("poison")
         return plain(self, progress)
 
-    monkeypatch.setattr(chunks.Chunk, "compute", compute)
-    monkeypatch.setattr(chunks, "cells_per_chunk", lambda *a: 4)
+    monkeypatch.setattr(plan.Chunk, "compute", compute)
+    monkeypatch.setattr(plan, "cells_per_chunk", lambda *a: 4)
     table = with_(axes={"spread": [2.0, 8.0], "overlap": [0.0, 0.1, 0.2, 0.3, 1.5]})
     summary = run_sweep(table, out=tmp_path, jobs=0)
     assert set(summary.failures) == {(0, 2), (0, 4), (1, 4)} and summary.status == 1
@@ -249,83 +251,26 @@ def test_poisoned_cells_are_reported_and_do_not_stop_the_rest(tmp_path, monkeypa
     assert "Traceback" in (tmp_path / "errors" / "cell-0-2.txt").read_text()
     found = SweepStore(tmp_path).load()
     assert np.isnan(found.signal.sel(spread=2.0, overlap=0.2)).all() and int((found.done > 0).sum()) == 7
-    monkeypatch.setattr(chunks.Chunk, "compute", plain)
+    monkeypatch.setattr(plan.Chunk, "compute", plain)
     again = run_sweep(table, out=tmp_path, jobs=0)  # a cause that is gone: only what failed is tried again
     assert (again.kept, again.computed, len(again.failures)) == (7, 1, 2)
 
 
-@pytest.mark.parametrize("length", [1, 2, 5, 6, 7, 13, 50])
-def test_levels_of_refinement_are_nested_and_keep_the_ends(length):
-    levels = ladder(length)
-    assert levels[-1] == list(range(length))
-    assert all(set(a) < set(b) for a, b in itertools.pairwise(levels))
-    assert all(level[0] == 0 and level[-1] == length - 1 for level in levels)
-
-
-def followed(truth: np.ndarray, x: np.ndarray, y: np.ndarray) -> set:
-    """The cells that a refinement asks for when the shares are these."""
-    table = with_(axes={"spread": [float(f"{v:.6g}") for v in x], "overlap": [float(f"{v:.6g}") for v in y]})
-    refinement = Refinement(spec(table))
-    known = np.full(truth.shape, np.nan)
-    for point in refinement.first():
-        known[point] = truth[point]
-    for level in refinement.rounds():
-        while new := refinement.next(level, known, known, known):
-            for point in new:
-                assert np.isnan(known[point])
-                known[point] = truth[point]
-    return {tuple(int(i) for i in point) for point in np.argwhere(~np.isnan(known))}
-
-
-@pytest.mark.parametrize("wiggle", [0.0, 0.12], ids=["smooth", "wiggling between the coarse lines"])
-def test_refinement_finds_the_boundary_of_the_whole_grid(wiggle):
-    """A curved boundary, stored in a shuffled order: every pair of neighbours across it is computed, on few cells."""
-    rng = np.random.default_rng(0)
-    x, y = rng.permutation(np.linspace(0, 1, 33)), rng.permutation(np.linspace(0, 1, 29))
-    edge = 0.2 + 0.6 * x**2 + wiggle * np.sin(8 * np.pi * x) ** 2  # zero on the coarse lines
-    truth = (y[None, :] > edge[:, None]).astype(float)
-    asked = followed(truth, x, y)
-    i, j = np.argsort(x), np.argsort(y)
-    pairs = [{(i[a], j[b]), (i[a], j[b + 1])} for a, b in itertools.product(range(33), range(28))]
-    across = [pair for pair in pairs if len({truth[point] for point in pair}) == 2]
-    assert len(across) >= 30 and all(pair <= asked for pair in across)
-    assert len(asked) < (0.3 if wiggle == 0 else 0.45) * truth.size
-
-
-def test_a_refined_sweep_has_the_boundary_of_the_whole_one_for_fewer_runs(tmp_path):
-    axes = {"step_size": [0.05, 0.1], "spread": {"linear": [1, 25], "points": 13}, "order": ["iid", "cyclic"]}
-    table = with_(axes=axes, seeds=6, record={"final": ["spurious"]})
-    whole = sweep(table, out=tmp_path / "whole", jobs=0)
-    summary = run_sweep(table, out=tmp_path / "refined", jobs=0, refine=True)
-    found = SweepStore(tmp_path / "refined").load()
-    assert summary.saved == int((found.done == 0).sum()) * 6 > 0 and summary.cells * 6 + summary.saved == 52 * 6
-    there = found.done > 0
-    assert np.array_equal(found.spurious.values[there.values], whole.spurious.values[there.values], equal_nan=True)
-    for point in itertools.product([0.05, 0.1], ["iid", "cyclic"]):
-        at = dict(zip(("step_size", "order"), point, strict=True))
-        part = found.success.sel(at).dropna("spread")
-        edges = crossing(whole.spread.values, whole.success.sel(at).values, 0.5)
-        assert crossing(part.spread.values, part.values, 0.5) == pytest.approx(edges, nan_ok=True)
-    stated = json.loads((tmp_path / "refined" / "sweep.json").read_text())
-    assert stated["refine"]["runs_saved"] == summary.saved
-    refuses(lambda: sweep({**table, "success": {}}, out=tmp_path / "x", jobs=0, refine=True), "refine")
-
-
 def test_failed_chunks_are_halved():
     made = Session.__new__(Session)
-    made.shown = ProgressDisplay(Console(quiet=True), "cells")
-    task = chunks.Chunk(spec(TABLE), tuple((i, 0) for i in range(3)), 0, 0, 3.0)
+    made.display = ProgressDisplay(Console(quiet=True), "cells")
+    task = plan.Chunk(read_spec(TABLE), tuple((i, 0) for i in range(3)), 0, 0, 3.0)
     halves = Session.failed(made, task, "line", "details")
     assert [half.points for half in halves] == [((0, 0),), ((1, 0), (2, 0))]
     assert [half.weight for half in halves] == [1.0, 2.0]
     (again,) = Session.failed(made, halves[0], "line", "details")
-    assert again == replace(halves[0], tries=1)
+    assert again == replace(halves[0], failures=1)
 
 
 def test_a_scheduler_that_is_not_there(tmp_path):
     pytest.importorskip("distributed")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(engines, "CONNECT", "0.2s")
+        patch.setattr(executors, "CONNECT_TIMEOUT", "0.2s")
         refuses(lambda: sweep(TABLE, out=tmp_path, scheduler="tcp://127.0.0.1:9"), "tcp://127.0.0.1:9", "running")
     refuses(lambda: sweep(TABLE, out=tmp_path, scheduler="tls://127.0.0.1:9"), "certificates", "--tls-cert")
     absent = {"ca_file": "absent.pem", "cert": "absent.pem", "key": "absent.pem"}
