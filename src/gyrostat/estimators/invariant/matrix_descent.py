@@ -11,7 +11,8 @@ from gyrostat.engine.numpy_backend.loop import DescentState, constant, descend, 
 from gyrostat.engine.numpy_backend.models import NumpySymmetricDifference
 from gyrostat.engine.numpy_backend.update_rules import NumpyGradientStep, NumpyReading
 from gyrostat.estimators.invariant.descent import RECORDS
-from gyrostat.estimators.invariant.matrix_rows import EnvironmentRows, Gradient, smat
+from gyrostat.estimators.invariant.matrix_rows import EnvironmentRows, Gradient
+from gyrostat.models.symmetric_coordinates import smat
 from gyrostat.theory.transition import critical_spread
 
 STRONGEST_STEP, MOST_STEPS = 0.1, 20_000
