@@ -16,10 +16,10 @@ from typer.testing import CliRunner
 
 import gyrostat as gs
 from gyrostat import cli
-from gyrostat.engine.numpy_backend import draws
-from gyrostat.engine.numpy_backend.course import course
+from gyrostat.engine.numpy_backend.random_draws import SEEDS_AT_ONCE
+from gyrostat.engine.numpy_backend.simulate import simulate_blocks
 from gyrostat.errors import GyrostatError
-from gyrostat.lab import code, engine, jobs
+from gyrostat.lab import code, jobs, runs
 from gyrostat.lab.controls import Control
 from gyrostat.lab.laboratories import LABS, lab_of
 from gyrostat.lab.start import chosen
@@ -52,7 +52,7 @@ def test_engine_gives_the_numbers_of_run(kind, options, measurements, law):
     record = ("signal", "spurious", "error", "distance")
     if isinstance(measurements, gs.Identity):  # whose programs are compiled soon
         record += ("distance_to_mean", "loss", "singular_values")
-    mine = engine.run(at, record, 120, 3)
+    mine = runs.run(at, record, 120, 3)
     found = gs.run(*at, num_steps=120, seeds=3, record=record)
     for name in record:
         np.testing.assert_allclose(mine[name], found[name].values, rtol=0, atol=1e-12)
@@ -65,8 +65,8 @@ def test_single_precision_looks_the_same(figure):
     setting = lab.read(next(preset.values for preset in lab.presets if preset.name == figure))
     for side in lab.sides(setting):
         at, found = side.build(), {}
-        for precision in engine.precisions(at, record):
-            (*_, found[precision]) = engine.parts(at, record, setting["num_steps"], 4, precision)
+        for precision in runs.backend_for(at, record).precisions:
+            (*_, found[precision]) = runs.parts(at, record, setting["num_steps"], 4, precision)
         # A line is a 200th of the plot wide; rounding, and what hundreds of steps make of it, stays far below that.
         assert found["single"]["step"].tolist() == found["double"]["step"][::2].tolist()  # fewer are looked at
         for name in record:
@@ -75,7 +75,7 @@ def test_single_precision_looks_the_same(figure):
 
 def test_divergence_is_that_of_run():
     at = cell(gs.HeteroSGD, 7, gs.Identity(), LAW, step=0.9)
-    mine = engine.run(at, ("distance",), 100, 3)
+    mine = runs.run(at, ("distance",), 100, 3)
     found = gs.run(*at, num_steps=100, seeds=3, record=["distance"])
     assert (mine["diverged"] == found.diverged.values).all() and (mine["diverged"] > 0).all()
     assert (np.isnan(mine["distance"]) == np.isnan(found.distance.values)).all()
@@ -88,7 +88,7 @@ def test_nothing_is_compiled_when_a_dimension_moves():
     assert any("compile" in name for name in compiled)  # it would be heard of
     for d in (5, 6, 40):
         at = cell(gs.HeteroSGD, d, gs.FreshGaussian(300 + d), LAW, step=0.001 * d, init_scale=0.001 * d)
-        engine.run(at, ("distance",), 100 + d, 2)
+        runs.run(at, ("distance",), 100 + d, 2)
         if d == 5:
             compiled.clear()
     assert not any("compile" in name for name in compiled)
@@ -174,10 +174,10 @@ def test_noise_of_other_seeds_is_other_noise():
     at = side.build()
 
     def ends(first: int, seeds: int) -> np.ndarray:
-        (*_, found) = course(at, record, grid, first, seeds, float)
+        (*_, found) = simulate_blocks(at, record, grid, first, seeds, float)
         return found["signal"]
 
-    one, two, three = ends(0, 4), ends(draws.LANES, 4), ends(0, 4)
+    one, two, three = ends(0, 4), ends(SEEDS_AT_ONCE, 4), ends(0, 4)
     assert (one == three).all() and (one[:, -1] != two[:, -1]).all()
     assert np.allclose(ends(0, 2), one[:2], rtol=0, atol=1e-14)  # BLAS may sum fewer runs in another order
 
@@ -205,7 +205,7 @@ def test_page_is_whole_and_asks_nobody_else(client):
     assert page.status_code == 200 and "default-src 'none'" in page.headers["content-security-policy"]
     wanted = re.findall(r'(?:src|href)="([^"#]+)"', page.text)
     assert wanted and all(client.get("/" + path).status_code == 200 for path in wanted)
-    root = Path(engine.__file__).parent / "static"
+    root = Path(runs.__file__).parent / "static"
     for path in root.iterdir():
         text = path.read_text(encoding="utf-8").replace("http://www.w3.org/2000/svg", "")
         assert "//" not in re.sub(r"^\s*//.*$|[^:]// .*$", "", text, flags=re.M).replace("://", "://"), path.name

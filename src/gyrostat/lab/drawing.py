@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from gyrostat.lab import engine
+from gyrostat.engine.record import Values
+from gyrostat.lab import runs
 from gyrostat.lab.controls import Setting
 from gyrostat.lab.lab import Side, View
 from gyrostat.lab.laboratories import lab_of
@@ -29,20 +30,20 @@ def curves(lab: str, setting: Setting, side: int) -> Iterator[dict[str, Any] | N
     cell, program = shown.build(), (lab, side, *chosen.program(setting))
     if program not in _compiled:
         yield {"kind": "compiling", "side": shown.name}
-    ways = engine.precisions(cell, view.record)
+    ways = runs.backend_for(cell, view.record).precisions
     for way in ways:
-        found: list[engine.Values] = []
+        found: list[Values] = []
         told = time.monotonic()
         while way != ways[0] and time.monotonic() - told < REST:
             time.sleep(REST / 20)
             yield None
-        for part in engine.parts(cell, view.record, setting["num_steps"], total, way):
+        for part in runs.parts(cell, view.record, setting["num_steps"], total, way):
             _compiled.add(program)
             if part is None:
                 yield None
                 continue
             found.append(part)
-            values = engine.joined(found)
+            values = runs.joined(found)
             whole = len(values["diverged"]) == total
             # The second way replaces what is there, when all of it is.
             if whole or (way == ways[0] and time.monotonic() - told > PATIENCE):
@@ -52,7 +53,7 @@ def curves(lab: str, setting: Setting, side: int) -> Iterator[dict[str, Any] | N
                 yield None
 
 
-def _message(side: Side, view: View, values: engine.Values, total: int, precision: str) -> dict[str, Any]:
+def _message(side: Side, view: View, values: Values, total: int, precision: str) -> dict[str, Any]:
     return {
         "kind": "curves",
         "side": side.name,

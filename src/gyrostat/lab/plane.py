@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gyrostat.lab import engine
+from gyrostat.lab import runs
 from gyrostat.lab.controls import Setting
 from gyrostat.lab.lab import Lab
 from gyrostat.lab.laboratories import lab_of
@@ -62,9 +62,9 @@ def phase(lab: str, setting: Setting, count: int = 9) -> Iterator[dict[str, Any]
         side = next(s for s in chosen.sides(there) if s.name == plane.side)
         cell, record = side.build(), plane.record
         found = []
-        for part in engine.parts(cell, record, there["num_steps"], PHASE_SEEDS):
+        for part in runs.parts(cell, record, there["num_steps"], PHASE_SEEDS):
             found += [] if part is None else [part]
             yield None
-        value = plane.outcome(engine.joined(found))
+        value = plane.outcome(runs.joined(found))
         shown = value if math.isfinite(value) else None
         yield {"kind": "cell", "i": i, "j": j, "value": shown, "done": done, "of": len(cells)}
