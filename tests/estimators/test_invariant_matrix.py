@@ -15,7 +15,8 @@ import reference
 from conftest import orthonormal
 from gyrostat.estimators import InvariantMatrixRegressor, InvariantQuadraticRegressor
 from gyrostat.estimators.invariant.matrix_descent import Sensed, automatic_step, descend, sensed
-from gyrostat.estimators.invariant.matrix_rows import MatrixRows, SquareRows, smat, svec
+from gyrostat.estimators.invariant.matrix_rows import MatrixRows, SquareRows
+from gyrostat.models.symmetric_coordinates import smat, svec
 
 D, ROWS = 6, 500
 SITES = np.repeat(["n", "s", "e", "w"], ROWS)

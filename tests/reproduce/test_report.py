@@ -18,7 +18,7 @@ from browser import chromium, findings, needs_axe, needs_browser, picture, visit
 from gyrostat.errors import GyrostatError
 from gyrostat.experiments import registry
 from gyrostat.parallel.whole_files import write_whole
-from gyrostat.reproduce import report
+from gyrostat.reproduce.report import page as report
 from gyrostat.reproduce.runner import reproduce
 from gyrostat.reproduce.store import ResultsStore
 

@@ -158,7 +158,7 @@ def _how_it_ran(task: ExperimentTask, seconds: float) -> dict[str, Any]:
 
 
 def _conclude(summary: ReproductionSummary, tasks: list[ExperimentTask], store: ResultsStore, console: Console) -> None:
-    from gyrostat.reproduce.report import write_report
+    from gyrostat.reproduce.report.page import write_report
 
     write_report(store)
 

@@ -27,7 +27,8 @@ from gyrostat.estimators.invariant.matrix_descent import (
     descend,
     sensed,
 )
-from gyrostat.estimators.invariant.matrix_rows import EnvironmentRows, MatrixRows, SquareRows, smat, svec
+from gyrostat.estimators.invariant.matrix_rows import EnvironmentRows, MatrixRows, SquareRows
+from gyrostat.models.symmetric_coordinates import smat, svec
 from gyrostat.theory.transition import LEARNT
 
 SHUFFLES, BLOCKS = 99, 1000

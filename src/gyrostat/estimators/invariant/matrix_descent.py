@@ -8,7 +8,8 @@ from typing import NamedTuple
 import numpy as np
 
 from gyrostat.estimators.invariant.descent import RECORDS
-from gyrostat.estimators.invariant.matrix_rows import EnvironmentRows, Gradient, smat
+from gyrostat.estimators.invariant.matrix_rows import EnvironmentRows, Gradient
+from gyrostat.models.symmetric_coordinates import smat
 from gyrostat.theory.transition import critical_spread
 
 STRONGEST_STEP, MOST_STEPS = 0.1, 20_000
