@@ -9,8 +9,9 @@ from scipy import optimize
 
 import gyrostat as gs
 from gyrostat.diagnostics import View, contains, layers, margins, ranks
+from gyrostat.jax_tools.float64 import double
 from gyrostat.theory import critical_points, fold
-from gyrostat.theory.landscape import OBSERVED
+from gyrostat.theory.deep_linear import OBSERVED
 
 pytestmark = pytest.mark.usefixtures("hasty")
 
@@ -193,7 +194,7 @@ def test_the_fold_is_where_descent_loses_its_second_component(eps, depth, ridge)
         return
     # Gradient descent from the minimum at the fold: below it rank 2 stays, above it is lost.
     problem = gs.Problem(gs.RectangularEnvironments.of([[1.0, 1 / eps], [eps, 1.0]]), gs.Entries(OBSERVED))
-    with gs.precision.double():
+    with double():
         start = gs.Given(*gs.DeepLinear(depth).factorise(jnp.asarray(found.matrix)))
     for factor, rank in ((0.98, 2), (1.02, 1)):
         algorithm = gs.RidgeDescent(

@@ -115,7 +115,7 @@ def test_a_score_is_that_of_transform_and_writes_nothing_out(monkeypatch):
     truth, filled = (X[rows[hidden], columns[hidden]] for X in (holes[40:], model.transform(given)))
     expected = r2_score(truth, filled)
     stored = sparse.csr_matrix((holes[40:][there], (rows, columns)), shape=there.shape)
-    monkeypatch.setattr("gyrostat.estimators.low_rank.fitted_table.MOST_CELLS", 100)
+    monkeypatch.setattr("gyrostat.estimators.low_rank.table_model.MOST_CELLS", 100)
     with pytest.raises(GyrostatError, match="too many to write out"):
         model.transform(stored)
     np.testing.assert_allclose([model.score(X) for X in (holes[40:], stored)], expected, rtol=1e-12)
@@ -224,19 +224,19 @@ def test_empty_rows_and_columns_are_named():
 
 
 def test_ctrl_c_keeps_the_best_model(monkeypatch):
-    from gyrostat.estimators.low_rank.solver import path
+    from gyrostat.estimators.low_rank.solver import ridge_path
 
     _, holes = table(6, noise=0.1)
     calls = []
 
-    def settled(*arguments):
+    def interrupted(*arguments):
         calls.append(1)
         if len(calls) == 12:
             raise KeyboardInterrupt
         return kept(*arguments)
 
-    kept = path.settled
-    monkeypatch.setattr(path, "settled", settled)
+    kept = ridge_path.grow_and_sweep
+    monkeypatch.setattr(ridge_path, "grow_and_sweep", interrupted)
     model = LowRankImputer(random_state=0).fit(holes)
     assert model.interrupted_ and model.rank_ > 0 and len(model.path_) == 11
     assert np.isfinite(model.transform(holes)).all()

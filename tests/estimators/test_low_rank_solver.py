@@ -6,24 +6,33 @@ import numpy as np
 import pytest
 
 from gyrostat.benchmarks.completion.problems import Synthetic, synthetic
-from gyrostat.estimators.low_rank.solver import Factors, Observed, Options, complete, observed
-from gyrostat.estimators.low_rank.solver.determined import core, extended, part, undetermined
-from gyrostat.estimators.low_rank.solver.observed import balanced, split
-from gyrostat.estimators.low_rank.solver.ranks import Ranks
-from gyrostat.estimators.low_rank.solver.repair import repaired
-from gyrostat.estimators.low_rank.solver.reweighted import hypothesis
-from gyrostat.estimators.low_rank.solver.ridge import Ridge, grown, largest, solved, sweep
-from gyrostat.estimators.low_rank.solver.spectrum import strongest
-from gyrostat.estimators.low_rank.solver.tangent import Point, Weights, leading, retracted, solve
+from gyrostat.estimators.low_rank.solver import Factors, ObservedEntries, Options, complete, observed_entries, search
+from gyrostat.estimators.low_rank.solver.determined_rows import core, extended, submatrix, undetermined
+from gyrostat.estimators.low_rank.solver.exact_fit import fit_of_rank, repaired_fit
+from gyrostat.estimators.low_rank.solver.observed_entries import balanced, entries_svd, split
+from gyrostat.estimators.low_rank.solver.ridge_path import (
+    Ridge,
+    largest_ridge,
+    ridge_regressions,
+    sweep,
+    with_new_components,
+)
+from gyrostat.estimators.low_rank.solver.tangent_steps import (
+    TangentRidge,
+    ThinSVD,
+    largest_components,
+    retracted,
+    tangent_step,
+)
 
 
-def some(seed: int = 0, shape=(7, 5), share: float = 0.6) -> tuple[Observed, np.ndarray, np.ndarray]:
-    """Observed entries, the matrix they are from and the mask."""
+def some(seed: int = 0, shape=(7, 5), share: float = 0.6) -> tuple[ObservedEntries, np.ndarray, np.ndarray]:
+    """ObservedEntries entries, the matrix they are from and the mask."""
     rng = np.random.default_rng(seed)
     A, mask = rng.standard_normal(shape), rng.random(shape) < share
     rows, columns = np.nonzero(mask)
     order = rng.permutation(len(rows))
-    return Observed(shape, rows[order], columns[order], A[rows, columns][order]), A, mask
+    return ObservedEntries(shape, rows[order], columns[order], A[rows, columns][order]), A, mask
 
 
 def test_entries_in_any_order_make_the_same_matrices():
@@ -33,18 +42,18 @@ def test_entries_in_any_order_make_the_same_matrices():
     G = np.random.default_rng(1).standard_normal((5, 3))
     wanted = np.einsum("ij,ja,jb->iab", mask.astype(float), G, G)
     np.testing.assert_allclose(seen.grams(G), wanted, atol=1e-12)
-    assert seen.freedom(seen.largest_rank) < len(seen) <= seen.freedom(seen.largest_rank + 1)
+    assert seen.degrees_of_freedom(seen.largest_rank) < len(seen) <= seen.degrees_of_freedom(seen.largest_rank + 1)
 
 
 def test_blocks_give_what_the_whole_gives(monkeypatch):
     seen, *_ = some(4)
     factors = [np.random.default_rng(1).standard_normal((n, 3)) for n in seen.shape]
     sides = [(factors[1], False), (factors[0], True)]
-    whole = [solved(seen, x, np.ones(3), transposed=t) for x, t in sides]
-    monkeypatch.setattr(observed, "GRAMS", 20)  # two rows, or two pairs of columns, at a time
+    whole = [ridge_regressions(seen, x, np.ones(3), transposed=t) for x, t in sides]
+    monkeypatch.setattr(observed_entries, "GRAM_SIZE", 20)  # two rows, or two pairs of columns, at a time
     assert all(len(list(seen.blocks(3, transposed=t))) > 1 for t in (False, True))
     for (x, t), wanted in zip(sides, whole, strict=True):
-        np.testing.assert_array_equal(solved(seen, x, np.ones(3), transposed=t), wanted)
+        np.testing.assert_array_equal(ridge_regressions(seen, x, np.ones(3), transposed=t), wanted)
 
 
 def test_splitting_leaves_something_everywhere():
@@ -57,13 +66,13 @@ def test_splitting_leaves_something_everywhere():
 def test_one_factor_is_a_ridge_regression_for_each_row():
     seen, A, mask = some(4)
     G, w = np.random.default_rng(5).standard_normal((5, 2)), np.array([0.3, 2.0])
-    found = solved(seen, G, w, transposed=False)
+    found = ridge_regressions(seen, G, w, transposed=False)
     for i in range(7):
         X = G[mask[i]]
         np.testing.assert_allclose(found[i], np.linalg.solve(X.T @ X + np.diag(w), X.T @ A[i, mask[i]]), atol=1e-10)
 
 
-def objective(seen: Observed, factors: Factors, ridge: Ridge) -> float:
+def objective(seen: ObservedEntries, factors: Factors, ridge: Ridge) -> float:
     left = seen.values - factors.at(seen.rows, seen.columns)
     return 0.5 * np.sum(left**2) + ridge.strength * np.sum(balanced(factors)[1] ** ridge.power)
 
@@ -73,7 +82,7 @@ def test_sweeps_lower_the_penalised_loss(depth):
     """The weights majorise the Schatten penalty, so no sweep that drops nothing may raise the objective."""
     seen, *_ = some(6, shape=(20, 15))
     ridge = Ridge(0.02, depth)
-    factors = grown(seen, Factors(np.zeros((20, 0)), np.zeros((15, 0))), ridge, 4)
+    factors = with_new_components(seen, Factors.zero((20, 15)), ridge, 4)
     values = [objective(seen, factors, ridge)]
     for _ in range(5):
         before = factors.rank
@@ -96,16 +105,22 @@ def test_the_fold_is_where_the_minimum_is_lost(depth):
 
 def test_nothing_comes_in_above_the_largest_ridge():
     seen, *_ = some(7, shape=(30, 20))
-    top, nothing = largest(seen, 3.0), Factors(np.zeros((30, 0)), np.zeros((20, 0)))
-    assert grown(seen, nothing, Ridge(1.01 * top), 5).rank == 0 and grown(seen, nothing, Ridge(0.99 * top), 5).rank >= 1
+    top, nothing = largest_ridge(seen, 3.0), Factors.zero((30, 20))
+    assert (
+        with_new_components(seen, nothing, Ridge(1.01 * top), 5).rank == 0
+        and with_new_components(seen, nothing, Ridge(0.99 * top), 5).rank >= 1
+    )
 
 
 def test_the_joint_step_is_least_squares_on_the_tangent_space():
     seen, *_ = some(8, shape=(9, 8), share=0.9)
     rng = np.random.default_rng(9)
     U, V = (np.linalg.qr(rng.standard_normal((n, 2)))[0] for n in (9, 8))
-    point, w = Point(U, np.array([3.0, 1.0]), V), Weights(np.array([0.1, 0.4]), np.array([[0.02, 0.03], [0.03, 0.3]]))
-    step = solve(seen, point, w, accuracy=1e-13, limit=500)
+    point, w = (
+        ThinSVD(U, np.array([3.0, 1.0]), V),
+        TangentRidge(np.array([0.1, 0.4]), np.array([[0.02, 0.03], [0.03, 0.3]])),
+    )
+    step = tangent_step(seen, point, w, accuracy=1e-13, limit=500)
     inside, outside = np.eye(9) - U @ U.T, np.eye(8) - V @ V.T
 
     def cost(F: np.ndarray, G: np.ndarray) -> float:
@@ -129,14 +144,14 @@ def test_leading_components_and_retraction_are_those_of_the_matrix_written_out()
     seen, *_ = some(10, shape=(80, 70), share=0.2)
     rng = np.random.default_rng(11)
     U, V = (np.linalg.qr(rng.standard_normal((n, 2)))[0] for n in (80, 70))
-    point = Point(U, np.array([30.0, 20.0]), V)
-    step = solve(seen, point, Weights.flat(2, 0.1), accuracy=1e-3, limit=50)
+    point = ThinSVD(U, np.array([30.0, 20.0]), V)
+    step = tangent_step(seen, point, TangentRidge.constant(2, 0.1), accuracy=1e-3, limit=50)
     low = step.F @ V.T + U @ step.G.T
     wanted = np.linalg.svd(low + seen.matrix(step.residual).toarray(), compute_uv=False)[:3]
-    np.testing.assert_allclose(leading(seen, point, step, 3).s, wanted, rtol=1e-3)
+    np.testing.assert_allclose(largest_components(seen, point, step, 3).s, wanted, rtol=1e-3)
     np.testing.assert_allclose(retracted(point, step).s, np.linalg.svd(low, compute_uv=False)[:2], rtol=1e-8)
     np.testing.assert_allclose(
-        strongest(seen, seen.values, 2)[1],
+        entries_svd(seen, seen.values, 2)[1],
         np.linalg.svd(seen.matrix(seen.values).toarray(), compute_uv=False)[:2],
         rtol=1e-3,
     )
@@ -160,8 +175,13 @@ def test_recovery_near_the_limit_without_the_rank():
 def test_noise_that_is_plain_ends_the_search_for_an_exact_fit(monkeypatch):
     """Held-out entries are not taken in for a search that cannot succeed; without noise the same table is exact."""
     whole = []
-    tried = Ranks._unjudged
-    monkeypatch.setattr(Ranks, "_unjudged", lambda self, ranks, **more: whole.append(1) or tried(self, ranks, **more))
+    kept = search._RankSearch.on_all_entries
+
+    def counted(self, ranks, **options):
+        whole.append(1)
+        return kept(self, ranks, **options)
+
+    monkeypatch.setattr(search._RankSearch, "on_all_entries", counted)
     for noise in (0.05, 0.0):
         problem = synthetic(Synthetic(80, 8, 1.5, noise=noise))
         result = complete(problem.seen, Options(), np.random.RandomState(0))
@@ -179,30 +199,30 @@ def test_a_nuclear_norm_is_tried_where_a_deeper_ridge_finds_little():
 
 def test_a_wrong_rank_is_not_certified():
     problem = synthetic(Synthetic(40, 4, 2.0))
-    assert [hypothesis(problem.seen, rank, 3.0).exact for rank in (1, 3, 4)] == [False, False, True]
+    assert [fit_of_rank(problem.seen, rank, 3.0).exact for rank in (1, 3, 4)] == [False, False, True]
 
 
 def test_what_is_known_determines_the_rest():
     """The whole matrix from the factors of half of its rows and half of its columns."""
     problem = synthetic(Synthetic(40, 2, 2.0))
-    whole = hypothesis(problem.seen, 2, 3.0).factors
+    whole = fit_of_rank(problem.seen, 2, 3.0).factors
     known = [np.arange(40) % 2 == 0, np.arange(40) % 2 == 0]
-    rest = part(problem.seen, known)
+    rest = submatrix(problem.seen, known)
     start = Factors(whole.left[known[0]], whole.right[known[1]])
     np.testing.assert_allclose(start.at(rest.rows, rest.columns), rest.values, atol=1e-6)
     found = extended(problem.seen, start, known)
     wrong = found.at(problem.test.rows, problem.test.columns) - problem.test.values
     assert np.median(np.abs(wrong)) < 1e-6
     kept = core(problem.seen, [np.ones(40, dtype=bool)] * 2, 4)
-    inside = part(problem.seen, kept)
+    inside = submatrix(problem.seen, kept)
     assert len(inside) and min(np.bincount(inside.rows).min(), np.bincount(inside.columns).min()) > 4
 
 
 @pytest.mark.parametrize(("oversampling", "noise"), [(1.2, 0.0), (2.0, 0.1)])
 def test_a_fit_that_is_nearly_right_is_repaired_and_noise_is_let_be(oversampling, noise):
     seen = synthetic(Synthetic(100, 3, oversampling, noise=noise), 1009).seen
-    tried = hypothesis(seen, 3, 3.0)
-    found = repaired(seen, tried, 3.0)
+    tried = fit_of_rank(seen, 3, 3.0)
+    found = repaired_fit(seen, tried, 3.0)
     assert not tried.exact and found.exact == (noise == 0)
     assert (found is tried) == (noise > 0)
 

@@ -13,7 +13,7 @@ from gyrostat.algorithms.events import imbalanced as core_imbalanced
 from gyrostat.errors import GyrostatError
 from gyrostat.estimators import MatrixSensingRegressor
 from gyrostat.estimators.low_rank.factored import Responses, _step, imbalanced
-from gyrostat.estimators.low_rank.measured import operator
+from gyrostat.estimators.low_rank.measurement_operators import measurement_operator
 
 
 class Columns(MatrixSensingRegressor):
@@ -49,9 +49,9 @@ def test_the_steps_are_those_of_the_core():
     A, X = target(0), rng.standard_normal((60, 12, 10))
     F0, G0 = rng.standard_normal((12, 3)), rng.standard_normal((10, 3))
     y = np.einsum("mij,ij->m", X, A)
-    places = gs.RectangularEnvironments(*(np.linalg.qr(rng.standard_normal((n, 2)))[0] for n in (12, 10)))
-    problem = gs.Problem(places, gs.DenseData(X, y, np.zeros(60, dtype=int)))
-    data = Responses(operator(X, "dense", None, False), y, np.zeros(60, dtype=int), False)
+    environments = gs.RectangularEnvironments(*(np.linalg.qr(rng.standard_normal((n, 2)))[0] for n in (12, 10)))
+    problem = gs.Problem(environments, gs.DenseData(X, y, np.zeros(60, dtype=int)))
+    data = Responses(measurement_operator(X, "dense", None, False), y, np.zeros(60, dtype=int), False)
     for name, kind in (("gd", gs.GradientDescent), ("prec", gs.PrecGD)):
         ours = F0, G0
         for _ in range(3):
@@ -80,7 +80,7 @@ def test_operators_agree_with_matrices_written_out(kind):
         "rank-one": lambda: np.einsum("mi,mj->mij", u, v),
         "entries": lambda: np.eye(4)[at[:, 0], :, None] * np.eye(3)[at[:, 1], None, :],
     }[kind]()
-    seen, F, G = operator(X, kind, (4, 3), False), rng.standard_normal((4, 2)), rng.standard_normal((3, 2))
+    seen, F, G = measurement_operator(X, kind, (4, 3), False), rng.standard_normal((4, 2)), rng.standard_normal((3, 2))
     e = rng.standard_normal(len(full))
     np.testing.assert_allclose(seen.see(F, G), np.einsum("mij,ij->m", full, F @ G.T), atol=1e-12)
     M = np.einsum("m,mij->ij", e, full)
@@ -89,7 +89,7 @@ def test_operators_agree_with_matrices_written_out(kind):
     dF, dG = rng.standard_normal((4, 2)), rng.standard_normal((3, 2))
     change = np.einsum("mij,ij->m", full, dF @ G.T + F @ dG.T)
     np.testing.assert_allclose(seen.jacobian(F, G) @ np.r_[dF.ravel(), dG.ravel()], change, atol=1e-12)
-    assert seen.size() == pytest.approx(np.mean(full**2))
+    assert seen.mean_square() == pytest.approx(np.mean(full**2))
 
 
 @pytest.mark.parametrize("solver", ["auto", "gd", "imbalance", "scaled", "prec"])

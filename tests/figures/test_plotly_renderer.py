@@ -10,18 +10,18 @@ import pytest
 from test_matplotlib_renderer import PANELS, X
 
 from gyrostat.figures.declarations import Band, Figure, Heat, Line, Marker, Panel, Points
-from gyrostat.figures.palette import AFTER_DARK, COLOURS, INKS
-from gyrostat.figures.plotly_renderer import drawing
+from gyrostat.figures.palette import COLOURS, INKS, ON_DARK_PAGES, PAGE_COLOURS
+from gyrostat.figures.plotly_renderer import plotly_panels
 from gyrostat.figures.thinning import COLUMNS, short, visible
 
 
 def one(*series, **panel):
-    (drawn,) = drawing(Figure(title="", panels=[Panel(title="", xlabel="", ylabel="", series=series, **panel)]))
+    (drawn,) = plotly_panels(Figure(title="", panels=[Panel(title="", xlabel="", ylabel="", series=series, **panel)]))
     return drawn
 
 
 def test_plotly_accepts_every_kind_of_series():
-    for panel in drawing(Figure(title="All", panels=PANELS)):
+    for panel in plotly_panels(Figure(title="All", panels=PANELS)):
         go.Figure(panel["data"], panel["layout"])  # refuses unknown names and bad values
         json.dumps(panel, allow_nan=False)
         numbers = sorted(i for entry in panel["entries"] for i in entry["traces"])
@@ -86,6 +86,8 @@ def luminance(colour):
 
 
 def test_colours_after_dark_can_be_seen():
-    assert list(AFTER_DARK) == [*COLOURS, *INKS]
-    assert all((luminance(c) + 0.05) / (luminance("#14171A") + 0.05) >= 4.5 for c in AFTER_DARK.values())
-    assert len(set(AFTER_DARK.values())) == len(AFTER_DARK)
+    assert list(ON_DARK_PAGES) == [*COLOURS, *INKS]
+    assert all(
+        (luminance(c) + 0.05) / (luminance(PAGE_COLOURS["paper"][1]) + 0.05) >= 4.5 for c in ON_DARK_PAGES.values()
+    )
+    assert len(set(ON_DARK_PAGES.values())) == len(ON_DARK_PAGES)

@@ -10,8 +10,8 @@ from typing import Annotated
 
 import typer
 
+from gyrostat import __version__
 from gyrostat.cli import bench, check, claims, doctor, export, fit, impute, lab, plot, predict, report, reproduce, sweep
-from gyrostat.version import __version__
 
 app = typer.Typer(
     no_args_is_help=True,

@@ -6,7 +6,7 @@ import functools
 import itertools
 
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, ArrayLike, Float
 
 from gyrostat import errors
 from gyrostat.diagnostics.signals import Diagnostic, View, diagnostic
@@ -72,7 +72,7 @@ def gaps(W: Params) -> list[Array]:
     return [a @ a.T - b.T @ b for a, b in itertools.pairwise(W)]
 
 
-def representation_cost(matrix: Array, depth: int) -> Array:
+def representation_cost(matrix: ArrayLike, depth: int) -> Array:
     """``R(A; L) = L sum_i s_i^(2/L)``: the least ||W_1||^2 + ... + ||W_L||^2 with W_L ... W_1 = A (Wang 2023, section 2.2).
 
     >>> round(float(representation_cost(jnp.diag(jnp.array([8.0, 1.0])), 3)), 5)

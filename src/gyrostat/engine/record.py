@@ -68,7 +68,7 @@ def _pooled(cells: list[Values]) -> dict[str, np.ndarray]:
     return {name: np.concatenate([cell[name].ravel() for cell in cells if name in cell]) for name in names}
 
 
-def recording_grids(record_at: int | Sequence[int], horizons: list[int], starts: list[int]) -> np.ndarray:
+def recording_grids(record_at: int | Sequence[int] | np.ndarray, horizons: list[int], starts: list[int]) -> np.ndarray:
     """The recorded steps of every cell (cell, record), equally many for each cell.
 
     >>> recording_grids(3, [4, 10], [0, 0]).tolist()

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import equinox as eqx
 import numpy as np
 
+from gyrostat import __version__
 from gyrostat.engine.compile import Cell
 from gyrostat.engine.record import Trajectories
-from gyrostat.version import __version__
 
 if TYPE_CHECKING:
     import xarray as xr

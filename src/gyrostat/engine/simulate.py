@@ -30,7 +30,7 @@ def simulate(
     seeds: int | Sequence[int] = 1,
     seed: int = 0,
     record: Sequence[str | Diagnostic] = DEFAULT_RECORD,
-    record_at: int | Sequence[int] = 101,
+    record_at: int | Sequence[int] | np.ndarray = 101,
     record_from: Sequence[int] | None = None,
     tolerance: float | None = None,
     reduction: str = "auto",

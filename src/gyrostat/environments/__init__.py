@@ -1,25 +1,8 @@
-"""Environments: what is true everywhere, and what changes from place to place."""
+"""Environments: what is true everywhere, and what changes from one environment to another.
 
-from gyrostat.environments.laws import Absent, Congruent, Environment, Finite, Gaussian, Law, Sampler, TwoPoint, Uniform
-from gyrostat.environments.random_environments import FeatureEnvironments, RandomEnvironments
-from gyrostat.environments.rectangular import RandomRectangular, RectangularEnvironments
-from gyrostat.environments.targets import Environments, Observed, VectorEnvironments
+Names are imported on first use, so that :mod:`gyrostat.environments.labels` can be used without JAX.
+"""
 
-__all__ = [
-    "Absent",
-    "Congruent",
-    "Environment",
-    "Environments",
-    "FeatureEnvironments",
-    "Finite",
-    "Gaussian",
-    "Law",
-    "Observed",
-    "RandomEnvironments",
-    "RandomRectangular",
-    "RectangularEnvironments",
-    "Sampler",
-    "TwoPoint",
-    "Uniform",
-    "VectorEnvironments",
-]
+import lazy_loader as lazy
+
+__getattr__, __dir__, __all__ = lazy.attach_stub(__name__, __file__)

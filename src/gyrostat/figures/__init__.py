@@ -1,1 +1,1 @@
-"""Figures as data, one palette, and a matplotlib and a plotly renderer."""
+"""Figures as data, the palette, a matplotlib and a plotly renderer, and the frame of HTML pages."""

@@ -1,4 +1,4 @@
-"""What an axis can show: values, lower edges and cell borders on linear and log scales, for every renderer."""
+"""Values, lower ends of intervals and cell borders as a linear or log axis can show them, for both renderers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 
 def shown(values: Any, scale: str) -> np.ndarray:
-    """Values as an axis can show them: on a log axis, what is not positive becomes NaN.
+    """Values as an axis can show them: on a log axis, a value that is not positive becomes NaN.
 
     >>> shown([0.0, 2.0], "log").tolist()
     [nan, 2.0]
@@ -20,7 +20,7 @@ def shown(values: Any, scale: str) -> np.ndarray:
 
 
 def floored(low: Any, beside: np.ndarray, scale: str) -> np.ndarray:
-    """A lower edge; on a log axis, what is not positive goes to a tenth of the smallest value shown.
+    """Lower ends of intervals; on a log axis, one that is not positive becomes a tenth of the smallest value shown.
 
     >>> floored([0.0, 0.5], np.array([1.0, 2.0]), "log").tolist()
     [0.05, 0.5]

@@ -1,12 +1,12 @@
-"""Figures as data: panels of series that any renderer can draw (matplotlib for files, plotly for pages).
+"""Figures as data: panels of series, which matplotlib draws to files and plotly draws on pages.
 
-A declaration says what is shown, never how: colours, legends and files are the renderer's business.
+A declaration says what is shown, never how: colours, legends and files are left to the renderers.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -51,7 +51,7 @@ class Band(Series):
 
 @dataclass(frozen=True)
 class Points(Series):
-    """Separate measurements, with whiskers when ``low`` and ``high`` are given."""
+    """Separate measurements, with whiskers if ``low`` and ``high`` are given."""
 
     x: Any
     y: Any
@@ -64,7 +64,7 @@ class Points(Series):
 
 @dataclass(frozen=True)
 class Bars(Series):
-    """A bar per category, with whiskers when ``low`` and ``high`` are given; series of bars stand side by side."""
+    """A bar per category, with whiskers if ``low`` and ``high`` are given; several series stand side by side."""
 
     categories: Sequence[str]
     values: Any
@@ -77,7 +77,7 @@ class Bars(Series):
 
 @dataclass(frozen=True)
 class Dots(Series):
-    """A point per category, categories down the panel, with whiskers along it; series of dots stand below each other."""
+    """A point per category with horizontal whiskers, the categories from top to bottom; several series are slightly apart."""
 
     categories: Sequence[str]
     values: Any
@@ -144,18 +144,17 @@ class Panel:
 class Figure:
     """Panels side by side under one title, with a sentence below that says what to see.
 
-    ``columns`` is how many stand in a row, at most three.
+    ``columns`` is the number of panels in a row, at most three.
     """
 
     title: str
     panels: Sequence[Panel]
     note: str = ""
     columns: int = 3
-    meta: dict[str, str] = field(default_factory=dict)
 
 
 def band(values: xr.DataArray, label: str, *, x: Any = None, over: str = "seed", colour: int | None = None) -> Band:
-    """The median and quartiles of ``values`` over seeds, along its one other dimension (diverged runs left out)."""
+    """The median and quartiles of ``values`` over seeds, along its one other dimension; diverged runs are left out."""
     low, middle, high = np.nanquantile(values.transpose(over, ...).values, [0.25, 0.5, 0.75], axis=0)
     if x is None:
         (dim,) = (d for d in values.dims if d != over)

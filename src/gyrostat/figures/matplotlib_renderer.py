@@ -1,4 +1,4 @@
-"""Figures as files: a declared ``Figure`` drawn with matplotlib, without its global state."""
+"""The matplotlib renderer: a declared ``Figure`` becomes a PNG and an SVG file, without matplotlib's global state."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from gyrostat.figures.axis_scales import edges, floored, shown
 from gyrostat.figures.declarations import Band, Bars, Contour, Dots, Figure, Heat, Line, Marker, Panel, Points, Series
-from gyrostat.figures.palette import Looks
+from gyrostat.figures.palette import PAGE_COLOURS, Looks
 
 COLUMNS = 3
 PANEL_HEIGHT, LEGEND_LINE, NOTE_LINE = 3.1, 0.2, 0.19
@@ -56,10 +56,10 @@ def render(figure: Figure, base: Path) -> list[Path]:
 
 
 def save(canvas: Canvas, base: Path) -> list[Path]:
-    """Write a canvas that :func:`settle` laid out as ``base.png`` and ``base.svg``."""
+    """Write a canvas, laid out by :func:`settle`, as ``base.png`` and ``base.svg``."""
     base.parent.mkdir(parents=True, exist_ok=True)
     canvas.dpi, paths = 150, []
-    # Not savefig, which draws everything twice to lay it out: that is settled.
+    # Not savefig, which draws everything twice to lay it out: the layout is fixed already.
     for kind, write in (("png", FigureCanvasAgg(canvas).print_png), ("svg", FigureCanvasSVG(canvas).print_svg)):
         path = base.with_name(f"{base.name}.{kind}")
         hidden = path.with_name(f".{path.name}.part")
@@ -98,7 +98,7 @@ def draw(figure: Figure) -> Canvas:
 
 
 def settle(canvas: Canvas) -> None:
-    """Lay out once and round: the solver's last digits differ from run to run, and files should not."""
+    """Lay out once and round the positions: the last digits of the solver differ from run to run, and files should not."""
     canvas.draw_without_rendering()
     canvas.set_layout_engine("none")
     for axes in canvas.axes:
@@ -142,7 +142,7 @@ def _draw_legend(home: Axes, axes: Axes, letters: int) -> None:
 
 
 def _folded(text: str, letters: int = 38) -> str:
-    """Text in lines that fit along the side of a panel."""
+    """Text wrapped to lines that fit along the side of a panel."""
     return "\n".join(textwrap.wrap(text, letters))
 
 
@@ -152,10 +152,10 @@ def _draw_panel(axes: Axes, panel: Panel) -> None:
     axes.set_ylabel(_folded(panel.ylabel))
     axes.set_xscale(panel.xscale)
     axes.set_yscale(panel.yscale)
-    context = _Context(axes, panel)
+    drawn = _MatplotlibPanel(axes, panel)
     for series in panel.series:
-        _add(series, context)
-    context.label_categories()
+        _add(series, drawn)
+    drawn.label_categories()
     if panel.xlim is not None:
         axes.set_xlim(*panel.xlim)
     if panel.ylim is not None:
@@ -169,15 +169,15 @@ def _draw_panel(axes: Axes, panel: Panel) -> None:
 
 
 def _label_decades(axis: Axis, low: float, high: float) -> None:
-    """Ticks of a short log axis at 1, 2 and 5 times a power of ten, none in between: the default labels run together."""
+    """Label a short log axis at 1, 2 and 5 times a power of ten only: the default labels overlap."""
     axis.set_minor_formatter(NullFormatter())
     if high < 100 * low:
         axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
         axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
 
 
-class _Context:
-    """What the drawing of one series needs to know of its panel."""
+class _MatplotlibPanel:
+    """A panel while its series are added: its axes, its looks, and what one series must know of the others."""
 
     def __init__(self, axes: Axes, panel: Panel):
         self.axes, self.panel, self.looks = axes, panel, Looks()
@@ -196,7 +196,7 @@ class _Context:
         return shown(values, self.panel.yscale)
 
     def whiskers(self, y: np.ndarray, low: Any, high: Any, *, along: str = "y") -> np.ndarray | None:
-        """Distances below and above on an axis, as matplotlib wants them."""
+        """Distances below and above along an axis, as matplotlib expects them."""
         if low is None or high is None:
             return None
         scale = self.panel.xscale if along == "x" else self.panel.yscale
@@ -218,16 +218,16 @@ class _Context:
 
 
 @singledispatch
-def _add(series: Series, context: _Context) -> None:
-    raise TypeError(f"no way to draw {type(series).__name__}")
+def _add(series: Series, at: _MatplotlibPanel) -> None:
+    raise TypeError(f"cannot draw a {type(series).__name__}: register it with _draws.")
 
 
-def _draws(kind: type) -> Callable[[Callable[[Any, _Context], None]], Any]:
+def _draws(kind: type) -> Callable[[Callable[[Any, _MatplotlibPanel], None]], Any]:
     return _add.register(kind)
 
 
 @_draws(Line)
-def _line(line: Line, at: _Context) -> None:
+def _line(line: Line, at: _MatplotlibPanel) -> None:
     x, y = at.x(line.x), at.y(line.y)
     if line.role == "measured":
         look = at.looks.series(line.colour)
@@ -238,7 +238,7 @@ def _line(line: Line, at: _Context) -> None:
 
 
 @_draws(Band)
-def _band(band: Band, at: _Context) -> None:
+def _band(band: Band, at: _MatplotlibPanel) -> None:
     x, middle = at.x(band.x), at.y(band.middle)
     look = at.looks.series(band.colour)
     at.axes.fill_between(
@@ -254,7 +254,7 @@ def _band(band: Band, at: _Context) -> None:
 
 
 @_draws(Points)
-def _points(points: Points, at: _Context) -> None:
+def _points(points: Points, at: _MatplotlibPanel) -> None:
     x, y = at.x(points.x), at.y(points.y)
     at.axes.errorbar(
         x,
@@ -271,10 +271,10 @@ def _points(points: Points, at: _Context) -> None:
 
 
 @_draws(Bars)
-def _bars(bars: Bars, at: _Context) -> None:
-    place = next(i for i, other in enumerate(at.bars) if other is bars)
+def _bars(bars: Bars, at: _MatplotlibPanel) -> None:
+    position = next(i for i, other in enumerate(at.bars) if other is bars)
     width = 0.8 / len(at.bars)
-    shift = (place - (len(at.bars) - 1) / 2) * width
+    shift = (position - (len(at.bars) - 1) / 2) * width
     x = np.array([at.categories.index(c) for c in bars.categories]) + shift
     y = at.y(bars.values)
     colour = at.looks.series(bars.colour)["color"]
@@ -286,7 +286,7 @@ def _bars(bars: Bars, at: _Context) -> None:
         color=colour,
         yerr=at.whiskers(y, bars.low, bars.high),
         capsize=2.5,
-        hatch=("", "//", "..", "xx")[place % 4],
+        hatch=("", "//", "..", "xx")[position % 4],
         edgecolor="white",
         linewidth=0,
         error_kw={"elinewidth": 1.1, "ecolor": "#333333"},
@@ -294,9 +294,9 @@ def _bars(bars: Bars, at: _Context) -> None:
 
 
 @_draws(Dots)
-def _dots(dots: Dots, at: _Context) -> None:
-    place = next(i for i, other in enumerate(at.dots) if other is dots)
-    y = np.array([at.lines.index(c) for c in dots.categories]) + 0.8 * ((place + 0.5) / len(at.dots) - 0.5)
+def _dots(dots: Dots, at: _MatplotlibPanel) -> None:
+    position = next(i for i, other in enumerate(at.dots) if other is dots)
+    y = np.array([at.lines.index(c) for c in dots.categories]) + 0.8 * ((position + 0.5) / len(at.dots) - 0.5)
     x = at.x(dots.values)
     at.axes.errorbar(
         x,
@@ -311,25 +311,25 @@ def _dots(dots: Dots, at: _Context) -> None:
 
 
 @_draws(Marker)
-def _marker(marker: Marker, at: _Context) -> None:
+def _marker(marker: Marker, at: _MatplotlibPanel) -> None:
     draw_line = at.axes.axvline if marker.axis == "x" else at.axes.axhline
     draw_line(marker.at, label=marker.label, **at.looks.rule(marker.role), **at.over)
 
 
 @_draws(Heat)
-def _heat(heat: Heat, at: _Context) -> None:
+def _heat(heat: Heat, at: _MatplotlibPanel) -> None:
     x, y = (edges(np.asarray(c, dtype=float), s) for c, s in ((heat.x, at.panel.xscale), (heat.y, at.panel.yscale)))
     values = np.ma.masked_invalid(np.asarray(heat.z, dtype=float))
-    # Rasterised: a vector file of many thousand small squares is slow to open.
+    # Rasterised: a vector file with thousands of small squares is slow to open.
     mesh = at.axes.pcolormesh(x, y, values, vmin=heat.low, vmax=heat.high, cmap="viridis", rasterized=True)
-    at.axes.set_facecolor("#D9D9D9")
+    at.axes.set_facecolor(PAGE_COLOURS["gap"][0])
     at.axes.grid(False)
     bar = at.axes.figure.colorbar(mesh, ax=at.axes, pad=0.02)
     bar.set_label(_folded(heat.label))
 
 
 @_draws(Contour)
-def _contour(contour: Contour, at: _Context) -> None:
+def _contour(contour: Contour, at: _MatplotlibPanel) -> None:
     x, y = at.x(contour.x), at.y(contour.y)
     white = contour.role == "measured"
     look: dict[str, Any] = {"color": "white", "linewidth": 2.2} if white else at.looks.rule(contour.role)
@@ -337,4 +337,4 @@ def _contour(contour: Contour, at: _Context) -> None:
     label: str | None = contour.label
     for path in contour_generator(x, y, np.asarray(contour.z, dtype=float)).lines(contour.level):
         at.axes.plot(*np.asarray(path).T, label=label, path_effects=halo, **look)
-        label = None  # one entry in the legend, however many pieces
+        label = None  # one legend entry for all pieces

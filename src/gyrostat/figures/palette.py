@@ -1,4 +1,7 @@
-"""How series look: colours that colour-blind readers can tell apart, and a second cue (marker, dash)."""
+"""Colours, markers and dashes of series, and the colours of pages in light and dark.
+
+Colour-blind readers can tell the colours of the series apart, and every series has a second cue: a marker or a dash.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 INKS = ("#111111", "#7A7A7A", "#4B2E83", "#8C510A")
 """Theory, bounds and the paper's own numbers, when the declaration gives them no colour."""
 
-AFTER_DARK = {
+ON_DARK_PAGES = {
     "#0072B2": "#3D9BE0",
     "#D55E00": "#F07E26",
     "#009E73": "#2FC79B",
@@ -24,7 +27,33 @@ AFTER_DARK = {
     "#4B2E83": "#B79CF0",
     "#8C510A": "#D9A066",
 }
-"""The same looks on a dark page: as far apart, and each at least 4.5 times as bright as the page."""
+"""The colour of each series and ink on a dark page: as far apart as in light, with a contrast of at least 4.5 to the page."""
+
+PAGE_COLOURS = {
+    "ink": ("#1b1f24", "#e6e9ed"),
+    "paper": ("#ffffff", "#14171a"),
+    "soft": ("#f3f5f7", "#1e2328"),
+    "line": ("#d5dae0", "#363d45"),
+    "edge": ("#76808b", "#7f8a96"),
+    "quiet": ("#545d68", "#a3adb8"),
+    "link": ("#0b57a4", "#7db8f5"),
+    "on-link": ("#ffffff", "#0c1117"),
+    "holds": ("#0a6640", "#5fd0a0"),
+    "holds-soft": ("#e3f4ee", "#12332a"),
+    "fails": ("#9a3412", "#f0a070"),
+    "fails-soft": ("#fdebe1", "#3f2114"),
+    "undecided": ("#6b4e00", "#e3c567"),
+    "odd": ("#b00020", "#ff8a95"),
+    "odd-soft": ("#fde8ea", "#3d1b20"),
+    "gap": ("#d9d9d9", "#3a3f45"),
+    "grid": ("#e4e7eb", "#2c3239"),
+}
+"""The colours of every page in light and in dark; ``figures.pages`` makes them CSS variables such as ``--ink``.
+
+Text is ``ink``, less important text is ``quiet``. ``paper`` is the page, ``soft`` a card on it, ``line`` separates, ``edge``
+borders what can be clicked, ``gap`` is a missing cell of a heat map. A name with ``-soft`` is the background for text in the
+colour of the same name.
+"""
 
 DASHES: dict[str, Any] = {
     "measured": "solid",
@@ -35,7 +64,7 @@ DASHES: dict[str, Any] = {
 
 
 class Looks:
-    """Hands out looks to the series of one panel, in order.
+    """Gives each series of one panel its look, in order.
 
     >>> looks = Looks()
     >>> looks.series(None)["color"], looks.series(None)["color"], looks.series(0)["color"]

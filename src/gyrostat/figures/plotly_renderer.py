@@ -1,11 +1,12 @@
-"""Figures as data for plotly: a declared ``Figure`` becomes plain dictionaries, with the looks that its files have.
+"""The plotly renderer: a declared ``Figure`` becomes plain dictionaries for plotly, with the same looks as its files.
 
-Words stay out of the drawing (the page sets them around it, where they wrap, can be searched and are escaped); so
-does the theme: colours are those of a white page, and the page exchanges them by ``palette.AFTER_DARK``.
+Titles, axis labels and legends are left to the page, where they wrap, can be searched and are escaped. Colours are those of a
+white page; the page replaces them by ``palette.ON_DARK_PAGES`` when it is dark.
 """
 
 from __future__ import annotations
 
+import html
 from collections.abc import Callable
 from functools import singledispatch
 from typing import Any
@@ -15,43 +16,146 @@ from contourpy import contour_generator
 
 from gyrostat.figures.axis_scales import edges, floored, shown
 from gyrostat.figures.declarations import Band, Bars, Contour, Dots, Figure, Heat, Line, Marker, Panel, Points, Series
-from gyrostat.figures.palette import INKS
-from gyrostat.figures.plotly_canvas import INTERVAL, RIM, SILENT, SYMBOLS, Canvas, pen
+from gyrostat.figures.palette import DASHES, INKS, Looks
 from gyrostat.figures.thinning import short, visible
 
+SYMBOLS = {
+    "o": "circle",
+    "s": "square",
+    "^": "triangle-up",
+    "D": "diamond",
+    "v": "triangle-down",
+    "P": "cross",
+    "X": "x",
+}
+WIDTH = 2.1
+"""Width of a measured line in pixels (1.6 points in the files)."""
+RIM = "#FFFFFF"
+"""The colour of the page: around what is drawn over a heat map, and in the hatches of bars."""
+SILENT = {"hoverinfo": "skip"}
+INTERVAL = "%{y:.5~g}<br>from %{customdata[0]:.5~g} to %{customdata[1]:.5~g}"
 HATCHES = ("", "/", ".", "x")
 
 
-def drawing(figure: Figure) -> list[dict[str, Any]]:
+def plotly_panels(figure: Figure) -> list[dict[str, Any]]:
     """For every panel: ``data`` and ``layout`` for plotly, and ``entries`` for its legend.
 
     >>> curve = Line([0, 1, 2], [0, 1, 4], "square")
     >>> figure = Figure(title="Shapes", panels=[Panel(title="A parabola", xlabel="x", ylabel="y", series=[curve])])
-    >>> (panel,) = drawing(figure)
+    >>> (panel,) = plotly_panels(figure)
     >>> panel["data"][0]["y"], panel["layout"]["yaxis"], panel["entries"][0]["label"]
     ([0, 1, 4], {'type': 'linear'}, 'square')
     """
-    return [_drawn(panel) for panel in figure.panels]
+    return [_draw_panel(panel) for panel in figure.panels]
 
 
-def _drawn(panel: Panel) -> dict[str, Any]:
-    canvas = Canvas(panel)
+def _draw_panel(panel: Panel) -> dict[str, Any]:
+    drawn = _PlotlyPanel(panel)
     for series in panel.series:
-        _add(series, canvas)
-    return canvas.finished()
+        _add(series, drawn)
+    return drawn.finished()
+
+
+class _PlotlyPanel:
+    """One panel while its series are added: traces and shapes for plotly, and entries for the legend."""
+
+    def __init__(self, panel: Panel):
+        self.panel, self.looks = panel, Looks()
+        self.data: list[dict[str, Any]] = []
+        self.shapes: list[dict[str, Any]] = []
+        self.entries: dict[str, dict[str, Any]] = {}
+        self.bars = [s for s in panel.series if isinstance(s, Bars)]
+        self.dots = [s for s in panel.series if isinstance(s, Dots)]
+        self.lines = list(dict.fromkeys(c for s in self.dots for c in s.categories))
+        self.over_heat = any(isinstance(s, Heat) for s in panel.series)
+
+    def finished(self) -> dict[str, Any]:
+        """Everything that the page needs to draw the panel."""
+        layout: dict[str, Any] = {
+            "xaxis": self._axis("x", self.panel.xscale, self.panel.xlim),
+            "yaxis": self._axis("y", self.panel.yscale, self.panel.ylim),
+        }
+        if self.shapes:
+            layout["shapes"] = self.shapes
+        if self.bars:
+            order = list(dict.fromkeys(c for s in self.bars for c in s.categories))
+            layout["xaxis"] |= {"type": "category", "categoryorder": "array", "categoryarray": order}
+            layout |= {"barmode": "group", "bargap": 0.2, "bargroupgap": 0.08}
+        if self.lines:
+            count = len(self.lines)
+            layout["yaxis"] = {"type": "linear", "range": [count - 0.5, -0.5]}
+            layout["yaxis"] |= {"tickvals": list(range(count)), "ticktext": [html.escape(name) for name in self.lines]}
+            layout["height"] = max(300, 60 + count * (10 + 12 * len(self.dots)))
+        return {"data": self.data, "layout": layout, "entries": list(self.entries.values())}
+
+    def _axis(self, name: str, scale: str, limits: tuple[float | None, float | None] | None) -> dict[str, Any]:
+        axis: dict[str, Any] = {"type": scale}
+        if limits is not None:
+            ends = np.array(limits, dtype=float)
+            ends = np.log10(ends) if scale == "log" else ends
+            if np.isnan(ends).any():  # an open end; plotly's own half-open ranges put ticks and curves on two scales
+                ends = _closed(ends, _numbers(self.data, name), scale)
+            axis["range"] = short(ends)
+        return axis
+
+    def entry(self, label: str, **swatch: Any) -> dict[str, Any]:
+        """The legend entry of a label; series with the same label share it, as in the files."""
+        return self.entries.setdefault(label, {"label": label, "traces": [], "shapes": [], "swatch": swatch})
+
+    def trace(self, entry: dict[str, Any], **trace: Any) -> None:
+        """Add a trace, which the legend entry can hide."""
+        entry["traces"].append(len(self.data))
+        self.data.append(trace)
+
+    def rule(self, entry: dict[str, Any], shape: dict[str, Any]) -> None:
+        """Add a shape, which the legend entry can hide."""
+        entry["shapes"].append(len(self.shapes))
+        self.shapes.append(shape)
+
+    def line(self, entry: dict[str, Any], x: np.ndarray, y: np.ndarray, pen: dict[str, Any], **more: Any) -> None:
+        """Add a curve, with a white rim if it lies over a heat map."""
+        numbers = {"type": "scatter", "x": short(x), "y": short(y)}
+        if self.over_heat:
+            rim = {"color": RIM, "width": pen["width"] + 2.6}
+            self.trace(entry, **numbers, mode="lines", line=rim, **SILENT)
+        self.trace(entry, **numbers, **({"mode": "lines", "line": pen} | more))
+
+    def measured(self, entry: dict[str, Any], x: np.ndarray, y: np.ndarray, look: dict[str, Any], **more: Any) -> None:
+        """Add a curve with its marker, the second cue besides colour: at every point if there are few, else at some."""
+        marker = {"symbol": SYMBOLS[look["marker"]], "size": 6, "color": look["color"]}
+        pen = {"color": look["color"], "width": WIDTH}
+        if x.size <= 15:
+            self.line(entry, x, y, pen, mode="lines+markers", marker=marker, **more)
+            return
+        self.line(entry, x, y, pen, **more)
+        some = _spread_out(self.on_axis(x), 0.05 * (len(self.entries) % 4))
+        cues = {"type": "scatter", "mode": "markers", "x": short(x[some]), "y": short(y[some])}
+        self.trace(entry, **cues, marker=marker | {"size": 7}, **SILENT)
+
+    def on_axis(self, x: np.ndarray) -> np.ndarray:
+        """``x`` in the scale of its axis, where distances are those on the screen."""
+        return np.log(x) if self.panel.xscale == "log" else x
+
+    @staticmethod
+    def hover(label: str, value: str = "%{y:.5~g}") -> str:
+        """The template of the text at the pointer: the label and the numbers."""
+        # Escaped, because plotly interprets tags in labels and %{...} in templates.
+        name = html.escape(label).replace("%{", "%&#123;")
+        title = f"<b>{name}</b><br>" if name else ""
+        return f"{title}x %{{x:.5~g}}<br>y {value}<extra></extra>"
 
 
 @singledispatch
-def _add(series: Series, at: Canvas) -> None:
-    raise TypeError(f"no way to draw {type(series).__name__}")
+def _add(series: Series, at: _PlotlyPanel) -> None:
+    raise TypeError(f"cannot draw a {type(series).__name__}: register it with _adds.")
 
 
-def _adds(kind: type) -> Callable[[Callable[[Any, Canvas], None]], Any]:
+def _adds(kind: type) -> Callable[[Callable[[Any, _PlotlyPanel], None]], Any]:
     return _add.register(kind)
 
 
 @_adds(Line)
-def _line(line: Line, at: Canvas) -> None:
+def _line(line: Line, at: _PlotlyPanel) -> None:
     x, y = shown(line.x, at.panel.xscale), shown(line.y, at.panel.yscale)
     kept = visible(at.on_axis(x), y)
     x, y, about = x[kept], y[kept], {"hovertemplate": at.hover(line.label), "meta": line.label}
@@ -64,7 +168,7 @@ def _line(line: Line, at: Canvas) -> None:
 
 
 @_adds(Band)
-def _band(band: Band, at: Canvas) -> None:
+def _band(band: Band, at: _PlotlyPanel) -> None:
     x, middle = shown(band.x, at.panel.xscale), shown(band.middle, at.panel.yscale)
     low, high = floored(band.low, middle, at.panel.yscale), shown(band.high, at.panel.yscale)
     kept = visible(at.on_axis(x), middle, low, high)
@@ -80,8 +184,8 @@ def _band(band: Band, at: Canvas) -> None:
     at.measured(entry, x, middle, look, **about)
 
 
-def _whiskers(y: np.ndarray, low: Any, high: Any, at: Canvas, along: str = "y") -> dict[str, Any]:
-    """Error bars along an axis, and the interval for whoever hovers or takes the numbers."""
+def _whiskers(y: np.ndarray, low: Any, high: Any, at: _PlotlyPanel, along: str = "y") -> dict[str, Any]:
+    """Error bars along an axis, and the interval for the text at the pointer and for the CSV file."""
     if low is None or high is None:
         return {}
     scale = at.panel.xscale if along == "x" else at.panel.yscale
@@ -100,7 +204,7 @@ def _whiskers(y: np.ndarray, low: Any, high: Any, at: Canvas, along: str = "y") 
 
 
 @_adds(Points)
-def _points(points: Points, at: Canvas) -> None:
+def _points(points: Points, at: _PlotlyPanel) -> None:
     x, y = shown(points.x, at.panel.xscale), shown(points.y, at.panel.yscale)
     look, whiskers = at.looks.series(points.colour), _whiskers(y, points.low, points.high, at)
     marker = {"symbol": SYMBOLS[look["marker"]], "size": 8, "color": look["color"]}
@@ -120,7 +224,7 @@ def _points(points: Points, at: Canvas) -> None:
 
 
 @_adds(Bars)
-def _bars(bars: Bars, at: Canvas) -> None:
+def _bars(bars: Bars, at: _PlotlyPanel) -> None:
     y = shown(bars.values, at.panel.yscale)
     look, whiskers = at.looks.series(bars.colour), _whiskers(y, bars.low, bars.high, at)
     hatch = HATCHES[next(i for i, other in enumerate(at.bars) if other is bars) % len(HATCHES)]
@@ -142,9 +246,9 @@ def _bars(bars: Bars, at: Canvas) -> None:
 
 
 @_adds(Dots)
-def _dots(dots: Dots, at: Canvas) -> None:
-    place = next(i for i, other in enumerate(at.dots) if other is dots)
-    lines = np.array([at.lines.index(c) for c in dots.categories]) + 0.8 * ((place + 0.5) / len(at.dots) - 0.5)
+def _dots(dots: Dots, at: _PlotlyPanel) -> None:
+    position = next(i for i, other in enumerate(at.dots) if other is dots)
+    lines = np.array([at.lines.index(c) for c in dots.categories]) + 0.8 * ((position + 0.5) / len(at.dots) - 0.5)
     x, look = shown(dots.values, at.panel.xscale), at.looks.series(dots.colour)
     about = at.hover(dots.label, "").replace("x %{x:.5~g}<br>y ", "%{text}<br>" + INTERVAL.replace("%{y", "%{x"))
     at.trace(
@@ -162,13 +266,13 @@ def _dots(dots: Dots, at: Canvas) -> None:
 
 
 @_adds(Marker)
-def _marker(marker: Marker, at: Canvas) -> None:
+def _marker(marker: Marker, at: _PlotlyPanel) -> None:
     look = at.looks.rule(marker.role)
     entry = at.entry(marker.label, role=marker.role, color=look["color"])
     entry.setdefault("at", []).append([marker.axis, short(marker.at)])
     other = "y" if marker.axis == "x" else "x"
-    place = {f"{marker.axis}0": marker.at, f"{marker.axis}1": marker.at, f"{other}0": 0, f"{other}1": 1}
-    shape = {"type": "line", "xref": "x", "yref": "y", f"{other}ref": f"{other} domain", **place}
+    ends = {f"{marker.axis}0": marker.at, f"{marker.axis}1": marker.at, f"{other}0": 0, f"{other}1": 1}
+    shape = {"type": "line", "xref": "x", "yref": "y", f"{other}ref": f"{other} domain", **ends}
     line = pen(marker.role, look)
     if at.over_heat:
         at.rule(entry, shape | {"line": {"color": RIM, "width": line["width"] + 2.6}})
@@ -176,10 +280,10 @@ def _marker(marker: Marker, at: Canvas) -> None:
 
 
 @_adds(Heat)
-def _heat(heat: Heat, at: Canvas) -> None:
+def _heat(heat: Heat, at: _PlotlyPanel) -> None:
     x, y = (np.asarray(c, dtype=float) for c in (heat.x, heat.y))
     borders = {"x": short(edges(x, at.panel.xscale)), "y": short(edges(y, at.panel.yscale))}
-    # The centres travel apart: with borders for places, plotly would name the middle of a cell of a log axis wrongly.
+    # The centres are passed separately: from the borders, plotly would name the middle of a cell of a log axis wrongly.
     centres = {"label": heat.label, "x": short(x), "y": short(y)}
     limits = {"zmin": heat.low, "zmax": heat.high} if None not in (heat.low, heat.high) else {}
     hover = "x %{customdata[0]:.5~g}<br>y %{customdata[1]:.5~g}<br><b>%{z:.5~g}</b><extra></extra>"
@@ -197,7 +301,7 @@ def _heat(heat: Heat, at: Canvas) -> None:
 
 
 @_adds(Contour)
-def _contour(contour: Contour, at: Canvas) -> None:
+def _contour(contour: Contour, at: _PlotlyPanel) -> None:
     grid = shown(contour.x, at.panel.xscale), shown(contour.y, at.panel.yscale), np.asarray(contour.z, dtype=float)
     pieces = [
         np.vstack([np.asarray(piece), [[np.nan, np.nan]]]) for piece in contour_generator(*grid).lines(contour.level)
@@ -207,7 +311,54 @@ def _contour(contour: Contour, at: Canvas) -> None:
     line = pen(contour.role, {"color": "white", "linewidth": 2.2} if measured else at.looks.rule(contour.role))
     entry = at.entry(contour.label, role=contour.role, color=INKS[0] if measured else line["color"])
     numbers = {"type": "scatter", "mode": "lines", "x": short(x), "y": short(y)}
-    # Named colours: what is white over a heat map stays white after dark.
+    # Named colours, which the page does not replace: a contour over a heat map stays white on a dark page.
     rim = {"color": "black" if measured else "white", "width": line["width"] + 2.6}
     at.trace(entry, **numbers, line=rim, **SILENT)
     at.trace(entry, **numbers, line=line, meta=contour.label, hovertemplate=at.hover(contour.label))
+
+
+def _numbers(data: list[dict[str, Any]], axis: str) -> np.ndarray:
+    """All coordinates of the traces along an axis, with the ends of their whiskers."""
+    parts: list[np.ndarray] = []
+    for trace in data:
+        values = np.array(trace[axis], dtype=float)
+        parts.append(values)
+        if axis == "y" and "error_y" in trace:
+            parts.append(values + np.array(trace["error_y"]["array"], dtype=float))
+            parts.append(values - np.array(trace["error_y"]["arrayminus"], dtype=float))
+    return np.concatenate(parts) if parts else np.array([])
+
+
+def _closed(ends: np.ndarray, numbers: np.ndarray, scale: str) -> np.ndarray:
+    """Limits with an open end (NaN) replaced by one a little beyond the data, as in the files.
+
+    >>> _closed(np.array([np.nan, 2.0]), np.array([1.0, 10.0]), "log").round(3).tolist()
+    [-0.05, 2.0]
+    """
+    on_axis = np.log10(numbers[numbers > 0]) if scale == "log" else numbers
+    low, high = (np.nanmin(on_axis), np.nanmax(on_axis)) if np.isfinite(on_axis).any() else (0.0, 1.0)
+    margin = 0.05 * ((high - low) or 1.0)
+    return np.where(np.isnan(ends), [low - margin, high + margin], ends)
+
+
+def _spread_out(x: np.ndarray, start: float) -> list[int]:
+    """Five indices, evenly spaced in x, from the fraction ``start`` of the axis on."""
+    if not np.isfinite(x).any():
+        return []
+    low, high = np.nanmin(x), np.nanmax(x)
+    return [int(np.nanargmin(abs(x - (low + share * (high - low))))) for share in start + 0.2 * np.arange(5)]
+
+
+def _dash(role: str, width: float) -> str:
+    """The dash of a role in pixels, as plotly expects it; the palette has it in multiples of the line width."""
+    return "solid" if role == "measured" else ",".join(f"{length * width:.1f}px" for length in DASHES[role][1])
+
+
+def pen(role: str, look: dict[str, Any]) -> dict[str, Any]:
+    """The line of a role in the palette's look, in pixels.
+
+    >>> pen("theory", {"color": "#111111", "linewidth": 1.5})
+    {'color': '#111111', 'width': 2.0, 'dash': '10.0px,4.0px'}
+    """
+    width = round(look["linewidth"] * 4 / 3, 1)
+    return {"color": look["color"], "width": width, "dash": _dash(role, width)}

@@ -1,4 +1,4 @@
-"""Curves for a screen: fewer points that draw the same picture, and numbers no longer than an eye can tell."""
+"""Fewer points and shorter numbers for curves on a screen, without a visible difference."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 COLUMNS = 1000
-"""Columns of pixels that a panel has at most; four points in each are as good as any number."""
+"""Columns of pixels that a panel has at most. Four points in each column draw the same picture as all points."""
 
 
 def visible(x: np.ndarray, *curves: np.ndarray) -> np.ndarray:
-    """The indices worth drawing: of each column of pixels the first, the last, and the extremes of every curve.
+    """The indices that suffice to draw: in each column of pixels the first, the last, and the extremes of every curve.
 
-    ``x`` is in the scale of its axis. Curves that are short already, or that go back and forth in x, are kept whole.
+    ``x`` is in the scale of its axis. Curves with few points, and curves on which x decreases somewhere, are kept whole.
 
     >>> x = np.linspace(0, 1, 100_000)
     >>> wave = np.sin(2000 * x)
@@ -33,16 +33,16 @@ def visible(x: np.ndarray, *curves: np.ndarray) -> np.ndarray:
         # A gap (NaN) sorts last in its column, so the greatest number is found in the negative.
         kept += [order[starts], np.lexsort((-y, column))[starts]]
     gaps = [np.flatnonzero(~np.isfinite(y)) for y in curves]
-    return np.unique(np.concatenate([*kept, *(_runs(gap) for gap in gaps)]))
+    return np.unique(np.concatenate([*kept, *(_first_of_groups(gap) for gap in gaps)]))
 
 
-def _runs(indices: np.ndarray) -> np.ndarray:
-    """The first index of each run of consecutive ones: one gap interrupts a line as well as many."""
+def _first_of_groups(indices: np.ndarray) -> np.ndarray:
+    """The first of each group of consecutive indices: one missing point interrupts a line as well as many."""
     return indices[np.flatnonzero(np.diff(indices, prepend=-2) != 1)]
 
 
 def short(values: Any, digits: int = 6) -> Any:
-    """Numbers for JSON with so many significant digits; what is not finite becomes None.
+    """Numbers for JSON, rounded to ``digits`` significant digits; a number that is not finite becomes None.
 
     >>> short([1 / 3, 2.0, float("nan"), 1.23456789e-20])
     [0.333333, 2, None, 1.23457e-20]

@@ -17,7 +17,7 @@ from gyrostat.lab import engine
 from gyrostat.lab.controls import Setting
 from gyrostat.lab.declarations import RECORDS, Lab, PlotView, Side
 from gyrostat.lab.laboratories import lab_of
-from gyrostat.theory.wording import condition_text
+from gyrostat.theory.conditions import condition_text
 
 Message = dict[str, Any]
 

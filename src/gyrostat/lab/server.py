@@ -15,6 +15,7 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
+from gyrostat import __version__
 from gyrostat.errors import GyrostatError
 from gyrostat.lab.controls import Setting
 from gyrostat.lab.declarations import Lab
@@ -23,7 +24,6 @@ from gyrostat.lab.laboratories import LABS, lab_of
 from gyrostat.lab.request_checks import RequestGuard, read_body, read_field
 from gyrostat.lab.workers import Dispatcher, JobRequest
 from gyrostat.tables.examples import PREFIX, examples
-from gyrostat.version import __version__
 
 STATIC = Path(__file__).parent / "static"
 FILES = {"/": "index.html", **{f"/{p.name}": p.name for p in STATIC.iterdir() if p.suffix in (".css", ".js", ".svg")}}

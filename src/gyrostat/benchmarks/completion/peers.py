@@ -10,9 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gyrostat.benchmarks.completion.problems import HiddenCells
-from gyrostat.estimators.low_rank.solver import Factors, Observed
-from gyrostat.estimators.low_rank.solver.ridge import solved
-from gyrostat.estimators.low_rank.solver.spectrum import strongest, top
+from gyrostat.estimators.low_rank.solver.observed_entries import Factors, ObservedEntries, entries_svd, truncated_svd
+from gyrostat.estimators.low_rank.solver.ridge_path import ridge_regressions
 
 Predict = Callable[[np.ndarray, np.ndarray], np.ndarray]
 RANKS = (5, 1, 2, 3, 8, 10, 15)
@@ -59,7 +58,7 @@ def _tried(peer: Peer, problem: HiddenCells, setting: list) -> float:
     return _error(_predicted(peer, problem.train, setting, problem.valid), problem.valid.values)
 
 
-def _predicted(peer: Peer, seen: Observed, setting: list, at: Observed) -> np.ndarray:
+def _predicted(peer: Peer, seen: ObservedEntries, setting: list, at: ObservedEntries) -> np.ndarray:
     try:
         return peer.fit(seen, *setting)(at.rows, at.columns)
     except np.linalg.LinAlgError:  # pymanopt breaks down on some settings: counted as the largest error
@@ -87,7 +86,7 @@ def _error(predicted: np.ndarray, truth: np.ndarray) -> float:
     return wrong if np.isfinite(wrong) else np.inf
 
 
-def _table(seen: Observed, centre: float = 0.0) -> np.ndarray:
+def _table(seen: ObservedEntries, centre: float = 0.0) -> np.ndarray:
     X = np.full(seen.shape, np.nan)
     X[seen.rows, seen.columns] = seen.values - centre
     return X
@@ -105,7 +104,7 @@ class SoftImpute(NamedTuple):
         return self.mean + self.factors.at(rows, columns)
 
 
-def soft_impute(seen: Observed, share: float, start: SoftImpute | None = None, limit: int = 30) -> SoftImpute:
+def soft_impute(seen: ObservedEntries, share: float, start: SoftImpute | None = None, limit: int = 30) -> SoftImpute:
     """Mazumder, Hastie, Tibshirani 2010: ``X <- shrunken SVD of (observed + X elsewhere)``, at this share of the largest ridge.
 
     The only offset is one overall mean; the SVD is that of a sparse plus a low-rank matrix.
@@ -113,13 +112,13 @@ def soft_impute(seen: Observed, share: float, start: SoftImpute | None = None, l
     if start is None:
         mean = float(seen.values.mean())
         nothing = Factors(np.zeros((seen.shape[0], 1)), np.zeros((seen.shape[1], 1)))
-        start = SoftImpute(mean, float(strongest(seen, seen.values - mean, 1)[1][0]), nothing)
+        start = SoftImpute(mean, float(entries_svd(seen, seen.values - mean, 1)[1][0]), nothing)
     y, factors, ridge = seen.values - start.mean, start.factors, share * start.largest
     fitted = factors.at(seen.rows, seen.columns)
     for _ in range(limit):
         S, St, (F, G) = seen.matrix(y - fitted), seen.transposed(y - fitted), factors
         count = min(factors.rank + 5, 60, *seen.shape)
-        U, s, V = top(
+        U, s, V = truncated_svd(
             lambda x, S=S, F=F, G=G: S @ x + F @ (G.T @ x),
             lambda x, S=St, F=F, G=G: S @ x + G @ (F.T @ x),
             seen.shape,
@@ -134,17 +133,17 @@ def soft_impute(seen: Observed, share: float, start: SoftImpute | None = None, l
     return start._replace(factors=factors)
 
 
-def least_squares(seen: Observed, rank: int, sweeps: int = 200) -> Predict:
+def least_squares(seen: ObservedEntries, rank: int, sweeps: int = 200) -> Predict:
     """Alternating least squares that is told the rank: an upper limit of what can be reached."""
-    F, s, V = strongest(seen, seen.values, rank)
+    F, s, V = entries_svd(seen, seen.values, rank)
     G, small = V * np.sqrt(s / seen.share), np.full(rank, 1e-6)
     for _ in range(sweeps):
-        F = solved(seen, G, small, transposed=False)
-        G = solved(seen, F, small, transposed=True)
+        F = ridge_regressions(seen, G, small, transposed=False)
+        G = ridge_regressions(seen, F, small, transposed=True)
     return Factors(F, G).at
 
 
-def cmfrec(seen: Observed, rank: int, ridge: float, offsets: bool) -> Predict:
+def cmfrec(seen: ObservedEntries, rank: int, ridge: float, offsets: bool) -> Predict:
     """cmfrec's ALS, with a mean and user and item biases or without."""
     import pandas as pd
     from cmfrec import CMF
@@ -164,7 +163,7 @@ def cmfrec(seen: Observed, rank: int, ridge: float, offsets: bool) -> Predict:
     return lambda i, j: np.nan_to_num(model.predict(i, j), nan=float(seen.values.mean()))
 
 
-def tensorly(seen: Observed, rank: int, offset: bool) -> Predict:
+def tensorly(seen: ObservedEntries, rank: int, offset: bool) -> Predict:
     """Tensorly's PARAFAC of a matrix with a mask, about the mean or about zero."""
     import tensorly as tl
     from tensorly.decomposition import parafac
@@ -176,7 +175,7 @@ def tensorly(seen: Observed, rank: int, offset: bool) -> Predict:
     return lambda i, j: mean + A[i, j]
 
 
-def pymanopt(seen: Observed, rank: int, offset: bool) -> Predict:
+def pymanopt(seen: ObservedEntries, rank: int, offset: bool) -> Predict:
     """Conjugate gradients on the manifold of matrices of this rank, about the mean or about zero."""
     import jax
 
@@ -201,7 +200,7 @@ def pymanopt(seen: Observed, rank: int, offset: bool) -> Predict:
         rows = S @ vt.T
         return rows * s, np.einsum("ik,ik->k", u, rows), (S.T @ (u * s)).T
 
-    U, s, V = strongest(seen, y, rank)
+    U, s, V = entries_svd(seen, y, rank)
     problem = pm.Problem(manifold, cost, euclidean_gradient=gradient)
     solver = pm.optimizers.ConjugateGradient(max_iterations=200, verbosity=0, min_gradient_norm=1e-9)
     u, s, vt = solver.run(problem, initial_point=(U, s / seen.share, V.T)).point
@@ -209,7 +208,7 @@ def pymanopt(seen: Observed, rank: int, offset: bool) -> Predict:
     return lambda i, j: mean + factors.at(i, j)
 
 
-def iterative(seen: Observed, neighbours: int) -> Predict:
+def iterative(seen: ObservedEntries, neighbours: int) -> Predict:
     """Scikit-learn's IterativeImputer: each column regressed on the columns nearest to it."""
     from sklearn.experimental import enable_iterative_imputer  # noqa: F401
     from sklearn.impute import IterativeImputer
@@ -220,7 +219,7 @@ def iterative(seen: Observed, neighbours: int) -> Predict:
     return lambda i, j: A[i, j]
 
 
-def nearest(seen: Observed, neighbours: int) -> Predict:
+def nearest(seen: ObservedEntries, neighbours: int) -> Predict:
     """Scikit-learn's KNNImputer."""
     from sklearn.impute import KNNImputer
 

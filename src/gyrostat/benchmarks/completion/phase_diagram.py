@@ -11,7 +11,7 @@ import numpy as np
 from gyrostat.benchmarks.completion.problems import HiddenCells, Synthetic, synthetic
 from gyrostat.benchmarks.completion.study import is_found, ours
 from gyrostat.benchmarks.records import markdown_table
-from gyrostat.estimators.low_rank.solver.reweighted import hypothesis
+from gyrostat.estimators.low_rank.solver.exact_fit import fit_of_rank
 
 FIRST = 5000
 """The seed of the first matrix: neither the seeds of the main comparison nor those used to develop the solver."""
@@ -29,7 +29,7 @@ def count_found(rank: int, oversampling: float, count: int, n: int) -> dict[str,
 def told_the_rank(problem: HiddenCells) -> np.ndarray:
     """MatrixIRLS (Kuemmerle, Mayrink Verdun 2021) told the rank: our reweighted least squares of infinite depth, alone."""
     assert problem.rank is not None
-    factors = hypothesis(problem.seen, problem.rank, np.inf, limit=300, stalled=0.98).factors
+    factors = fit_of_rank(problem.seen, problem.rank, np.inf, limit=300, stalled=0.98).factors
     return factors.at(problem.test.rows, problem.test.columns)
 
 

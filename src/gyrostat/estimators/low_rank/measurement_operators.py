@@ -1,0 +1,181 @@
+"""Linear measurements ``<X_i, F G^T>`` with given X_i, in NumPy: as matrices, as pairs of vectors, or as single entries.
+
+They differ from ``gyrostat.measurements``, which draws random measurements in JAX and needs their gradient in the product. Here
+the user's arrays are measured, the product is never formed for pairs of vectors, and fits also need the Jacobian.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from gyrostat import errors
+from gyrostat.errors import GyrostatError
+
+KINDS = ("dense", "rank-one", "entries")
+
+
+class DenseOperator(NamedTuple):
+    """Measurements with matrices X_i that are written out, (m, n1, n2)."""
+
+    matrices: np.ndarray
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """The shape of the measured matrix."""
+        return self.matrices.shape[1:]
+
+    def __len__(self) -> int:
+        return len(self.matrices)
+
+    def see(self, F: np.ndarray, G: np.ndarray) -> np.ndarray:
+        """``<X_i, F G^T>``."""
+        return self.matrices.reshape(len(self.matrices), -1) @ (F @ G.T).ravel()
+
+    def adjoint(self, e: np.ndarray, F: np.ndarray, G: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """``M G`` and ``M^T F`` with ``M = sum_i e_i X_i``."""
+        M = (e @ self.matrices.reshape(len(self.matrices), -1)).reshape(self.shape)
+        return M @ G, M.T @ F
+
+    def jacobian(self, F: np.ndarray, G: np.ndarray) -> np.ndarray:
+        """The derivative of ``see`` in F and G."""
+        left, right = self.matrices @ G, np.swapaxes(self.matrices, 1, 2) @ F
+        return np.hstack([left.reshape(len(left), -1), right.reshape(len(right), -1)])
+
+    def mean_square(self) -> float:
+        """The mean square of the entries of all X_i."""
+        return float(np.mean(self.matrices**2))
+
+    def take(self, chosen: np.ndarray) -> DenseOperator:
+        """Some of the measurements."""
+        return DenseOperator(self.matrices[chosen])
+
+
+class RankOneOperator(NamedTuple):
+    """Measurements with ``X_i = u_i v_i^T``.
+
+    The u and v are rows of arrays or, for single entries, of sparse matrices with one 1 in each row.
+    """
+
+    left: Any
+    right: Any
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """The shape of the measured matrix."""
+        return self.left.shape[1], self.right.shape[1]
+
+    def __len__(self) -> int:
+        return self.left.shape[0]
+
+    def see(self, F: np.ndarray, G: np.ndarray) -> np.ndarray:
+        """``u_i^T F G^T v_i``."""
+        return np.sum((self.left @ F) * (self.right @ G), axis=1)
+
+    def adjoint(self, e: np.ndarray, F: np.ndarray, G: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """``M G`` and ``M^T F`` with ``M = sum_i e_i u_i v_i^T``."""
+        return self.left.T @ (e[:, None] * (self.right @ G)), self.right.T @ (e[:, None] * (self.left @ F))
+
+    def jacobian(self, F: np.ndarray, G: np.ndarray) -> np.ndarray:
+        """The derivative of ``see`` in F and G."""
+        u, v = (x.toarray() if sparse.issparse(x) else x for x in self)
+        a, b = v @ G, u @ F
+        return np.hstack([(x[:, :, None] * y[:, None, :]).reshape(len(x), -1) for x, y in ((u, a), (v, b))])
+
+    def mean_square(self) -> float:
+        """The mean square of the entries of all X_i."""
+        squares = [
+            np.asarray(x.multiply(x).sum(axis=1)).ravel() if sparse.issparse(x) else np.sum(x**2, axis=1) for x in self
+        ]
+        return float(np.mean(squares[0] * squares[1]) / (self.shape[0] * self.shape[1]))
+
+    def take(self, chosen: np.ndarray) -> RankOneOperator:
+        """Some of the measurements."""
+        return RankOneOperator(self.left[chosen], self.right[chosen])
+
+
+class ScaledOperator(NamedTuple):
+    """Another operator times a number."""
+
+    inner: Any
+    scale: float
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """The shape of the measured matrix."""
+        return self.inner.shape
+
+    def see(self, F: np.ndarray, G: np.ndarray) -> np.ndarray:
+        """The measurements of the other operator times the number."""
+        return self.scale * self.inner.see(F, G)
+
+    def adjoint(self, e: np.ndarray, F: np.ndarray, G: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The adjoint of the other operator times the number."""
+        return self.inner.adjoint(self.scale * e, F, G)
+
+    def jacobian(self, F: np.ndarray, G: np.ndarray) -> np.ndarray:
+        """The Jacobian of the other operator times the number."""
+        return self.scale * self.inner.jacobian(F, G)
+
+    def take(self, chosen: np.ndarray) -> ScaledOperator:
+        """Some of the measurements."""
+        return ScaledOperator(self.inner.take(chosen), self.scale)
+
+
+def measurement_operator(X: Any, kind: str, shape: Any, symmetric: bool) -> DenseOperator | RankOneOperator:
+    """Measurements from the arrays that a user gives; see ``MatrixSensingRegressor``.
+
+    >>> operator = measurement_operator(np.array([[0, 1], [2, 0]]), "entries", (3, 2), False)
+    >>> operator.see(np.ones((3, 1)), np.array([[1.0], [5.0]])).tolist()
+    [5.0, 1.0]
+    """
+    errors.choice("measurements", kind, KINDS)
+    operator = _dense(X, shape) if kind == "dense" else _rank_one(X) if kind == "rank-one" else _entries(X, shape)
+    if not symmetric:
+        return operator
+    if operator.shape[0] != operator.shape[1]:
+        raise GyrostatError(f"symmetric=True needs square matrices; got {operator.shape[0]} x {operator.shape[1]}.")
+    if isinstance(operator, DenseOperator):
+        return DenseOperator((operator.matrices + np.swapaxes(operator.matrices, 1, 2)) / 2)
+    return operator
+
+
+def _dense(X: Any, shape: Any) -> DenseOperator:
+    X = errors.array("X", X, ndim=(2, 3))
+    if X.ndim == 2:
+        n1, n2 = _shape(shape, "X is flattened")
+        if X.shape[1] != n1 * n2:
+            raise GyrostatError(f"X has {X.shape[1]} columns, shape asks for {n1} x {n2} = {n1 * n2}: make them equal.")
+        X = X.reshape(len(X), n1, n2)
+    return DenseOperator(X)
+
+
+def _rank_one(X: Any) -> RankOneOperator:
+    if isinstance(X, tuple | list) and len(X) == 2 and np.ndim(X[0]) == 2:
+        u, v = (errors.array(name, x, ndim=2) for name, x in zip(("X[0]", "X[1]"), X, strict=True))
+    else:
+        u = v = errors.array("X", X, ndim=2)
+    if len(u) != len(v):
+        raise GyrostatError(f"X holds {len(u)} left and {len(v)} right vectors: give one pair for each response.")
+    return RankOneOperator(u, v)
+
+
+def _entries(X: Any, shape: Any) -> RankOneOperator:
+    n1, n2 = _shape(shape, "X holds (row, column) pairs")
+    pairs = np.asarray(X)
+    if pairs.ndim != 2 or pairs.shape[1] != 2 or not np.issubdtype(pairs.dtype, np.integer) or not len(pairs):
+        raise GyrostatError(f"X must list (row, column) pairs of whole numbers; got {errors.shown(X)}.")
+    if pairs.min() < 0 or (pairs.max(axis=0) >= (n1, n2)).any():
+        raise GyrostatError(f"X must hold pairs inside the {n1} x {n2} matrix, counted from zero.")
+    ones, m = np.ones(len(pairs)), np.arange(len(pairs))
+    return RankOneOperator(
+        *(sparse.csr_matrix((ones, (m, pairs[:, i])), shape=(len(pairs), n)) for i, n in enumerate((n1, n2)))
+    )
+
+
+def _shape(shape: Any, because: str) -> tuple[int, int]:
+    if not isinstance(shape, tuple | list) or len(shape) != 2:
+        raise GyrostatError(f"shape must be (rows, columns) of the matrix, as {because}; got {errors.shown(shape)}.")
+    return errors.integer("shape[0]", shape[0], least=1), errors.integer("shape[1]", shape[1], least=1)

@@ -1,0 +1,153 @@
+"""The cells of a user's table: reading and checking them, cells to hold out, and measures of error at cells."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from gyrostat import errors
+from gyrostat.errors import GyrostatError
+from gyrostat.estimators.low_rank.solver.observed_entries import ObservedEntries, held_out_mask
+
+
+def observed_cells(X: Any) -> ObservedEntries:
+    """The cells of an array that are not NaN, or those that a sparse matrix stores (explicit zeros too).
+
+    >>> len(observed_cells(np.array([[1.0, np.nan], [0.0, 2.0]]))), len(observed_cells(sparse.csr_matrix(np.eye(3))))
+    (3, 3)
+    """
+    if sparse.issparse(X):
+        coo = X.tocoo()
+        coo.sum_duplicates()
+        known = ~np.isnan(coo.data)
+        return ObservedEntries(X.shape, coo.row[known], coo.col[known], coo.data[known])
+    rows, columns = np.nonzero(~np.isnan(X))
+    return ObservedEntries(X.shape, rows, columns, X[rows, columns])
+
+
+def unusable(X: Any) -> str:
+    """The error message for a table with an infinite cell or one that is not a number; empty for any other table.
+
+    >>> unusable([[1.0, "n/a"]])
+    "X holds the text 'n/a' in row 0, column 1: leave columns of text out, and mark missing cells with NaN."
+    >>> unusable(np.array([[1.0], [-np.inf]]))
+    'X holds -inf in row 1, column 0: mark missing cells, and cells that are too large, with NaN.'
+    """
+    stored = X.tocoo() if sparse.issparse(X) else None
+    table = np.asarray(X) if stored is None else stored.data
+    if len(np.shape(X)) != 2 or table.size == 0:
+        return ""
+    bad = np.isinf(table) if table.dtype.kind in "biufc" else np.vectorize(_is_unusable, otypes=[bool])(table)
+    if not bad.any():
+        return ""
+    first = np.unravel_index(int(np.argmax(bad)), bad.shape)
+    i, j = first if stored is None else (stored.row[first], stored.col[first])
+    value, where = table[first], f"in row {i}, column {list(getattr(X, 'columns', range(np.shape(X)[1])))[j]}"
+    if isinstance(value, str):
+        return f"X holds the text {str(value)!r} {where}: leave columns of text out, and mark missing cells with NaN."
+    return f"X holds {value} {where}: mark missing cells, and cells that are too large, with NaN."
+
+
+def _is_unusable(value: Any) -> bool:
+    if isinstance(value, str):
+        return not _is_number(value)
+    return isinstance(value, float) and bool(np.isinf(value))
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def empty_rows_and_columns(cells: ObservedEntries) -> tuple[np.ndarray, np.ndarray]:
+    """The rows and the columns without any observed cell."""
+    rows, columns = (
+        np.flatnonzero(np.bincount(index, minlength=n) == 0)
+        for index, n in zip((cells.rows, cells.columns), cells.shape, strict=True)
+    )
+    return rows, columns
+
+
+def cell_indices(rows: Any, columns: Any, shape: tuple[int, int]) -> tuple[np.ndarray, np.ndarray]:
+    """Row and column numbers that a user gave, checked.
+
+    >>> [x.tolist() for x in cell_indices([0, 1], [2, 0], (2, 3))]
+    [[0, 1], [2, 0]]
+    """
+    i, j = np.atleast_1d(np.asarray(rows)), np.atleast_1d(np.asarray(columns))
+    for name, index, size in (("rows", i, shape[0]), ("columns", j, shape[1])):
+        inside = index.ndim == 1 and (index.size == 0 or 0 <= index.min() <= index.max() < size)
+        if not np.issubdtype(index.dtype, np.integer) or not inside:
+            raise GyrostatError(f"{name} must list numbers from 0 to {size - 1}; got {errors.shown(index)}.")
+    if len(i) != len(j):
+        raise GyrostatError(f"rows and columns must be equally long; got {len(i)} and {len(j)}.")
+    return i, j
+
+
+def held_out_cells(validation: Any, cells: ObservedEntries, random: np.random.RandomState) -> np.ndarray:
+    """A mask of the observed cells to hold out: a random share of them, or the cells of a mask or of a pair of lists.
+
+    >>> cells = ObservedEntries((2, 2), np.array([0, 0, 1]), np.array([0, 1, 1]), np.ones(3))
+    >>> held_out_cells(([0], [1]), cells, None).tolist(), held_out_cells(np.eye(2, dtype=bool), cells, None).tolist()
+    ([False, True, False], [True, False, True])
+    """
+    if np.ndim(validation) == 0 and not sparse.issparse(validation):
+        return held_out_mask(cells, float(errors.number("validation", validation, above=0, most=0.5)), random)
+    if isinstance(validation, tuple) and len(validation) == 2:
+        held = _in_lists(*cell_indices(*validation, cells.shape), cells)
+    else:
+        held = _in_mask(validation, cells)
+    if not held.any() or held.all():
+        raise GyrostatError(
+            f"validation holds out {held.sum()} of the {len(cells)} observed cells: leave some to fit, and some to judge by."
+        )
+    return held
+
+
+def _in_lists(rows: np.ndarray, columns: np.ndarray, cells: ObservedEntries) -> np.ndarray:
+    wanted, observed = _flat_index(rows, columns, cells), _flat_index(cells.rows, cells.columns, cells)
+    if (absent := ~np.isin(wanted, observed)).any():
+        first = int(np.argmax(absent))
+        raise GyrostatError(f"validation names the cell ({rows[first]}, {columns[first]}), which is not observed in X.")
+    return np.isin(observed, wanted)
+
+
+def _flat_index(rows: np.ndarray, columns: np.ndarray, cells: ObservedEntries) -> np.ndarray:
+    return rows.astype(np.int64) * cells.shape[1] + columns.astype(np.int64)
+
+
+def _in_mask(mask: Any, cells: ObservedEntries) -> np.ndarray:
+    given = mask.tocsr() if sparse.issparse(mask) else np.asarray(mask)
+    if given.shape != cells.shape or given.dtype != bool:
+        raise GyrostatError(
+            "validation must be a share of the cells, a pair (rows, columns), or a mask of True and False of X's shape "
+            f"{cells.shape}; got {errors.shown(mask)}."
+        )
+    return np.asarray(given[cells.rows, cells.columns]).ravel()
+
+
+def conformal_width(calibration: np.ndarray, coverage: float) -> float:
+    """The half width of split conformal intervals, from a model's errors at cells it was not fitted to.
+
+    It is infinite if there are too few of these for the coverage.
+
+    >>> conformal_width(np.array([3.0, -1.0, 2.0]), 0.75), conformal_width(np.array([3.0]), 0.9)
+    (3.0, inf)
+    """
+    position = int(np.ceil((len(calibration) + 1) * coverage))
+    return float(np.sort(np.abs(calibration))[position - 1]) if position <= len(calibration) else float("inf")
+
+
+def r_squared(truth: np.ndarray, filled: np.ndarray) -> float:
+    """R^2, the share of the variance of cells that is explained; NaN if they have no variance.
+
+    >>> r_squared(np.array([1.0, 3.0]), np.array([1.0, 2.0])), r_squared(np.ones(2), np.ones(2))
+    (0.5, nan)
+    """
+    total = float(np.sum((truth - truth.mean()) ** 2)) if len(truth) else 0.0
+    return float(1 - np.sum((filled - truth) ** 2) / total) if total > 0 else float("nan")
