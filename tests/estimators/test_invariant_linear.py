@@ -17,7 +17,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import gyrostat as gs
 from gyrostat.estimators import InvariantLinearRegressor, stacked
-from gyrostat.estimators.invariant.descent import amplification, descend, orders
+from gyrostat.estimators.invariant.descent import amplification, effect_descent, orders
 from gyrostat.estimators.invariant.difference_tests import cochran, mean_effect_test, spread, spread_interval
 from gyrostat.estimators.invariant.effects import (
     Effects,
@@ -169,7 +169,7 @@ def test_the_kernel_takes_the_steps_of_the_core():
     whole = by_site(X, y, centred=False)
     seen = Effects(whole.grams, whole.crosses, np.ones_like(whole.grams)).amplified(np.full(6, kappa))
     turns = np.arange(steps)[None] % 4
-    at, path, late = descend(seen, turns, step_size=eta, init_scale=0.1)
+    at, path, late = effect_descent(seen, turns, step_size=eta, init_scale=0.1)
     labels = np.select([site == SITES for site in STRENGTHS], range(4))
     problem = gs.Problem(gs.Observed((6,), 4), gs.DenseData(X, y, environment=labels))
     algorithm = gs.HeteroSGD(eta, init_scale=0.1, order="cyclic", amplify=kappa, model=gs.Diagonal())
@@ -200,7 +200,7 @@ def test_tolerance_is_where_descent_changes_its_mind(effect, tolerance):
     seen = Effects(np.broadcast_to(np.eye(7), (2, 7, 7)), effects, np.ones((2, 7, 7)))
     kappa = amplification(seen, tolerance, step_size=eta, init_scale=alpha, num_steps=steps)
     turns = orders(2, steps, 4, np.random.RandomState(0))
-    learnt = descend(seen.amplified(kappa), turns, step_size=eta, init_scale=alpha)[2].mean(axis=0) / effect
+    learnt = effect_descent(seen.amplified(kappa), turns, step_size=eta, init_scale=alpha)[2].mean(axis=0) / effect
     assert (learnt[4:] < 0.1).all()
     np.testing.assert_allclose(learnt[:4], 1 - (ratios[:4] / tolerance) ** 2, atol=0.08)
 

@@ -14,8 +14,9 @@ import gyrostat as gs
 import reference
 from conftest import orthonormal
 from gyrostat.estimators import InvariantMatrixRegressor, InvariantQuadraticRegressor
-from gyrostat.estimators.invariant.matrix_descent import Sensed, automatic_step, descend, sensed
-from gyrostat.estimators.invariant.matrix_rows import MatrixRows, SquareRows, smat, svec
+from gyrostat.estimators.invariant.matrix_descent import Sensed, automatic_step, matrix_descent, sensed
+from gyrostat.estimators.invariant.matrix_rows import MatrixRows, SquareRows
+from gyrostat.models.symmetric_coordinates import smat, svec
 
 D, ROWS = 6, 500
 SITES = np.repeat(["n", "s", "e", "w"], ROWS)
@@ -66,7 +67,7 @@ def test_the_kernel_takes_the_steps_of_the_core(rows):
     for part, e in zip(parts, range(3), strict=True):  # the core takes no means away
         part.features, part.responses = svec(X[labels == e]), y[labels == e]
     data = Sensed([part.gradient(1.0, 1.0) for part in parts], np.stack([part.effect for part in parts]), 1.0)
-    at, path, late = descend(data, np.arange(steps)[None] % 3, kappa, step_size=eta, init_scale=0.2)
+    at, path, late = matrix_descent(data, np.arange(steps)[None] % 3, kappa, step_size=eta, init_scale=0.2)
     problem = gs.Problem(gs.Observed((4, 4), 3), gs.DenseData(X, y, environment=labels))
     model = gs.SymmetricDifference()
     algorithm = gs.HeteroSGD(eta, init_scale=0.2, order="cyclic", amplify=kappa, model=model)
@@ -81,7 +82,9 @@ def test_several_orders_are_averaged():
     X, y = data("matrix", 0)
     parts = sensed([MatrixRows(svec(X[site == SITES]), y[site == SITES]) for site in "nsew"])
     turns = np.array([[0, 1, 2, 3, 0, 1], [3, 2, 1, 0, 0, 0]])
-    together, *alone = (descend(parts, t, 2.0, step_size=0.1, init_scale=0.3)[1] for t in (turns, turns[:1], turns[1:]))
+    together, *alone = (
+        matrix_descent(parts, t, 2.0, step_size=0.1, init_scale=0.3)[1] for t in (turns, turns[:1], turns[1:])
+    )
     np.testing.assert_allclose(together, (alone[0] + alone[1]) / 2, atol=1e-12)
 
 

@@ -13,6 +13,9 @@ from __future__ import annotations
 import numpy as np
 
 from gyrostat import errors
+from gyrostat.engine.numpy_backend.loop import DescentState, constant, descend, path_and_late_mean
+from gyrostat.engine.numpy_backend.models import NumpyDiagonal
+from gyrostat.engine.numpy_backend.update_rules import NumpyGradientStep, NumpyReading
 from gyrostat.errors import GyrostatError
 from gyrostat.estimators.invariant.effects import Effects
 from gyrostat.theory.transition import LEARNT, critical_spread
@@ -73,29 +76,21 @@ def orders(environments: int, steps: int, count: int, random: np.random.RandomSt
     return random.random_sample((count, rounds, environments)).argsort(axis=-1).reshape(count, -1)[:, :steps]
 
 
-def descend(
+def effect_descent(
     seen: Effects, turns: np.ndarray, *, step_size: float, init_scale: float
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Run one descent for each row of ``turns``: recorded steps, the mean ``beta`` over the runs there, and its mean over
-    the last half of the steps, run by run.
+    """One descent for each row of ``turns``, the environments of its steps.
+
+    Returns the recorded steps, the mean ``beta`` over the runs there, and every run's mean over the second half of the steps.
     """
-    eta, (runs, steps) = step_size, turns.shape
-    u = np.full((runs, len(seen.mean)), init_scale)
-    v = u.copy()
-    at = np.unique(np.linspace(0, steps, min(RECORDS, steps) + 1).round().astype(int))
-    path, late, since, plain = [], np.zeros_like(u), steps // 2, seen.plain
-    recorded = set(at.tolist())
-    with np.errstate(over="ignore", invalid="ignore"):  # divergence is for the caller to see
-        for t in range(steps + 1):
-            beta = u * u - v * v
-            if t in recorded:
-                path.append(beta.mean(axis=0))
-            if t > since:
-                late += beta / (steps - since)
-            if t < steps:
-                e = turns[:, t]
-                # One product for each run: an array of the maps of all of them would be copied at every step.
-                moved = beta if plain else np.stack([seen.maps[k] @ b for k, b in zip(e, beta, strict=True)])
-                g = moved - seen.effects[e]
-                u, v = (1 - eta * g) * u, (1 + eta * g) * v
-    return at, np.array(path), late
+    (runs, num_steps), plain = turns.shape, seen.plain
+    start = np.full((runs, len(seen.mean)), init_scale)
+
+    def sense(state: DescentState) -> NumpyReading:
+        e, beta = turns[:, state.step], state.product
+        # One product for each run: indexing the maps by run would copy them at every step.
+        mapped = beta if plain else np.stack([seen.maps[k] @ b for k, b in zip(e, beta, strict=True)])
+        return NumpyReading(mapped - seen.effects[e])
+
+    states = descend(NumpyDiagonal(), (start, start), sense, NumpyGradientStep(), constant(step_size), num_steps)
+    return path_and_late_mean(states, num_steps, RECORDS)

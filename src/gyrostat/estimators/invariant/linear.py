@@ -12,7 +12,14 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from gyrostat import errors
 from gyrostat.errors import GyrostatError
 from gyrostat.estimators.environment_labels import rows_by_environment
-from gyrostat.estimators.invariant.descent import WEAKEST, amplification, chosen_horizon, chosen_step, descend, orders
+from gyrostat.estimators.invariant.descent import (
+    WEAKEST,
+    amplification,
+    chosen_horizon,
+    chosen_step,
+    effect_descent,
+    orders,
+)
 from gyrostat.estimators.invariant.effects import (
     Effects,
     measured_effects,
@@ -160,7 +167,7 @@ class InvariantLinearRegressor(RegressorMixin, BaseEstimator):
         kappa = amplification(seen, tolerance, step_size=eta, init_scale=alpha, num_steps=steps)
         environments = len(seen.effects)
         turns = orders(environments, steps, count if environments > 1 else 1, check_random_state(self.random_state))
-        self.path_steps_, path, late = descend(seen.amplified(kappa), turns, step_size=eta, init_scale=alpha)
+        self.path_steps_, path, late = effect_descent(seen.amplified(kappa), turns, step_size=eta, init_scale=alpha)
         if not np.isfinite(late).all():
             raise GyrostatError(
                 f"step_size={eta:g} makes the descent diverge: give a smaller one, such as {eta / 4:g}."

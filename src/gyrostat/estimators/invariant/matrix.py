@@ -24,10 +24,11 @@ from gyrostat.estimators.invariant.matrix_descent import (
     amplification,
     automatic_horizon,
     automatic_step,
-    descend,
+    matrix_descent,
     sensed,
 )
-from gyrostat.estimators.invariant.matrix_rows import EnvironmentRows, MatrixRows, SquareRows, smat, svec
+from gyrostat.estimators.invariant.matrix_rows import EnvironmentRows, MatrixRows, SquareRows
+from gyrostat.models.symmetric_coordinates import smat, svec
 from gyrostat.theory.transition import LEARNT
 
 SHUFFLES, BLOCKS = 99, 1000
@@ -66,7 +67,7 @@ class _InvariantOnMatrices(RegressorMixin, BaseEstimator):
         steps = int(self._chosen("num_steps", lambda: automatic_horizon(eta, alpha)))
         kappa = amplification(data, tolerance, step_size=eta, init_scale=alpha, num_steps=steps)
         turns = orders(len(parts), steps, count if len(parts) > 1 else 1, random)
-        at, path, learnt = descend(data, turns, kappa, step_size=eta, init_scale=alpha)
+        at, path, learnt = matrix_descent(data, turns, kappa, step_size=eta, init_scale=alpha)
         if not np.isfinite(learnt).all():
             raise GyrostatError(
                 f"step_size={eta:g} makes the descent diverge: give a smaller one, such as {eta / 4:g}."

@@ -7,8 +7,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gyrostat.engine.numpy_backend.loop import DescentState, constant, descend, path_and_late_mean
+from gyrostat.engine.numpy_backend.models import NumpySymmetricDifference
+from gyrostat.engine.numpy_backend.update_rules import NumpyGradientStep, NumpyReading
 from gyrostat.estimators.invariant.descent import RECORDS
-from gyrostat.estimators.invariant.matrix_rows import EnvironmentRows, Gradient, smat
+from gyrostat.estimators.invariant.matrix_rows import EnvironmentRows, Gradient
+from gyrostat.models.symmetric_coordinates import smat
 from gyrostat.theory.transition import critical_spread
 
 STRONGEST_STEP, MOST_STEPS = 0.1, 20_000
@@ -67,27 +71,22 @@ def amplification(data: Sensed, tolerance: float, *, step_size: float, init_scal
     return float(max(min(star / tolerance, (1 - eta) / (eta * largest)) - 1, 0.0))
 
 
-def descend(
+def matrix_descent(
     data: Sensed, turns: np.ndarray, kappa: float, *, step_size: float, init_scale: float
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Run ``U U^T - V V^T`` once for each row of ``turns``: recorded steps, the mean product over the runs there, and its
-    mean over the last half of the steps.
+    """``U U^T - V V^T`` once for each row of ``turns``, the environments of its steps.
+
+    Returns the recorded steps, the mean product over the runs there, and the mean over the second half of the steps.
     """
-    eta, (runs, steps), d = step_size, turns.shape, data.effects.shape[-1]
-    U = np.tile(init_scale * np.eye(d), (runs, 1, 1))
-    V, path, late, since = U.copy(), [], np.zeros((d, d)), steps // 2
-    at = np.unique(np.linspace(0, steps, min(RECORDS, steps) + 1).round().astype(int))
-    recorded = set(at.tolist())
-    with np.errstate(over="ignore", invalid="ignore"):  # divergence is for the caller to see
-        for t in range(steps + 1):
-            A = U @ np.swapaxes(U, 1, 2) - V @ np.swapaxes(V, 1, 2)
-            if t in recorded:
-                path.append(A.mean(axis=0))
-            if t > since:
-                late += A.mean(axis=0) / (steps - since)
-            if t < steps:
-                G = data.gradients(A)
-                mine = G[turns[:, t], np.arange(runs)]
-                g = smat(mine + kappa * (mine - G.mean(axis=0)))
-                U, V = U - eta * g @ U, V + eta * g @ V
-    return at, np.array(path), late
+    (runs, num_steps), d = turns.shape, data.effects.shape[-1]
+    start = np.tile(init_scale * np.eye(d), (runs, 1, 1))
+
+    def sense(state: DescentState) -> NumpyReading:
+        G = data.gradients(state.product)
+        own = G[turns[:, state.step], np.arange(runs)]
+        return NumpyReading(smat(own + kappa * (own - G.mean(axis=0))))
+
+    model, schedule = NumpySymmetricDifference(), constant(step_size)
+    states = descend(model, (start, start), sense, NumpyGradientStep(), schedule, num_steps)
+    steps, path, late = path_and_late_mean(states, num_steps, RECORDS)
+    return steps, path, late.mean(axis=0)

@@ -11,27 +11,10 @@ from collections.abc import Callable
 
 import numpy as np
 
+from gyrostat.models.symmetric_coordinates import smat, svec
+
 Gradient = Callable[[np.ndarray], np.ndarray]
 """Maps symmetric matrices A (runs, d, d) to the gradients ``mean of (<X_i, A> - y_i) X_i``, as coordinates (runs, D)."""
-
-
-def svec(matrices: np.ndarray) -> np.ndarray:
-    """Isometric coordinates of symmetric matrices: the upper triangle, with off-diagonal entries times the root of two.
-
-    >>> svec(np.array([[1.0, 2.0], [2.0, 3.0]])).round(3).tolist()
-    [1.0, 2.828, 3.0]
-    """
-    i, j = np.triu_indices(matrices.shape[-1])
-    return matrices[..., i, j] * np.where(i == j, 1.0, np.sqrt(2.0))
-
-
-def smat(coordinates: np.ndarray) -> np.ndarray:
-    """The symmetric matrices with these coordinates."""
-    d = int(np.sqrt(2 * coordinates.shape[-1]))
-    i, j = np.triu_indices(d)
-    out = np.zeros((*coordinates.shape[:-1], d, d))
-    out[..., i, j] = out[..., j, i] = coordinates / np.where(i == j, 1.0, np.sqrt(2.0))
-    return out
 
 
 class EnvironmentRows(ABC):

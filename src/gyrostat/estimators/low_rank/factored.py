@@ -1,4 +1,4 @@
-"""Descent on two factors with given measurements: the steps of :mod:`gyrostat.algorithms` in NumPy, without compiling."""
+"""Descent on two factors with given measurements: the algorithms of Xiong 2024 and its peers on the NumPy backend."""
 
 from __future__ import annotations
 
@@ -6,12 +6,23 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gyrostat.algorithms.events import MARGIN
+from gyrostat.engine.numpy_backend.loop import DescentState, constant, descend
+from gyrostat.engine.numpy_backend.models import NumpyAsymmetric, NumpyModel, NumpyParams
+from gyrostat.engine.numpy_backend.update_rules import (
+    NumpyGradientStep,
+    NumpyPreconditioned,
+    NumpyReading,
+    NumpyUpdateRule,
+    automatic_beta,
+    imbalanced,
+    least_above,
+    singular_values,
+)
 
 STABLE = 1e3
-"""A loss of so many times the first one has diverged."""
+"""A descent whose loss is this many times the first one has diverged."""
 LATE = 0.02
-"""The share of the first residual at which the imbalance step is made, and "auto" makes up its mind (docs/descent.md)."""
+"""The share of the first residual at which the imbalance step is made, and "auto" chooses (docs/descent.md)."""
 ALIKE = 2.0
 """The condition number up to which the imbalance step is the fastest (docs/descent.md)."""
 
@@ -54,8 +65,8 @@ class Responses(NamedTuple):
         return Responses(self.operator.take(chosen), self.y[chosen], self.groups[chosen], self.centred)
 
 
-class Descent(NamedTuple):
-    """Factors at the end, losses and squared gradients of all steps, whether it converged, and how it went on."""
+class SensedFactors(NamedTuple):
+    """Factors at the end, the losses of all steps, whether the descent converged, and the solver that it ended with."""
 
     F: np.ndarray
     G: np.ndarray
@@ -64,59 +75,77 @@ class Descent(NamedTuple):
     solver: str
 
 
-def descend(
+def sensing_descent(
     data: Responses, F: np.ndarray, G: np.ndarray, *, solver: str, step_size: float, limit: int, tolerance: float
-) -> Descent:
-    """Steps until the loss falls by less than ``tolerance`` of itself in ten steps, or to ``tolerance**2`` of the first."""
-    w, eta, losses, made = data.weights, step_size, [], solver not in ("imbalance", "auto")
-    size = float(w @ data.centre(data.y) ** 2)
-    for t in range(limit):
-        e = data.residual(F, G)
-        losses.append(float(w @ e**2))
+) -> SensedFactors:
+    """Steps until the loss falls by less than ``tolerance`` of itself in ten steps, or to ``tolerance**2`` of the data."""
+    rule, weights, losses, converged = SolverRule(solver), data.weights, [], False
+    size = float(weights @ data.centre(data.y) ** 2)
+
+    def sense(state: DescentState) -> NumpyReading:
+        e = data.residual(*state.params)
+        return NumpyReading(data.operator.gradient(weights * e), float(weights @ e**2))
+
+    for state in descend(NumpyAsymmetric(), (F, G), sense, rule, constant(step_size), limit):
+        if state.step == limit:
+            break
+        losses.append(state.reading.residual_square)
         if not np.isfinite(losses[-1]) or losses[-1] > STABLE * max(losses[0], size):
-            return Descent(F, G, np.array(losses), False, solver)
-        if losses[-1] <= tolerance**2 * size or _still(losses, tolerance):
-            return Descent(F, G, np.array(losses), True, solver)
-        if not made and losses[-1] <= LATE**2 * losses[0]:
-            made, (F, G, solver) = True, _decided(F, G, solver, np.sqrt(losses[-1]), eta)
-        elif solver == "auto" and t >= PATIENCE:
-            made, solver = True, "prec"  # noise, or very different singular values: both ask for it
-        F, G = _step(data, F, G, w * e, solver, eta, np.sqrt(losses[-1]))
-    return Descent(F, G, np.array(losses), False, solver)
+            break
+        converged = losses[-1] <= tolerance**2 * size or _stalled(losses, tolerance)
+        if converged:
+            break
+    F, G = state.params
+    return SensedFactors(F, G, np.array(losses), converged, rule.solver)
 
 
-def _still(losses: list[float], tolerance: float, span: int = 10) -> bool:
+def _stalled(losses: list[float], tolerance: float, span: int = 10) -> bool:
     return len(losses) > 5 * span and losses[-1] > (1 - tolerance) * losses[-1 - span]
 
 
-def _step(
-    data: Responses, F: np.ndarray, G: np.ndarray, e: np.ndarray, solver: str, eta: float, residual: float
-) -> tuple[np.ndarray, np.ndarray]:
-    dF, dG = data.operator.adjoint(e, F, G)
-    if solver in ("scaled", "prec"):
-        damping = residual if solver == "prec" else DAMPING
-        return F - eta * _preconditioned(dF, G, damping), G - eta * _preconditioned(dG, F, damping)
-    return F - eta * dF, G - eta * dG
+class SolverRule:
+    """The update rule of a solver: ``"gd"``, ``"scaled"``, ``"prec"``, or one that is decided on during the descent.
+
+    ``"imbalance"`` takes gradient steps and makes the imbalance step of Xiong 2024 once, when the residual is small. ``"auto"``
+    does the same if the singular values are alike by then, and changes to PrecGD if they are not.
+    """
+
+    def __init__(self, solver: str):
+        self.solver, self.decided = solver, solver not in ("imbalance", "auto")
+        self.steps, self.first = 0, 0.0
+
+    def __call__(
+        self,
+        model: NumpyModel,
+        params: NumpyParams,
+        reading: NumpyReading,
+        step_size: float,
+        ridge: float,
+        spare: NumpyParams | None = None,
+    ) -> NumpyParams:
+        loss = reading.residual_square
+        if self.steps == 0:
+            self.first = loss
+        if not self.decided and loss <= LATE**2 * self.first:
+            params = self._decide(params, np.sqrt(loss), step_size)
+        elif self.solver == "auto" and self.steps >= PATIENCE:
+            self.solver, self.decided = "prec", True  # noise, or very different singular values: PrecGD suits both
+        self.steps += 1
+        return RULES[self.solver](model, params, reading, step_size, ridge, spare)
+
+    def _decide(self, params: NumpyParams, residual: float, step_size: float) -> NumpyParams:
+        """The factors after the imbalance step, or the same factors (``"auto"``, unequal singular values) for PrecGD."""
+        self.decided, values = True, singular_values(params)
+        if self.solver == "auto" and values[0] > ALIKE * least_above(values, residual):
+            self.solver = "prec"
+            return params
+        self.solver = "imbalance"
+        return imbalanced(params, automatic_beta(values, residual, step_size))
 
 
-def _preconditioned(direction: np.ndarray, partner: np.ndarray, damping: float) -> np.ndarray:
-    gram = partner.T @ partner
-    floor = np.finfo(float).eps * np.trace(gram)  # as in gyrostat.algorithms.update_rules.Preconditioned
-    return np.linalg.solve(gram + (damping + floor) * np.eye(len(gram)), direction.T).T
-
-
-def _decided(
-    F: np.ndarray, G: np.ndarray, solver: str, residual: float, eta: float
-) -> tuple[np.ndarray, np.ndarray, str]:
-    """After the imbalance step of Xiong 2024, or (``auto``, unequal singular values) on the way to PrecGD."""
-    s = np.linalg.svd(np.linalg.qr(F)[1] @ np.linalg.qr(G)[1].T, compute_uv=False)
-    smallest = min(s[s > MARGIN * residual], default=s[0])
-    if solver == "auto" and s[0] > ALIKE * smallest:
-        return F, G, "prec"
-    return *imbalanced(F, G, max(np.sqrt(smallest), s[0] * np.sqrt(eta))), "imbalance"
-
-
-def imbalanced(F: np.ndarray, G: np.ndarray, beta: float) -> tuple[np.ndarray, np.ndarray]:
-    """``F^T F = beta^2 I`` with the same product: :func:`gyrostat.algorithms.events.imbalanced` in NumPy."""
-    A, s, Vt = np.linalg.svd(F, full_matrices=False)
-    return beta * A, (G @ Vt.T) * (s / beta)
+RULES: dict[str, NumpyUpdateRule] = {
+    **dict.fromkeys(("auto", "gd", "imbalance"), NumpyGradientStep()),
+    "scaled": NumpyPreconditioned(DAMPING),
+    "prec": NumpyPreconditioned("residual"),
+}
+"""The update rule of every solver, as long as it has not changed to another."""

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from gyrostat import errors
 from gyrostat.errors import GyrostatError
 from gyrostat.estimators.environment_labels import environment_codes
-from gyrostat.estimators.low_rank.factored import DAMPING, Descent, Responses, descend
+from gyrostat.estimators.low_rank.factored import DAMPING, Responses, SensedFactors, sensing_descent
 from gyrostat.estimators.low_rank.measurement_operators import ScaledOperator, measurement_operator
 
 SOLVERS = ("auto", "gd", "imbalance", "scaled", "prec")
@@ -154,7 +154,7 @@ class MatrixSensingRegressor(RegressorMixin, BaseEstimator):
         tags.input_tags.two_d_array, tags.input_tags.three_d_array = False, True
         return tags
 
-    def _keep_rates(self, data: Responses, found: Descent) -> None:
+    def _keep_rates(self, data: Responses, found: SensedFactors) -> None:
         narrow = found.F.shape[1] * sum(data.operator.shape) <= MOST_COLUMNS
         noisy = found.losses[-1] > NOISY * float(data.weights @ data.centre(data.y) ** 2)
         known = narrow and not noisy and len(found.losses) >= SHORT
@@ -169,7 +169,7 @@ class MatrixSensingRegressor(RegressorMixin, BaseEstimator):
         most = min(n1, n2) if room <= 0 else int((n1 + n2 - np.sqrt(room)) / 2)
         return int(np.clip(most, 1, min(n1, n2, 20)))
 
-    def _from_small_start(self, data: Responses, random: np.random.RandomState) -> Descent:
+    def _from_small_start(self, data: Responses, random: np.random.RandomState) -> SensedFactors:
         alpha, k = float(errors.number("init_scale", self.init_scale, above=0)), self._width(data)
         # F three times as large as G: the imbalance that makes descent exact (Xiong 2024, eq. 4.6)
         n1, n2 = data.operator.shape
@@ -185,11 +185,11 @@ class MatrixSensingRegressor(RegressorMixin, BaseEstimator):
                 break
         return found
 
-    def _descend(self, data: Responses, F: np.ndarray, G: np.ndarray, *, solver: str) -> Descent:
+    def _descend(self, data: Responses, F: np.ndarray, G: np.ndarray, *, solver: str) -> SensedFactors:
         limit = errors.integer("max_iter", self.max_iter, least=1)
         tol = float(errors.number("tol", self.tol, above=0))
         with np.errstate(over="ignore", invalid="ignore"):  # divergence is for the caller to see
-            return descend(data, F, G, solver=solver, step_size=self.step_size_, limit=limit, tolerance=tol)
+            return sensing_descent(data, F, G, solver=solver, step_size=self.step_size_, limit=limit, tolerance=tol)
 
 
 class _BestRank(NamedTuple):
@@ -201,7 +201,7 @@ class _BestRank(NamedTuple):
     errors: np.ndarray
 
 
-def _best_rank(data: Responses, held: np.ndarray, wide: Descent, step_size: float) -> _BestRank:
+def _best_rank(data: Responses, held: np.ndarray, wide: SensedFactors, step_size: float) -> _BestRank:
     """Refine each rank up to the width without the held-out measurements, judge it on them, and choose one."""
     train, test = data.take(~held), data.take(held)
     U, s, Vt = np.linalg.svd(wide.F @ wide.G.T, full_matrices=False)
@@ -209,7 +209,7 @@ def _best_rank(data: Responses, held: np.ndarray, wide: Descent, step_size: floa
     for rank in range(1, min(wide.F.shape[1], len(s)) + 1):
         root = np.sqrt(np.maximum(s[:rank], 1e-12 * s[0]))
         F, G = U[:, :rank] * root, Vt[:rank].T * root
-        found = descend(train, F, G, solver="prec", step_size=min(step_size, 0.5), limit=100, tolerance=1e-9)
+        found = sensing_descent(train, F, G, solver="prec", step_size=min(step_size, 0.5), limit=100, tolerance=1e-9)
         wrong = test.residual(found.F, found.G) if held.any() else train.residual(found.F, found.G)
         tried.append((float(np.sqrt(np.mean(wrong**2))), found.F, found.G))
     errors = np.array([error for error, *_ in tried])
@@ -220,18 +220,19 @@ def _best_rank(data: Responses, held: np.ndarray, wide: Descent, step_size: floa
 
 def _largest_singular_value(data: Responses, random: np.random.RandomState) -> float:
     """The largest singular value of ``sum_i w_i y_i X_i``, by power iteration."""
-    u, v = (random.standard_normal((n, 1)) for n in data.operator.shape)
-    e, size = data.weights * data.centre(data.y), 0.0
+    # The left vector is drawn although it is not needed, so that all later random numbers stay the same.
+    _, v = (random.standard_normal((n, 1)) for n in data.operator.shape)
+    M, size = data.operator.gradient(data.weights * data.centre(data.y)), 0.0
     for _ in range(30):
-        u, _ = data.operator.adjoint(e, u, v)
+        u = M @ v
         u = u / (np.linalg.norm(u) or 1.0)
-        _, v = data.operator.adjoint(e, u, v)
+        v = M.mT @ u
         size = float(np.linalg.norm(v))
         v = v / (size or 1.0)
     return size
 
 
-def predicted_rate(data: Responses, found: Descent, step_size: float) -> float:
+def predicted_rate(data: Responses, found: SensedFactors, step_size: float) -> float:
     """The rate of the loss at the point reached, ``-log(|e'|^2 / |e|^2)`` with ``e' = (I - eta J J^T) e``, linearised there.
 
     J is the Jacobian of the weighted measurements, preconditioned as in the solver, and e is the part of the residual in its
@@ -250,7 +251,7 @@ def predicted_rate(data: Responses, found: Descent, step_size: float) -> float:
     return float(-np.log(after / before)) if after > 0 else float("nan")
 
 
-def _jacobian(data: Responses, found: Descent) -> np.ndarray:
+def _jacobian(data: Responses, found: SensedFactors) -> np.ndarray:
     F, G, (n1, k) = found.F, found.G, found.F.shape
     J = data.operator.jacobian(F, G)
     if data.centred:

@@ -34,10 +34,9 @@ class DenseOperator(NamedTuple):
         """``<X_i, F G^T>``."""
         return self.matrices.reshape(len(self.matrices), -1) @ (F @ G.T).ravel()
 
-    def adjoint(self, e: np.ndarray, F: np.ndarray, G: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """``M G`` and ``M^T F`` with ``M = sum_i e_i X_i``."""
-        M = (e @ self.matrices.reshape(len(self.matrices), -1)).reshape(self.shape)
-        return M @ G, M.T @ F
+    def gradient(self, e: np.ndarray) -> np.ndarray:
+        """``sum_i e_i X_i``."""
+        return (e @ self.matrices.reshape(len(self.matrices), -1)).reshape(self.shape)
 
     def jacobian(self, F: np.ndarray, G: np.ndarray) -> np.ndarray:
         """The derivative of ``see`` in F and G."""
@@ -74,9 +73,9 @@ class RankOneOperator(NamedTuple):
         """``u_i^T F G^T v_i``."""
         return np.sum((self.left @ F) * (self.right @ G), axis=1)
 
-    def adjoint(self, e: np.ndarray, F: np.ndarray, G: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """``M G`` and ``M^T F`` with ``M = sum_i e_i u_i v_i^T``."""
-        return self.left.T @ (e[:, None] * (self.right @ G)), self.right.T @ (e[:, None] * (self.left @ F))
+    def gradient(self, e: np.ndarray) -> OuterSum:
+        """``sum_i e_i u_i v_i^T``."""
+        return OuterSum(self.left, self.right, e)
 
     def jacobian(self, F: np.ndarray, G: np.ndarray) -> np.ndarray:
         """The derivative of ``see`` in F and G."""
@@ -96,6 +95,27 @@ class RankOneOperator(NamedTuple):
         return RankOneOperator(self.left[chosen], self.right[chosen])
 
 
+class OuterSum(NamedTuple):
+    """The matrix ``sum_i e_i u_i v_i^T``, multiplied without being written out.
+
+    >>> M = OuterSum(np.array([[1.0, 2.0]]), np.array([[3.0, 0.0]]), np.array([2.0]))
+    >>> (M @ np.eye(2)).tolist(), (M.mT @ np.eye(2)).tolist()
+    ([[6.0, 0.0], [12.0, 0.0]], [[6.0, 12.0], [0.0, 0.0]])
+    """
+
+    left: Any
+    right: Any
+    weights: np.ndarray
+
+    def __matmul__(self, other: np.ndarray) -> np.ndarray:
+        return self.left.T @ (self.weights[:, None] * (self.right @ other))
+
+    @property
+    def mT(self) -> OuterSum:
+        """The transposed matrix, under NumPy's name."""
+        return OuterSum(self.right, self.left, self.weights)
+
+
 class ScaledOperator(NamedTuple):
     """Another operator times a number."""
 
@@ -111,9 +131,9 @@ class ScaledOperator(NamedTuple):
         """The measurements of the other operator times the number."""
         return self.scale * self.inner.see(F, G)
 
-    def adjoint(self, e: np.ndarray, F: np.ndarray, G: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The adjoint of the other operator times the number."""
-        return self.inner.adjoint(self.scale * e, F, G)
+    def gradient(self, e: np.ndarray) -> Any:
+        """The gradient of the other operator times the number."""
+        return self.inner.gradient(self.scale * e)
 
     def jacobian(self, F: np.ndarray, G: np.ndarray) -> np.ndarray:
         """The Jacobian of the other operator times the number."""

@@ -1,4 +1,7 @@
-"""The truth A_star, the spurious subspace, and the law of what happens on it."""
+"""Environments with a given truth: A_star, the spurious subspace, and the law of the spurious part on it.
+
+Targets are symmetric matrices, vectors or rectangular matrices; :class:`Observed` is for data whose truth is unknown.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ from gyrostat.errors import GyrostatError
 from gyrostat.jax_tools.small_products import times
 from gyrostat.typing import Leaf
 
-Places = TypeVar("Places", bound="Environments")
+AnyEnvironments = TypeVar("AnyEnvironments", bound="Environments")
 
 
 class Environments(eqx.Module):
@@ -27,8 +30,8 @@ class Environments(eqx.Module):
     >>> import numpy as np
     >>> basis = np.eye(4)
     >>> from gyrostat import TwoPoint
-    >>> places = Environments(basis[:, :1], basis[:, 1:2], TwoPoint(mean=1.0, spread=6.0))
-    >>> np.diag(places.mean_target).tolist()
+    >>> environments = Environments(basis[:, :1], basis[:, 1:2], TwoPoint(mean=1.0, spread=6.0))
+    >>> np.diag(environments.mean_target).tolist()
     [1.0, 1.0, 0.0, 0.0]
     """
 
@@ -48,7 +51,7 @@ class Environments(eqx.Module):
             raise GyrostatError(
                 f"spurious_basis has {V.shape[0]} rows, invariant_basis has {U.shape[0]}: make them equal."
             )
-        law = Absent() if law is None else is_law(law)
+        law = Absent() if law is None else checked_law(law)
         if law.rank != V.shape[1]:
             raise GyrostatError(
                 f"law has rank {law.rank} but spurious_basis has {V.shape[1]} columns: give the law rank={V.shape[1]}."
@@ -66,7 +69,7 @@ class Environments(eqx.Module):
         return (self.invariant_basis.shape[0],) * 2
 
     def draw(self, key: PRNGKeyArray) -> Environments:
-        """Itself: these environments are given, not random."""
+        """These environments themselves, which are given and not random."""
         return self
 
     @property
@@ -86,17 +89,17 @@ class Environments(eqx.Module):
 
     @property
     def mean_target(self) -> Array:
-        """``A_star + E A_e``: what pooled data ask for."""
+        """``A_star + E A_e``, the target of pooled data."""
         return self.target(self.law.mean)
 
     @property
     def right_basis(self) -> Float[Array, "n2 r1"]:
-        """The basis of the invariant part's columns: the same as of its rows unless the targets are rectangular."""
+        """The basis of the columns of the invariant part; that of its rows unless the targets are rectangular."""
         return self.invariant_basis
 
     @property
     def right_spurious_basis(self) -> Float[Array, "n2 r2"]:
-        """The basis of the spurious part's columns, likewise."""
+        """The basis of the columns of the spurious part; that of its rows unless the targets are rectangular."""
         return self.spurious_basis
 
     def signal_block(self, product: Array) -> Float[Array, "r1 r1"]:
@@ -108,7 +111,7 @@ class Environments(eqx.Module):
         return self.spurious_basis.T @ product @ self.right_spurious_basis
 
     def rotated(self, left: Float[Array, "q n1"], right: Float[Array, "p n2"]) -> Environments:
-        """The same places in other coordinates; what they contain must lie in the row spaces of both maps."""
+        """The same environments in other coordinates; all targets must lie in the row spaces of both maps."""
         U, V = left @ self.invariant_basis, left @ self.spurious_basis
         return unchecked(
             Environments, invariant_basis=U, spurious_basis=V, law=self.law, invariant_values=self.invariant_values
@@ -116,7 +119,7 @@ class Environments(eqx.Module):
 
     @staticmethod
     def diagonal(dimension: int, values: Any = (1.0,)) -> Environments:
-        """One place, whose truth is ``diag(values, 0, 0, ...)``: plain recovery, as in Xiong 2024.
+        """One environment whose truth is ``diag(values, 0, 0, ...)``: plain recovery, as in Xiong 2024.
 
         >>> np.diag(Environments.diagonal(3, [2.0, 1.0]).invariant).tolist()
         [2.0, 1.0, 0.0]
@@ -128,7 +131,7 @@ class Environments(eqx.Module):
 
 
 class VectorEnvironments(Environments):
-    """The diagonal case: coefficients ``beta_e = beta_star + sum_j s_j e_j`` over chosen spurious coordinates.
+    """Targets that are vectors: coefficients ``beta_e = beta_star + sum_j s_j e_j`` over chosen spurious coordinates.
 
     >>> from gyrostat import TwoPoint
     >>> VectorEnvironments([1.0, -1.0, 0.0], [2], TwoPoint(mean=1.0, spread=6.0)).mean_target.tolist()
@@ -172,8 +175,88 @@ class VectorEnvironments(Environments):
         return self.spurious_basis.T @ (product[:, None] * self.spurious_basis)
 
 
+class RectangularEnvironments(Environments):
+    """``A_e = U* diag(values) W*^T + V* Sigma_e Z*^T``, n1 x n2 targets with separate left and right bases.
+
+    Without spurious bases this is plain recovery of one matrix (Xiong 2024, setting 2).
+
+    >>> import numpy as np
+    >>> RectangularEnvironments(np.eye(2, 1), np.eye(3, 1), values=[2.0]).invariant.tolist()
+    [[2.0, 0.0, 0.0], [0.0, 0.0, 0.0]]
+    """
+
+    right: Leaf
+    right_spurious: Leaf
+
+    def __init__(
+        self,
+        left: Any,
+        right: Any,
+        spurious_left: Any = None,
+        spurious_right: Any = None,
+        law: Law | None = None,
+        *,
+        values: Any = None,
+    ):
+        super().__init__(left, spurious_left, law, values=values)
+        self.right = errors.orthonormal("right", right)
+        if self.right.shape[1] != self.invariant_basis.shape[1]:
+            raise GyrostatError(
+                f"right has {self.right.shape[1]} columns, left has {self.invariant_basis.shape[1]}: make them equal."
+            )
+        n2, r2 = self.right.shape[0], self.law.rank
+        V = np.zeros((n2, 0)) if spurious_right is None else errors.orthonormal("spurious_right", spurious_right)
+        if V.shape != (n2, r2):
+            raise GyrostatError(f"spurious_right must have shape {(n2, r2)} to go with right and law; got {V.shape}.")
+        self.right_spurious = V
+
+    @staticmethod
+    def of(matrix: Any) -> RectangularEnvironments:
+        """One environment whose truth is this matrix, for its recovery or completion.
+
+        >>> RectangularEnvironments.of([[1.0, 4.0], [0.25, 1.0]]).invariant_basis.shape[1]
+        1
+        """
+        A = errors.array("matrix", matrix, ndim=2)
+        U, s, Vt = np.linalg.svd(A, full_matrices=False)
+        rank = int((s > 1e-12 * s.max(initial=0.0)).sum())
+        if rank == 0:
+            raise GyrostatError("matrix is zero: there is nothing to recover.")
+        return RectangularEnvironments(U[:, :rank], Vt[:rank].T, values=s[:rank])
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.invariant_basis.shape[0], self.right.shape[0]
+
+    @property
+    def right_basis(self) -> Float[Array, "n2 r1"]:
+        return self.right
+
+    @property
+    def right_spurious_basis(self) -> Float[Array, "n2 r2"]:
+        return self.right_spurious
+
+    @property
+    def invariant(self) -> Float[Array, "n1 n2"]:
+        return times(self.invariant_basis * self.invariant_values, self.right.T)
+
+    def spurious(self, sigma: Float[Array, "r2 r2"]) -> Float[Array, "n1 n2"]:
+        return times(times(self.spurious_basis, sigma), self.right_spurious.T)
+
+    def rotated(self, left: Float[Array, "q n1"], right: Float[Array, "p n2"]) -> Environments:
+        return unchecked(
+            RectangularEnvironments,
+            invariant_basis=left @ self.invariant_basis,
+            spurious_basis=left @ self.spurious_basis,
+            law=self.law,
+            invariant_values=self.invariant_values,
+            right=right @ self.right,
+            right_spurious=right @ self.right_spurious,
+        )
+
+
 class Observed(Environments):
-    """Places whose truth is not known, for data that come with their own responses (:class:`DenseData`).
+    """Environments whose truth is unknown, for data that bring their own responses (:class:`DenseData`).
 
     >>> Observed((20,), 2).mean_target.shape
     (20,)
@@ -208,16 +291,16 @@ class Observed(Environments):
         return jnp.zeros(self.size, dtype=float)
 
 
-def unchecked(kind: type[Places], **fields: Any) -> Places:
+def unchecked(kind: type[AnyEnvironments], **fields: Any) -> AnyEnvironments:
     """Environments from traced arrays, whose orthonormality cannot be checked while tracing."""
-    places = object.__new__(kind)
+    environments = object.__new__(kind)
     for name, value in fields.items():
-        object.__setattr__(places, name, value)
-    return places
+        object.__setattr__(environments, name, value)
+    return environments
 
 
-def is_law(law: Any) -> Law:
-    """``law`` itself, or an error that says what a law is."""
+def checked_law(law: Any) -> Law:
+    """``law`` itself, or an error if it is not a :class:`Law`."""
     if not isinstance(law, Law):
         got = errors.shown(law)
         raise GyrostatError(f"law must be TwoPoint, Uniform, Gaussian, Finite, Sampler or another Law; got {got}.")
