@@ -5,10 +5,10 @@ from __future__ import annotations
 import gc
 import os
 
-from gyrostat.parallel.threads import settings
+from gyrostat.parallel.threads import single_thread_settings
 
 # As the lab runs what takes seconds: one thread for each of pytest's workers. BLAS reads this when NumPy comes in.
-os.environ.update(settings(quick=True))
+os.environ.update(single_thread_settings(quick=True))
 
 from collections.abc import Callable
 from typing import Any
