@@ -8,7 +8,7 @@ import pytest
 
 import gyrostat as gs
 import reference
-from conftest import Notes, Watch, given_places, orthonormal
+from conftest import Notes, Watch, given_environments, orthonormal
 from gyrostat.engine.simulate import simulate
 from gyrostat.engine.step import LIMIT
 from gyrostat.jax_tools.float64 import double
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.usefixtures("hasty")
 
 
 def population(law=None, d: int = 4) -> gs.Problem:
-    return gs.Problem(given_places(d, law), gs.Identity())
+    return gs.Problem(given_environments(d, law), gs.Identity())
 
 
 @pytest.mark.parametrize("model", ["Symmetric", "SymmetricDifference"])
@@ -161,7 +161,7 @@ def test_more_runs_than_fit_into_one_call():
     """64 runs go into one call at this size; the last call is filled up and its copies are dropped."""
     seen = []
     options = {"num_steps": 3, "record": ["distance"], "record_at": 2}
-    problem = gs.Problem(given_places(3), gs.Identity())
+    problem = gs.Problem(given_environments(3), gs.Identity())
     algorithm = gs.HeteroSGD(0.1, init_scale=0.3)
     found = gs.run(algorithm, problem, seeds=150, progress=lambda done, total: seen.append((done, total)), **options)
     assert seen == [(64, 150), (128, 150), (150, 150)] and found.sizes["seed"] == 150
@@ -174,7 +174,7 @@ def test_cells_that_differ_in_numbers_share_one_program():
     watch = Watch()
 
     def cell(eta, spread, m):
-        places = given_places(3, gs.TwoPoint(spread=spread))
+        places = given_environments(3, gs.TwoPoint(spread=spread))
         return gs.HeteroSGD(eta, init_scale=0.3), gs.Problem(places, gs.FreshGaussian(m))
 
     settings = [(0.02, 1.0, 5), (0.05, 2.0, 50), (0.01, 3.0, 500)]
@@ -190,7 +190,7 @@ def test_cells_that_differ_in_numbers_share_one_program():
 
 def test_cells_that_differ_in_structure_run_side_by_side():
     cells = [
-        (gs.HeteroSGD(0.05), gs.Problem(given_places(d), measurements))
+        (gs.HeteroSGD(0.05), gs.Problem(given_environments(d), measurements))
         for d, measurements in [(3, gs.Identity()), (5, gs.Identity()), (3, gs.Dense(4, redraw=True))]
     ]
     found = simulate(cells, num_steps=[4, 6, 4], record=["singular_values"], record_at=3)
@@ -211,7 +211,7 @@ def test_recorded_steps_are_never_repeated():
 
 def test_fixed_data_stay_the_same_over_the_whole_run(notes: Notes):
     """With given rows drawn once, the rows of an environment at any two steps are the same array."""
-    problem = gs.Problem(given_places(3), notes.spy(gs.Dense(5, noise=0.1, operator="rows")))
+    problem = gs.Problem(given_environments(3), notes.spy(gs.Dense(5, noise=0.1, operator="rows")))
     gs.run(gs.HeteroSGD(0.01), problem, num_steps=12, record=["signal"], record_at=2)
     (asked,) = notes.read()
     for e in (0, 1):
@@ -227,7 +227,7 @@ def test_population_limit_at_the_rate_of_the_root():
     sizes = [10**2, 10**3, 10**4, 10**5]
     watch = Watch()
     options = {"num_steps": 10, "seeds": 20, "record": [watch.diagnostic], "record_at": 2}
-    places = given_places(4, gs.Finite([1.0]))
+    places = given_environments(4, gs.Finite([1.0]))
     algorithm = gs.PooledSGD(0.05, init_scale=0.3)
     cells = [(algorithm, gs.Problem(places, gs.FreshGaussian(m))) for m in sizes]
     path = simulate(cells, **options).values["params"][:, :, -1]
@@ -269,3 +269,39 @@ def test_indefinite_truth_needs_the_difference_model():
         found = gs.run(algorithm, gs.Problem(places, gs.Identity()), num_steps=200, record=["distance"], record_at=2)
         last[type(model).__name__] = float(found.distance[0, -1])
     assert last["SymmetricDifference"] < 0.02 and last["Symmetric"] > 0.99
+
+
+def hetero_cell(spread, *, measurements=None, order="iid", overlap=0.0, dimension=5):
+    environments = gs.RandomEnvironments(dimension, law=gs.TwoPoint(spread=spread), overlap=overlap)
+    return gs.HeteroSGD(0.05, init_scale=0.1, order=order), gs.Problem(
+        environments, measurements or gs.FreshGaussian(50)
+    )
+
+
+def network_cell(step_size):
+    model = gs.DeepLinear(3, 12)
+    environments = gs.RandomRectangular(3, 3)
+    pairs = [(i, j) for i in range(3) for j in range(3)]
+    return gs.RidgeDescent(step_size, 0.01, model=model, start=gs.Orthogonal()), gs.Problem(
+        environments, gs.Entries(pairs)
+    )
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        [hetero_cell(M, order="cyclic") for M in (1.0, 3.0)],
+        [hetero_cell(M, overlap=e) for M, e in ((1.0, 0.0), (3.0, 0.3), (6.0, 0.3))],
+        [hetero_cell(M, measurements=gs.FixedGaussian(50)) for M in (1.0, 3.0)],
+        [network_cell(eta) for eta in (0.05, 0.2)],
+    ],
+    ids=["cyclic", "overlaps", "fixed data", "networks"],
+)
+def test_with_reproducible_bits_a_run_is_the_same_in_any_call(cells):
+    options = {"num_steps": 30, "record": ("signal",), "record_at": 2, "reproducible_bits": True}
+    together = simulate(cells, seeds=5, **options).values["signal"]
+    for i, one in enumerate(cells):
+        alone = simulate([one], seeds=[4, 2], **options).values["signal"]
+        assert np.array_equal(alone[0], together[i][[4, 2]])
+    backwards = simulate(cells[::-1], seeds=[3, 0], **options).values["signal"]
+    assert np.array_equal(backwards[::-1], together[:, [3, 0]])

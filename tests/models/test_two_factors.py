@@ -11,7 +11,7 @@ from scipy import stats
 
 import gyrostat as gs
 import reference
-from conftest import orthonormal, rectangular_places
+from conftest import orthonormal, rectangular_environments
 from gyrostat.algorithms.events import automatic_beta, imbalanced, least_above, stable_range
 
 pytestmark = pytest.mark.usefixtures("hasty")
@@ -349,24 +349,26 @@ def test_imbalance_step_makes_the_late_rate_that_of_its_beta():
         assert slope == pytest.approx(np.log(1 - eta * beta**2), rel=0.01)
 
 
-# --- rectangular places ---------------------------------------------------------------------------
+# --- rectangular environments ---------------------------------------------------------------------------
 
 
-def test_targets_of_rectangular_places(x64):
+def test_targets_of_rectangular_environments(x64):
     left, right = orthonormal(20, 6, 4), orthonormal(21, 5, 4)
     S = np.array([[1.0, 0.3], [0.3, -2.0]])
     law = gs.Finite([S, -S, 3 * S], [0.5, 0.25, 0.25])
-    places = gs.RectangularEnvironments(left[:, :2], right[:, :2], left[:, 2:], right[:, 2:], law, values=[2.0, -1.0])
+    environments = gs.RectangularEnvironments(
+        left[:, :2], right[:, :2], left[:, 2:], right[:, 2:], law, values=[2.0, -1.0]
+    )
     A_star = left[:, :2] @ np.diag([2.0, -1.0]) @ right[:, :2].T
     B = left[:, 2:] @ S @ right[:, 2:].T
-    assert places.shape == (6, 5)
-    np.testing.assert_allclose(places.invariant, A_star, atol=1e-14)
-    np.testing.assert_allclose(places.target(S), A_star + B, atol=1e-14)
-    np.testing.assert_allclose(places.mean_target, A_star + B, atol=1e-14)  # .5 - .25 + .75 = 1
-    np.testing.assert_allclose(places.signal_block(A_star + B), np.diag([2.0, -1.0]), atol=1e-14)
-    np.testing.assert_allclose(places.spurious_block(A_star + B), S, atol=1e-14)
+    assert environments.shape == (6, 5)
+    np.testing.assert_allclose(environments.invariant, A_star, atol=1e-14)
+    np.testing.assert_allclose(environments.target(S), A_star + B, atol=1e-14)
+    np.testing.assert_allclose(environments.mean_target, A_star + B, atol=1e-14)  # .5 - .25 + .75 = 1
+    np.testing.assert_allclose(environments.signal_block(A_star + B), np.diag([2.0, -1.0]), atol=1e-14)
+    np.testing.assert_allclose(environments.spurious_block(A_star + B), S, atol=1e-14)
     L, R = orthonormal(22, 6, 6), orthonormal(23, 5, 5)
-    np.testing.assert_allclose(places.rotated(L, R).target(S), L @ (A_star + B) @ R.T, atol=1e-13)
+    np.testing.assert_allclose(environments.rotated(L, R).target(S), L @ (A_star + B) @ R.T, atol=1e-13)
 
 
 def test_a_square_rectangle_is_the_square_case(x64):
@@ -401,16 +403,16 @@ def test_random_rectangles_have_orthonormal_bases_of_their_own(x64):
 
 
 def test_a_diagonal_truth(x64):
-    places = gs.Environments.diagonal(4, [3.0, -1.0])
-    np.testing.assert_array_equal(places.invariant, np.diag([3.0, -1.0, 0.0, 0.0]))
-    assert places.law.count == 1 and places.mean_target.shape == (4, 4)
+    environments = gs.Environments.diagonal(4, [3.0, -1.0])
+    np.testing.assert_array_equal(environments.invariant, np.diag([3.0, -1.0, 0.0, 0.0]))
+    assert environments.law.count == 1 and environments.mean_target.shape == (4, 4)
 
 
 def test_an_algorithm_of_one_environment_runs_on_rectangles():
     """Everything that is not symmetric goes through the same loop: HeteroSGD finds a rectangular invariant."""
     law = gs.Finite([-2.0, 2.0])
     algorithm = gs.HeteroSGD(0.05, init_scale=0.3, order="cyclic", model=gs.Asymmetric(2))
-    problem = gs.Problem(rectangular_places(N1, N2, law), gs.Identity())
+    problem = gs.Problem(rectangular_environments(N1, N2, law), gs.Identity())
     found = gs.run(algorithm, problem, num_steps=600, record=["signal", "spurious"], record_at=2)
     assert found.signal[0, -1] == pytest.approx(1.0, abs=0.02) and found.spurious[0, -1] < 0.1
 

@@ -1,4 +1,4 @@
-"""The report in a real browser: every figure is drawn, nothing is asked of the network, and every control does what it says."""
+"""The report in a real browser: every figure is drawn, the network is not used, and every control works."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from browser import chromium, findings, needs_axe, needs_browser, picture, visit
 from gyrostat.errors import GyrostatError
 from gyrostat.experiments import registry
 from gyrostat.parallel.whole_files import write_whole
-from gyrostat.reproduce import report
+from gyrostat.reproduce.report import page as report
 from gyrostat.reproduce.runner import reproduce
 from gyrostat.reproduce.store import ResultsStore
 

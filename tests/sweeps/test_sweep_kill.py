@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from gyrostat.parallel.threads import variables
-from gyrostat.sweeps import load_spec, run_sweep
+from gyrostat.parallel.threads import environment_variables
+from gyrostat.sweeps import read_spec, run_sweep
 from gyrostat.sweeps.store import SweepStore
 
 TOOLS = Path(__file__).parents[1] / "tools"
@@ -111,9 +111,9 @@ def uninterrupted(tmp_path_factory):
     """The store of a sweep that nobody disturbs, with one worker and without the command."""
     folder = tmp_path_factory.mktemp("uninterrupted")
     (folder / "spec.toml").write_text(SPEC)
-    with variables(environment()):
+    with environment_variables(environment()):
         summary = run_sweep(
-            load_spec(str(folder / "spec.toml")), out=folder / "out", jobs=1, console=Console(quiet=True)
+            read_spec(str(folder / "spec.toml")), out=folder / "out", jobs=1, console=Console(quiet=True)
         )
     assert summary.status == 0
     return files(folder / "out" / "store.zarr")

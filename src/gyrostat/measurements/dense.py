@@ -107,8 +107,8 @@ class Dense(Measurements):
         """The design that runs share, as arrays.
 
         >>> import gyrostat as gs
-        >>> places = gs.Environments.diagonal(5)
-        >>> Dense(20, design=0).rows(places, gs.Asymmetric().space(places.shape)).matrices.shape
+        >>> environments = gs.Environments.diagonal(5)
+        >>> Dense(20, design=0).rows(environments, gs.Asymmetric().space(environments.shape)).matrices.shape
         (1, 20, 25)
         """
         if self.design is None:
@@ -125,7 +125,7 @@ class Dense(Measurements):
         # A product with the Gram matrix reads size^2 numbers, two with the rows 2 m size, and the transposed one is slower.
         pays = self.operator == "gram" or (self.operator == "auto" and space.size < 2.2 * self.num_samples)
         kept = _gram(rows) if pays and not demand.mixes else rows
-        # With one place the leading axis goes: indexing it in every step would keep XLA from its fast matrix product.
+        # With one environment its axis is dropped: indexing it in every step would keep XLA from its fast matrix product.
         return type(kept)(*(x[0] for x in kept)) if len(rows.matrices) == 1 else kept
 
     def sense(self, state: Any, key: PRNGKeyArray, scene: Scene, environment: Environment) -> tuple[Reading, Any]:
@@ -138,8 +138,8 @@ class Dense(Measurements):
         return _seen(scene, design.matrices, target, design.noises), state
 
     def mix(self, state: Any, key: PRNGKeyArray, scene: Scene) -> tuple[Reading, Any]:
-        places, within, drawing = jax.random.split(key, 3)
-        drawn = jax.vmap(scene.environments.law.draw)(jax.random.split(places, self.num_samples))
+        choosing, within, drawing = jax.random.split(key, 3)
+        drawn = jax.vmap(scene.environments.law.draw)(jax.random.split(choosing, self.num_samples))
         if state is None:
             rows = self._draw(drawing, 1, scene.space)
             X, eps = rows.matrices[0], rows.noises[0]
@@ -242,8 +242,8 @@ class DenseData(Measurements):
 
     def mix(self, state: Any, key: PRNGKeyArray, scene: Scene) -> tuple[Reading, Any]:
         size = self.batch_size or self.responses.shape[0]
-        places, within = jax.random.split(key)
-        drawn = jax.vmap(scene.environments.law.draw)(jax.random.split(places, size)).index
+        choosing, within = jax.random.split(key)
+        drawn = jax.vmap(scene.environments.law.draw)(jax.random.split(choosing, size)).index
         counts, starts = jnp.asarray(self.counts)[drawn], jnp.asarray(self.starts)[drawn]
         rows = starts + jax.random.randint(within, (size,), 0, counts)
         return _reading(scene, state[rows], jnp.asarray(self.responses)[rows]), state

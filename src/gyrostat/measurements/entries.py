@@ -17,7 +17,7 @@ from gyrostat.errors import GyrostatError
 from gyrostat.jax_tools.lazy_condition import change_if_needed
 from gyrostat.jax_tools.random_streams import split, uniform
 from gyrostat.measurements.base import Demand, Entry, Measurements, Reading, Scene, need_finite
-from gyrostat.models.spaces import Matrices, Space
+from gyrostat.models.spaces import RectangularMatrices, Space
 from gyrostat.typing import Leaf
 
 RUNS_PER_CALL = 128
@@ -88,7 +88,7 @@ class Entries(Measurements):
         return min(RUNS_PER_CALL, super().runs_per_call(size, mixes))
 
     def check(self, environments: Any, space: Space, mixes: bool) -> None:
-        if not isinstance(space, Matrices):
+        if not isinstance(space, RectangularMatrices):
             raise GyrostatError(
                 "Entries sees single entries of a matrix, which is not a symmetric reading: use Asymmetric or DeepLinear."
             )
@@ -133,8 +133,8 @@ class Entries(Measurements):
 
     def mix(self, state: Observations, key: PRNGKeyArray, scene: Scene) -> tuple[Reading, Observations]:
         size = self.batch_size or self.count
-        places, within = split(key)
-        drawn = jax.vmap(scene.environments.law.draw)(split(places, size))
+        choosing, within = split(key)
+        drawn = jax.vmap(scene.environments.law.draw)(split(choosing, size))
         chosen = self._draw(within, size)
         i, j = (x[chosen] for x in self._indices())
         y = jax.vmap(lambda sigma, i, j: scene.environments.target(sigma)[i, j])(drawn.sigma, i, j)
