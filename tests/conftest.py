@@ -52,14 +52,14 @@ def orthonormal(seed: int, d: int, r: int) -> np.ndarray:
     return np.linalg.qr(np.random.default_rng(seed).standard_normal((d, r)))[0]
 
 
-def given_places(d: int = 5, law: Any = None, rank: int = 1) -> gs.Environments:
+def given_environments(d: int = 5, law: Any = None, rank: int = 1) -> gs.Environments:
     """Environments that are the same for every seed."""
     law = gs.TwoPoint(mean=1.0, spread=3.0) if law is None else law
     basis = orthonormal(1, d, rank + law.rank)
     return gs.Environments(basis[:, :rank], basis[:, rank:], law)
 
 
-def rectangular_places(n1: int = 4, n2: int = 3, law: Any = None, rank: int = 1) -> gs.RectangularEnvironments:
+def rectangular_environments(n1: int = 4, n2: int = 3, law: Any = None, rank: int = 1) -> gs.RectangularEnvironments:
     """The same for rectangular targets."""
     law = gs.TwoPoint(mean=1.0, spread=3.0) if law is None else law
     left, right = orthonormal(1, n1, rank + law.rank), orthonormal(2, n2, rank + law.rank)

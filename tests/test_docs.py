@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from gyrostat.sweeps import spec
+from gyrostat.sweeps import read_spec
 
 ROOT = Path(__file__).parents[1]
 
@@ -45,7 +45,7 @@ def test_the_example_of_a_sweep_prints_what_it_says():
 
 def test_the_spec_in_the_docs_is_one():
     (text,) = blocks("docs/sweeps.md", "toml")
-    made = spec(tomllib.loads(text))
+    made = read_spec(tomllib.loads(text))
     assert made.shape == (13, 25, 2, 2) and [a.name for a in made.axes] == [
         "step_size",
         "spread",

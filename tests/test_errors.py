@@ -7,7 +7,7 @@ import pytest
 
 import gyrostat as gs
 from checks import refuses
-from conftest import Watch, given_places, orthonormal, rectangular_places
+from conftest import Watch, given_environments, orthonormal, rectangular_environments
 from gyrostat.diagnostics import margins
 from gyrostat.engine.simulate import check
 from gyrostat.theory import critical_points, fold
@@ -235,7 +235,10 @@ def test_environments_and_laws(make, words):
         (lambda: gs.Dense(5, redraw=True, design=1), ["redraw", "design", "leave"]),
         (lambda: gs.Dense(5, redraw=True, operator="gram"), ["redraw", "operator='gram'", "leave"]),
         (lambda: gs.Dense(5, operator="grams"), ["operator", "'grams'", "did you mean 'gram'"]),
-        (lambda: gs.Dense(5).rows(given_places(3), gs.Symmetric().space((3, 3))), ["design", "None", "give a number"]),
+        (
+            lambda: gs.Dense(5).rows(given_environments(3), gs.Symmetric().space((3, 3))),
+            ["design", "None", "give a number"],
+        ),
         (lambda: gs.late_speed(np.ones((3, 2)), np.ones((3, 1)), 0.1, 1), ["cofactor", "1 columns", "2", "equal"]),
         (lambda: gs.late_speed(np.ones((3, 1)), np.ones((3, 1)), 0.1, 2), ["width 1", "rank 2", "raise width"]),
         (lambda: gs.late_speed(EYE, EYE, 0.1, 4, np.ones((5, 7))), ["matrices", "16 columns", "7"]),
@@ -290,7 +293,7 @@ def test_environments_and_laws(make, words):
         (lambda: critical_points(EYE, [], 3, 0.1), ["pairs", "no observed entries"]),
         (lambda: fold(2.0, 3), ["epsilon", "at most 1"]),
         (lambda: gs.Problem(EYE, gs.Identity()), ["environments", "RandomEnvironments"]),
-        (lambda: gs.Problem(given_places(), "Identity"), ["measurements", "'Identity'"]),
+        (lambda: gs.Problem(given_environments(), "Identity"), ["measurements", "'Identity'"]),
     ],
 )
 def test_measurements_algorithms_and_problems(make, words):
@@ -299,13 +302,13 @@ def test_measurements_algorithms_and_problems(make, words):
 
 # --- parts that do not fit, and the arguments of run ----------------------------------------------
 
-PLACES = given_places(3)
+ENVIRONMENTS = given_environments(3)
 VECTORS = gs.VectorEnvironments([1.0, 0.0, 0.0], [1], gs.TwoPoint())
-UNIFORM = given_places(3, gs.Uniform())
-UNEQUAL = given_places(3, gs.Finite([1.0, 2.0], [0.3, 0.7]))
+UNIFORM = given_environments(3, gs.Uniform())
+UNEQUAL = given_environments(3, gs.Finite([1.0, 2.0], [0.3, 0.7]))
 DATA = gs.DenseData(X3, np.ones(4), [0, 0, 1, 1])
 HETERO = gs.HeteroSGD(0.1)
-RECTANGLE = rectangular_places(3, 2)
+RECTANGLE = rectangular_environments(3, 2)
 TWO = gs.Environments.diagonal(3, [2.0, 1.0])
 
 
@@ -315,7 +318,7 @@ def imbalance(step_size=0.1, start=0.1, width=2, model=None, **options) -> gs.Gr
 
 
 MISMATCHES = [
-    (gs.PooledSGD(0.1), PLACES, gs.FixedGaussian(5), ["FixedGaussian", "Pooled", "Full"]),
+    (gs.PooledSGD(0.1), ENVIRONMENTS, gs.FixedGaussian(5), ["FixedGaussian", "Pooled", "Full"]),
     (gs.HeteroSGD(0.1, order="cyclic"), UNIFORM, gs.Identity(), ["order='cyclic'", "Uniform", "continuous"]),
     (gs.HeteroSGD(0.1, order="shuffled"), UNIFORM, gs.Identity(), ["order='shuffled'", "continuous"]),
     (gs.HeteroSGD(0.1, order="cyclic"), UNEQUAL, gs.Identity(), ["order='cyclic'", "weights"]),
@@ -323,7 +326,7 @@ MISMATCHES = [
     (HETERO, UNIFORM, gs.FixedGaussian(5), ["FixedGaussian", "finite law", "Uniform"]),
     (HETERO, UNIFORM, gs.Dense(5), ["Dense", "finite law", "Uniform"]),
     (HETERO, UNIFORM, DATA, ["DenseData", "finite law"]),
-    (gs.HeteroSGD(0.1, model=gs.Diagonal()), PLACES, gs.Identity(), ["Diagonal", "shape (3, 3)"]),
+    (gs.HeteroSGD(0.1, model=gs.Diagonal()), ENVIRONMENTS, gs.Identity(), ["Diagonal", "shape (3, 3)"]),
     (HETERO, VECTORS, gs.Identity(), ["Symmetric", "shape (3,)", "Diagonal"]),
     (
         gs.HeteroSGD(0.1, model=gs.SymmetricDifference()),
@@ -331,20 +334,20 @@ MISMATCHES = [
         gs.Identity(),
         ["SymmetricDifference", "(3,)"],
     ),
-    (gs.HeteroSGD(0.1, model=gs.Symmetric(width=0)), PLACES, gs.Identity(), ["width", "at least 1"]),
-    (gs.QuadraticNetwork(0.1), PLACES, gs.FreshGaussian(5), ["Shrinkage", "FreshGaussian", "RankOne"]),
-    (gs.QuadraticNetwork(0.1), PLACES, gs.Identity(), ["Shrinkage", "Identity"]),
+    (gs.HeteroSGD(0.1, model=gs.Symmetric(width=0)), ENVIRONMENTS, gs.Identity(), ["width", "at least 1"]),
+    (gs.QuadraticNetwork(0.1), ENVIRONMENTS, gs.FreshGaussian(5), ["Shrinkage", "FreshGaussian", "RankOne"]),
+    (gs.QuadraticNetwork(0.1), ENVIRONMENTS, gs.Identity(), ["Shrinkage", "Identity"]),
     (gs.HeteroSGD(0.1, model=gs.Diagonal()), VECTORS, gs.RankOne(5), ["RankOne", "symmetric"]),
-    (HETERO, given_places(4), DATA, ["matrices", "(3, 3)", "(4, 4)"]),
-    (HETERO, given_places(3, gs.Finite([1.0, 2.0, 3.0])), DATA, ["3 environments", "2"]),
+    (HETERO, given_environments(4), DATA, ["matrices", "(3, 3)", "(4, 4)"]),
+    (HETERO, given_environments(3, gs.Finite([1.0, 2.0, 3.0])), DATA, ["3 environments", "2"]),
     (HETERO, RECTANGLE, gs.Identity(), ["Symmetric", "shape (3, 2)", "Asymmetric"]),
     (gs.PooledGD(0.1, model=gs.SymmetricDifference()), RECTANGLE, gs.Identity(), ["(3, 2)", "Asymmetric"]),
     (gs.GradientDescent(0.1, symmetric=True), RECTANGLE, gs.Identity(), ["Symmetric", "(3, 2)", "Asymmetric"]),
     (gs.GradientDescent(0.1), VECTORS, gs.Identity(), ["Asymmetric", "shape (3,)", "Diagonal"]),
-    (gs.GradientDescent(0.1, width=0), PLACES, gs.Identity(), ["Asymmetric's width", "at least 1", "0"]),
-    (gs.GradientDescent(0.1), PLACES, gs.RankOne(5), ["RankOne", "symmetric", "Symmetric"]),
+    (gs.GradientDescent(0.1, width=0), ENVIRONMENTS, gs.Identity(), ["Asymmetric's width", "at least 1", "0"]),
+    (gs.GradientDescent(0.1), ENVIRONMENTS, gs.RankOne(5), ["RankOne", "symmetric", "Symmetric"]),
     (gs.GradientDescent(0.1), UNIFORM, gs.FreshGaussian(5), ["Full", "Uniform", "continuous"]),
-    (gs.GradientDescent(0.1), PLACES, gs.DenseData(np.ones((2, 3, 2)), [1.0, 1.0], [0, 1]), ["(3, 2)", "(3, 3)"]),
+    (gs.GradientDescent(0.1), ENVIRONMENTS, gs.DenseData(np.ones((2, 3, 2)), [1.0, 1.0], [0, 1]), ["(3, 2)", "(3, 3)"]),
     (gs.ScaledGD(0.1, model=gs.Diagonal()), VECTORS, gs.Identity(), ["Diagonal", "preconditioned", "Symmetric"]),
     (gs.PrecGD(0.1, model=gs.Diagonal()), VECTORS, gs.Identity(), ["Diagonal", "preconditioned", "Asymmetric"]),
     (
@@ -355,7 +358,7 @@ MISMATCHES = [
     ),
     (
         gs.GradientDescent(0.1, symmetric=True, start=gs.ImbalancedGaussian(0.1)),
-        PLACES,
+        ENVIRONMENTS,
         gs.Identity(),
         ["ImbalancedGaussian", "two factors", "Symmetric", "use Asymmetric"],
     ),
@@ -367,37 +370,42 @@ MISMATCHES = [
     ),
     (
         gs.GradientDescent(0.1, model=gs.SymmetricDifference(), start=gs.OrthonormalZero()),
-        PLACES,
+        ENVIRONMENTS,
         gs.Identity(),
         ["OrthonormalZero", "two factors", "SymmetricDifference", "use Asymmetric"],
     ),
     (
         gs.GradientDescent(0.1, width=4, start=gs.OrthonormalZero()),
-        PLACES,
+        ENVIRONMENTS,
         gs.Identity(),
         ["OrthonormalZero", "width <= 3", "4"],
     ),
     (
         gs.GradientDescent(0.1, width=2, start=gs.Given(np.ones((3, 2)), np.ones((2, 2)))),
-        PLACES,
+        ENVIRONMENTS,
         gs.Identity(),
         ["params", "((3, 2), (3, 2))", "((3, 2), (2, 2))", "Asymmetric"],
     ),
     (
         gs.GradientDescent(0.1, symmetric=True, start=gs.Given(np.ones((3, 3)), np.ones((3, 3)))),
-        PLACES,
+        ENVIRONMENTS,
         gs.Identity(),
         ["params", "((3, 3),)", "Symmetric"],
     ),
-    (imbalance(at=3, model=gs.Symmetric()), PLACES, gs.Identity(), ["ImbalanceStep", "Symmetric", "use Asymmetric"]),
+    (
+        imbalance(at=3, model=gs.Symmetric()),
+        ENVIRONMENTS,
+        gs.Identity(),
+        ["ImbalanceStep", "Symmetric", "use Asymmetric"],
+    ),
     (imbalance(at=3, model=gs.Diagonal()), VECTORS, gs.Identity(), ["ImbalanceStep", "Diagonal"]),
-    (imbalance(at=3, width=4), PLACES, gs.Identity(), ["ImbalanceStep", "width", "at most 3", "4"]),
-    (imbalance(at=3, beta=0.2), PLACES, gs.Identity(), ["beta", "between 0.224 and 4.47", "0.2", "unstable"]),
-    (imbalance(at=3, beta=5.0), PLACES, gs.Identity(), ["beta", "between 0.224 and 4.47", "5"]),
+    (imbalance(at=3, width=4), ENVIRONMENTS, gs.Identity(), ["ImbalanceStep", "width", "at most 3", "4"]),
+    (imbalance(at=3, beta=0.2), ENVIRONMENTS, gs.Identity(), ["beta", "between 0.224 and 4.47", "0.2", "unstable"]),
+    (imbalance(at=3, beta=5.0), ENVIRONMENTS, gs.Identity(), ["beta", "between 0.224 and 4.47", "5"]),
     (imbalance(at=3, beta=0.4), TWO, gs.Identity(), ["beta", "between 0.449 and 4.45", "0.4"]),
     (imbalance(0.6, at=3, beta=1.0), TWO, gs.Identity(), ["step_size", "below 1 / sigma_1 = 0.5", "0.6"]),
-    (gs.PooledSGD(0.1), PLACES, gs.Dense(5, operator="gram"), ["operator='gram'", "Pooled", "'rows' or 'auto'"]),
-    (gs.PooledSGD(0.1), PLACES, gs.Dense(5, operator="gram", design=2), ["operator='gram'", "Pooled"]),
+    (gs.PooledSGD(0.1), ENVIRONMENTS, gs.Dense(5, operator="gram"), ["operator='gram'", "Pooled", "'rows' or 'auto'"]),
+    (gs.PooledSGD(0.1), ENVIRONMENTS, gs.Dense(5, operator="gram", design=2), ["operator='gram'", "Pooled"]),
     (
         gs.RidgeDescent(0.1, model=gs.DeepLinear(widths=(3, 9, 3))),
         RECTANGLE,
@@ -406,11 +414,11 @@ MISMATCHES = [
     ),
     (gs.RidgeDescent(0.1), VECTORS, gs.Identity(), ["DeepLinear", "shape (3,)", "Diagonal"]),
     (gs.RidgeDescent(0.1), RECTANGLE, gs.Entries([(0, 0), (1, 2)]), ["pairs", "3 x 2", "(1, 2)", "count from zero"]),
-    (HETERO, PLACES, gs.Entries(PAIRS), ["Entries", "symmetric", "use Asymmetric or DeepLinear"]),
-    (gs.ScaledGD(0.1, model=gs.DeepLinear()), PLACES, gs.Identity(), ["DeepLinear", "preconditioned"]),
+    (HETERO, ENVIRONMENTS, gs.Entries(PAIRS), ["Entries", "symmetric", "use Asymmetric or DeepLinear"]),
+    (gs.ScaledGD(0.1, model=gs.DeepLinear()), ENVIRONMENTS, gs.Identity(), ["DeepLinear", "preconditioned"]),
     (
         gs.GradientDescent(0.1, model=gs.DeepLinear(2), start=gs.OrthonormalZero()),
-        PLACES,
+        ENVIRONMENTS,
         gs.Identity(),
         ["OrthonormalZero", "two factors", "DeepLinear", "use Asymmetric"],
     ),
@@ -422,7 +430,7 @@ MISMATCHES = [
     ),
     (
         gs.PooledSGD(0.1, model=gs.DeepLinear()),
-        PLACES,
+        ENVIRONMENTS,
         gs.Entries(PAIRS, batch_size=1, order="shuffled"),
         ["order='shuffled'", "Pooled", "order='iid'"],
     ),
@@ -443,13 +451,13 @@ def test_parts_that_do_not_fit_are_refused_before_compilation(i):
     record = [watch.diagnostic]
     refuses(lambda: gs.run(algorithm, gs.Problem(places, measurements), num_steps=2, record=record), *words)
     # In a grid too, and even when only the last of its cells is wrong.
-    good = (HETERO, gs.Problem(PLACES, gs.Identity()))
+    good = (HETERO, gs.Problem(ENVIRONMENTS, gs.Identity()))
     bad = (algorithm, gs.Problem(places, measurements))
     refuses(lambda: gs.run_grid(lambda i: [good, bad][i], {"i": [0, 1]}, num_steps=2, record=record), *words)
     assert watch.traced == 0
 
 
-GOOD = gs.Problem(PLACES, gs.Identity())
+GOOD = gs.Problem(ENVIRONMENTS, gs.Identity())
 
 
 @pytest.mark.parametrize(
@@ -513,7 +521,7 @@ def test_a_tolerance_out_of_reach_of_a_recipe():
 
 def test_arguments_of_run_that_are_not_parts():
     refuses(lambda: gs.run("HeteroSGD", GOOD, num_steps=2), "algorithm", "'HeteroSGD'")
-    refuses(lambda: gs.run(HETERO, PLACES, num_steps=2), "problem", "Problem(environments, measurements)")
+    refuses(lambda: gs.run(HETERO, ENVIRONMENTS, num_steps=2), "problem", "Problem(environments, measurements)")
 
 
 @pytest.mark.parametrize(

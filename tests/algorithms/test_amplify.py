@@ -10,7 +10,7 @@ from test_batches import Which
 
 import gyrostat as gs
 import reference
-from conftest import Notes, Watch, given_places
+from conftest import Notes, Watch, given_environments
 from gyrostat import theory
 from gyrostat.measurements.base import Scene
 from gyrostat.models.spaces import SymmetricMatrices
@@ -25,7 +25,7 @@ LAW = gs.Finite([-1.0, 3.0, 0.5])
 @pytest.mark.parametrize("weights", [None, [0.5, 0.2, 0.3]])
 def test_the_gradient_is_the_environment_s_plus_its_amplified_difference_from_the_mean(weights, x64):
     law = gs.Finite([1.0, 2.0, 3.0], weights)
-    scene = Scene(given_places(4, law), SymmetricMatrices(4), jnp.eye(4))
+    scene = Scene(given_environments(4, law), SymmetricMatrices(4), jnp.eye(4))
     batches, plain = gs.OneEnvironment(amplify=KAPPA), gs.OneEnvironment()
     mean = np.dot([1 / 3, 1 / 3, 1 / 3] if weights is None else weights, [0, 1, 2])
 
@@ -52,7 +52,7 @@ def test_seeing_the_residual_itself_is_living_in_the_amplified_law(order, reduct
     options = {"num_steps": 30, "seeds": 3, "record": [watch.diagnostic], "record_at": 31, "reduction": reduction}
 
     def path(law, amplify):
-        problem = gs.Problem(given_places(6, law), gs.Identity())
+        problem = gs.Problem(given_environments(6, law), gs.Identity())
         return gs.run(gs.HeteroSGD(ETA, init_scale=ALPHA, order=order, amplify=amplify), problem, **options).params
 
     np.testing.assert_allclose(path(LAW, KAPPA), path(written, None), atol=1e-12)
@@ -75,8 +75,10 @@ CASES = {
 
 
 def problem_of(model: str, measurements) -> gs.Problem:
-    places = gs.VectorEnvironments([1.0, -0.5, 0.0, 0.0], [2], LAW) if model == "Diagonal" else given_places(D, LAW)
-    return gs.Problem(places, measurements)
+    environments = (
+        gs.VectorEnvironments([1.0, -0.5, 0.0, 0.0], [2], LAW) if model == "Diagonal" else given_environments(D, LAW)
+    )
+    return gs.Problem(environments, measurements)
 
 
 def seen_by(name: str, model: str, A: np.ndarray, note: dict) -> np.ndarray:
@@ -129,7 +131,7 @@ def replayed(name: str, model: str, path: np.ndarray, asked: list[dict]) -> floa
 
 def test_a_grid_over_kappa_is_one_program():
     watch = Watch()
-    problem = gs.Problem(given_places(D, LAW), gs.FreshGaussian(SAMPLES))
+    problem = gs.Problem(given_environments(D, LAW), gs.FreshGaussian(SAMPLES))
     options = {"num_steps": 3, "record": [watch.diagnostic]}
     gs.run_grid(lambda k: (gs.HeteroSGD(ETA, amplify=k), problem), {"k": [0.0, 1.0]}, **options)
     before = watch.traced
@@ -157,9 +159,9 @@ def test_too_little_heterogeneity_is_made_enough():
 )
 def test_refused_where_the_mean_over_environments_cannot_be_seen(law, amplify, message):
     basis = np.eye(4)
-    places = gs.Environments(basis[:, :1], basis[:, 1 : 1 + law.rank], law)
+    environments = gs.Environments(basis[:, :1], basis[:, 1 : 1 + law.rank], law)
     with pytest.raises(gs.GyrostatError, match=message):
-        gs.run(gs.HeteroSGD(ETA, amplify=amplify), gs.Problem(places, gs.FreshGaussian(10)), num_steps=2)
+        gs.run(gs.HeteroSGD(ETA, amplify=amplify), gs.Problem(environments, gs.FreshGaussian(10)), num_steps=2)
 
 
 def test_bad_values_are_refused():

@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 import gyrostat as gs
-from conftest import given_places
+from conftest import given_environments
 from gyrostat.algorithms.batches import Batches
 from gyrostat.measurements import Measurements, Reading
 from gyrostat.measurements.base import Scene
@@ -29,8 +29,8 @@ class Which(Measurements):
 
 
 def visited(batches: Batches, law, steps: int, seed: int = 0) -> np.ndarray:
-    places = given_places(4, law)
-    scene = Scene(places, SymmetricMatrices(4), jnp.eye(4))
+    environments = given_environments(4, law)
+    scene = Scene(environments, SymmetricMatrices(4), jnp.eye(4))
     run = jax.random.key(seed)
 
     @eqx.filter_jit
@@ -50,7 +50,7 @@ def test_cyclic_goes_round(x64):
 def test_shuffled_visits_each_environment_once_per_pass(x64):
     seen = visited(gs.OneEnvironment("shuffled"), LAW, 5 * 400).reshape(400, 5)
     assert (np.sort(seen, axis=1) == np.arange(5)).all()
-    # Passes are uniform permutations, independent of each other: every place holds every environment equally
+    # Passes are uniform permutations, independent of each other: every position holds every environment equally
     # often.
     counts = np.stack([np.bincount(seen[:, j].astype(int), minlength=5) for j in range(5)])
     assert min(stats.chisquare(row).pvalue for row in counts) > 1e-3 / 5
@@ -76,16 +76,16 @@ def test_full_averages_by_weights(x64):
     weights = [0.5, 0.2, 0.3]
     law = gs.Finite([1.0, 2.0, 3.0], weights)
     np.testing.assert_allclose(visited(gs.Full(), law, 2), 0.2 + 2 * 0.3, rtol=1e-14)
-    places = given_places(4, law)
-    scene = Scene(places, SymmetricMatrices(4), jnp.eye(4))
+    environments = given_environments(4, law)
+    scene = Scene(environments, SymmetricMatrices(4), jnp.eye(4))
     reading, asked = gs.Full().read(Which(), jnp.asarray(0), 0, jax.random.key(0), jax.random.key(1), scene)
     assert int(asked) == 3 == gs.Full().queries(law)
     assert float(reading.residual_square) == pytest.approx(0.2 + 4 * 0.3, rel=1e-14)  # the mean of squares
 
 
 def test_full_on_the_population_is_the_mixture(x64):
-    places = given_places(4, gs.Finite([1.0, -2.0, 3.0], [0.5, 0.2, 0.3]))
-    scene = Scene(places, SymmetricMatrices(4), jnp.eye(4))
+    environments = given_environments(4, gs.Finite([1.0, -2.0, 3.0], [0.5, 0.2, 0.3]))
+    scene = Scene(environments, SymmetricMatrices(4), jnp.eye(4))
     key = jax.random.key(0)
     full, _ = gs.Full().read(gs.Identity(), (), 0, key, key, scene)
     mixed, _ = gs.Pooled().read(gs.Identity(), (), 0, key, key, scene)
@@ -96,8 +96,8 @@ def test_full_on_the_population_is_the_mixture(x64):
 def test_orders_serve_laws_in_another_basis(order, x64):
     """Example 1's law is written in another basis; its environments keep their numbers."""
     recipe = gs.FeatureEnvironments(4, 1, gs.Finite([1.0, 2.0]))
-    places = recipe.draw(jax.random.key(0))
-    scene = Scene(places, SymmetricMatrices(4), jnp.eye(4))
+    environments = recipe.draw(jax.random.key(0))
+    scene = Scene(environments, SymmetricMatrices(4), jnp.eye(4))
     key = jax.random.key(1)
     reading, _ = gs.OneEnvironment(order).read(Which(), 0, jnp.asarray(1), key, key, scene)
     assert float(reading.gradient) in ({1.0} if order == "cyclic" else {0.0, 1.0})

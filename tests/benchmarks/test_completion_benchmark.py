@@ -119,7 +119,7 @@ def test_real_tables_without_their_package_are_left_out(monkeypatch):
 
 
 def test_solvers_of_measurements_are_told_by_steps_rates_and_what_failed():
-    setting = sensing.SensingSetting(condition=30.0, n=6, measurements=80, max_iter=150)
+    setting = sensing.MeasurementSetting(condition=30.0, n=6, measurements=80, max_iter=150)
     sizes = completion.CompletionSizes((), (), (), (), (), draws=2, image=False, sensing=(setting,))
     report = completion.run(lambda text: None, sizes)
     (record,) = report.records

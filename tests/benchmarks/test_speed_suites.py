@@ -234,7 +234,7 @@ def test_the_sweep_suite_gives_every_record(monkeypatch) -> None:
     made: list[tuple[str, int]] = []
     monkeypatch.setattr("gyrostat.sweeps.run_sweep", lambda spec, out, jobs: made.append(("sweep", jobs)))
     local = lambda jobs: contextlib.nullcontext(SimpleNamespace(jobs=jobs, busy={}, idle={}))  # noqa: E731
-    monkeypatch.setattr("gyrostat.sweeps.engines.local", local)
+    monkeypatch.setattr("gyrostat.sweeps.executors.local_executor", local)
     monkeypatch.setattr(sweep, "through", lambda engine, sizes: made.append(("through", engine.jobs)))
     monkeypatch.setattr(sweep, "allow_all_cores", lambda: None)
     stand_in = SimpleNamespace(run=lambda *args, **options: made.append(("run", np.size(options["seeds"]))))

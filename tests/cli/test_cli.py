@@ -12,7 +12,7 @@ from checks import call
 from gyrostat import __version__, cli
 from gyrostat.errors import GyrostatError
 from gyrostat.experiments import registry
-from gyrostat.reproduce.store import Store
+from gyrostat.reproduce.store import ResultsStore
 
 COMMANDS = (
     "reproduce",
@@ -42,7 +42,9 @@ def folder(tmp_path):
         "measured": {"x": 1.0},
     }
     for name, verdict in (("xu2024/fig1", "holds"), ("xu2024/fig2", "fails"), ("other/fig1", "undecided")):
-        Store(tmp_path).put_claims(name, [{"id": f"{name}/a", **shared, "verdict": verdict, "expected": "holds"}])
+        ResultsStore(tmp_path).put_claims(
+            name, [{"id": f"{name}/a", **shared, "verdict": verdict, "expected": "holds"}]
+        )
     return tmp_path
 
 

@@ -8,7 +8,7 @@ from scipy import stats
 
 import gyrostat as gs
 import reference
-from conftest import given_places, orthonormal
+from conftest import given_environments, orthonormal
 from gyrostat.diagnostics import View
 
 pytestmark = pytest.mark.usefixtures("hasty")
@@ -92,7 +92,7 @@ def test_diagonal_diagnostics_are_those_of_the_diagonal_matrix(x64):
 
 
 def test_spurious_share_without_a_mean_or_without_a_spurious_part(x64):
-    centred = View(given_places(4, gs.TwoPoint(mean=0.0, spread=1.0)), gs.Symmetric(), (np.eye(4),), (4, 4))
+    centred = View(given_environments(4, gs.TwoPoint(mean=0.0, spread=1.0)), gs.Symmetric(), (np.eye(4),), (4, 4))
     assert float(gs.DIAGNOSTICS["spurious"].function(centred)) == pytest.approx(1.0, rel=1e-12)
     absent = View(gs.Environments(U_STAR), gs.Symmetric(), (np.eye(5),), (5, 5))
     assert float(gs.DIAGNOSTICS["spurious"].function(absent)) == 0.0
@@ -105,11 +105,11 @@ def test_loss_in_another_basis_is_the_mean_over_draws(independent, x64):
     import jax
 
     recipe = gs.FeatureEnvironments(4, 1, gs.Uniform(mean=0.5, spread=3.0, rank=2, independent=independent))
-    places = recipe.draw(jax.random.key(1))
-    found = float(gs.DIAGNOSTICS["loss"].function(View(places, gs.Symmetric(), (0.3 * np.eye(4),), (4, 4))))
-    sigma = jax.jit(jax.vmap(lambda k: places.law.draw(k).sigma))(jax.random.split(jax.random.key(2), 40_000))
-    B = np.asarray(places.spurious_basis)
-    gap = 0.09 * np.eye(4) - np.asarray(places.invariant) - B @ np.asarray(sigma) @ B.T
+    environments = recipe.draw(jax.random.key(1))
+    found = float(gs.DIAGNOSTICS["loss"].function(View(environments, gs.Symmetric(), (0.3 * np.eye(4),), (4, 4))))
+    sigma = jax.jit(jax.vmap(lambda k: environments.law.draw(k).sigma))(jax.random.split(jax.random.key(2), 40_000))
+    B = np.asarray(environments.spurious_basis)
+    gap = 0.09 * np.eye(4) - np.asarray(environments.invariant) - B @ np.asarray(sigma) @ B.T
     losses = np.sum(gap**2, axis=(1, 2)) / 2
     assert abs(found - losses.mean()) < 5 * losses.std() / np.sqrt(len(losses))
 
@@ -123,7 +123,7 @@ def test_a_diagnostic_of_ones_own_is_found_by_name():
         return view.product[0]
 
     try:
-        problem = gs.Problem(given_places(3), gs.Identity())
+        problem = gs.Problem(given_environments(3), gs.Identity())
         found = gs.run(gs.HeteroSGD(0.1), problem, num_steps=2, record=["largest_entry_for_this_test"])
         assert found["largest_entry_for_this_test"].dims == ("seed", "step", "entry")
     finally:

@@ -18,11 +18,11 @@ RNG = np.random.default_rng(0)
 LEFT, RIGHT = orthonormal(1, N1, RANK + 1), orthonormal(2, N2, RANK + 1)
 VALUES = np.array([2.0, 0.5])
 LAW = gs.Finite([-1.0, 2.0])
-PLACES = gs.RectangularEnvironments(
+ENVIRONMENTS = gs.RectangularEnvironments(
     LEFT[:, :RANK], RIGHT[:, :RANK], LEFT[:, RANK:], RIGHT[:, RANK:], LAW, values=VALUES
 )
 F, G = RNG.standard_normal((N1, K)), RNG.standard_normal((N2, K))
-VIEW = View(PLACES, gs.Asymmetric(K), (F, G), (N1, N2))
+VIEW = View(ENVIRONMENTS, gs.Asymmetric(K), (F, G), (N1, N2))
 A, SIGMA = F @ G.T, np.diag(VALUES)
 # The paper's coordinates: Sigma in the first rows, F = [U; J] and G = [V; K] after a rotation of either side.
 U, V = LEFT[:, :RANK].T @ F, RIGHT[:, :RANK].T @ G
@@ -64,7 +64,9 @@ def test_blocks_of_the_error_add_up_to_the_distance(x64):
     """Xiong 2024, eq. (4.3): the four blocks are the whole error."""
     blocks = np.asarray(gs.DIAGNOSTICS["block_errors"].function(VIEW))
     distance = float(gs.DIAGNOSTICS["distance"].function(VIEW))
-    assert NORM(blocks) == pytest.approx(distance, rel=1e-12) == pytest.approx(NORM(A - PLACES.invariant), rel=1e-12)
+    assert (
+        NORM(blocks) == pytest.approx(distance, rel=1e-12) == pytest.approx(NORM(A - ENVIRONMENTS.invariant), rel=1e-12)
+    )
 
 
 def test_diagnostics_of_the_product_on_a_rectangle(x64):
@@ -86,19 +88,23 @@ def test_diagnostics_of_the_product_on_a_rectangle(x64):
 
 def test_one_factor_is_both(x64):
     X = RNG.standard_normal((N1, K))
-    places = gs.Environments(LEFT[:, :RANK], values=VALUES)
-    view = View(places, gs.Symmetric(K), (X,), (N1, N1))
+    environments = gs.Environments(LEFT[:, :RANK], values=VALUES)
+    view = View(environments, gs.Symmetric(K), (X,), (N1, N1))
     assert float(gs.DIAGNOSTICS["imbalance"].function(view)) == 0
     np.testing.assert_array_equal(gs.DIAGNOSTICS["right_factor"].function(view), X)
     blocks = np.asarray(gs.DIAGNOSTICS["block_errors"].function(view))
-    assert NORM(blocks) == pytest.approx(NORM(X @ X.T - places.invariant), rel=1e-12)
+    assert NORM(blocks) == pytest.approx(NORM(X @ X.T - environments.invariant), rel=1e-12)
 
 
 @pytest.mark.parametrize("model", [gs.SymmetricDifference(), gs.Diagonal()])
 def test_what_is_not_a_product_of_two_factors_is_refused(model):
-    places = gs.VectorEnvironments([1.0, 0.0]) if isinstance(model, gs.Diagonal) else gs.Environments(np.eye(2, 1))
+    environments = (
+        gs.VectorEnvironments([1.0, 0.0]) if isinstance(model, gs.Diagonal) else gs.Environments(np.eye(2, 1))
+    )
     with pytest.raises(gs.GyrostatError, match=r"is not a product F G\^T: .*Asymmetric or Symmetric"):
-        gs.run(gs.PooledGD(0.1, model=model), gs.Problem(places, gs.Identity()), num_steps=1, record=["block_errors"])
+        gs.run(
+            gs.PooledGD(0.1, model=model), gs.Problem(environments, gs.Identity()), num_steps=1, record=["block_errors"]
+        )
 
 
 # --- the late speed -------------------------------------------------------------------------------

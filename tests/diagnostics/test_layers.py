@@ -11,7 +11,7 @@ import gyrostat as gs
 from gyrostat.diagnostics import View, contains, layers, margins, ranks
 from gyrostat.jax_tools.float64 import double
 from gyrostat.theory import critical_points, fold
-from gyrostat.theory.landscape import OBSERVED
+from gyrostat.theory.deep_linear import OBSERVED
 
 pytestmark = pytest.mark.usefixtures("hasty")
 

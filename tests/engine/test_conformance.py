@@ -10,7 +10,7 @@ import pytest
 
 import gyrostat as gs
 import reference
-from conftest import Notes, Watch, given_places, rectangular_places
+from conftest import Notes, Watch, given_environments, rectangular_environments
 
 pytestmark = pytest.mark.usefixtures("hasty")
 
@@ -65,8 +65,8 @@ class Case(NamedTuple):
 
 def places(model: str) -> gs.Environments:
     if model in RECTANGULAR:
-        return rectangular_places(D, COLUMNS, LAW)
-    return gs.VectorEnvironments([1.0, -0.5, 0.0, 0.0], [2], LAW) if model == "Diagonal" else given_places(D, LAW)
+        return rectangular_environments(D, COLUMNS, LAW)
+    return gs.VectorEnvironments([1.0, -0.5, 0.0, 0.0], [2], LAW) if model == "Diagonal" else given_environments(D, LAW)
 
 
 def given_data(model: str) -> gs.DenseData:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import gyrostat as gs
-from completion_problem import EPS, OBSERVED, PLACES, TRUTH
+from completion_problem import ENVIRONMENTS, EPS, OBSERVED, TRUTH
 from conftest import Watch
 from gyrostat.algorithms.update_rules import UpdateRule
 from gyrostat.diagnostics.signals import resolve
@@ -19,7 +19,7 @@ from gyrostat.jax_tools.float64 import double
 
 pytestmark = pytest.mark.usefixtures("hasty")
 
-SGD = gs.Problem(PLACES, gs.Entries(OBSERVED, batch_size=1))
+SGD = gs.Problem(ENVIRONMENTS, gs.Entries(OBSERVED, batch_size=1))
 SCHEDULE = gs.WarmUp(30, 0.03, gs.Constant(0.2, 0.1))
 WIDTH = 26
 KRYLOV = Reduction(widths="krylov")
@@ -266,4 +266,4 @@ def test_numbers_too_small_are_zero_so_that_nothing_slows_down():
 
 def test_the_problem_is_that_of_the_paper():
     assert np.linalg.matrix_rank(TRUTH) == 1 and TRUTH[0, 1] == 1 / EPS
-    np.testing.assert_allclose(PLACES.invariant, TRUTH, rtol=1e-6)
+    np.testing.assert_allclose(ENVIRONMENTS.invariant, TRUTH, rtol=1e-6)

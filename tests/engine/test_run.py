@@ -8,12 +8,14 @@ import numpy as np
 import pytest
 
 import gyrostat as gs
-from conftest import given_places
+from conftest import given_environments
 from gyrostat.engine.results import describe
 
 
 def build(eta, spread):
-    return gs.HeteroSGD(eta, init_scale=0.2), gs.Problem(given_places(3, gs.TwoPoint(spread=spread)), gs.Identity())
+    return gs.HeteroSGD(eta, init_scale=0.2), gs.Problem(
+        given_environments(3, gs.TwoPoint(spread=spread)), gs.Identity()
+    )
 
 
 OPTIONS = {"seeds": [4, 2], "record": ["signal", "singular_values"], "record_at": 3}
@@ -58,7 +60,7 @@ def test_grid_with_a_horizon_per_cell():
 
 def test_axes_may_hold_words():
     def cell(order):
-        return gs.HeteroSGD(0.1, order=order), gs.Problem(given_places(3), gs.Identity())
+        return gs.HeteroSGD(0.1, order=order), gs.Problem(given_environments(3), gs.Identity())
 
     found = gs.run_grid(cell, {"order": ["cyclic", "iid"]}, num_steps=4, **OPTIONS)
     assert found.sel(order="cyclic").signal.dims == ("seed", "step")
@@ -80,6 +82,6 @@ def test_descriptions_are_plain_data(part):
 
 
 def test_large_arrays_are_described_by_their_shape():
-    places = given_places(20)
+    places = given_environments(20)
     assert describe(places)["invariant_basis"] == places.invariant_basis.tolist()
-    assert describe(given_places(100))["invariant_basis"] == "array of shape (100, 1)"
+    assert describe(given_environments(100))["invariant_basis"] == "array of shape (100, 1)"

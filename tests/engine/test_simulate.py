@@ -8,7 +8,7 @@ import pytest
 
 import gyrostat as gs
 import reference
-from conftest import Notes, Watch, given_places, orthonormal
+from conftest import Notes, Watch, given_environments, orthonormal
 from gyrostat.engine.simulate import simulate
 from gyrostat.engine.step import LIMIT
 from gyrostat.jax_tools.float64 import double
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.usefixtures("hasty")
 
 
 def population(law=None, d: int = 4) -> gs.Problem:
-    return gs.Problem(given_places(d, law), gs.Identity())
+    return gs.Problem(given_environments(d, law), gs.Identity())
 
 
 @pytest.mark.parametrize("model", ["Symmetric", "SymmetricDifference"])
@@ -161,7 +161,7 @@ def test_more_runs_than_fit_into_one_call():
     """64 runs go into one call at this size; the last call is filled up and its copies are dropped."""
     seen = []
     options = {"num_steps": 3, "record": ["distance"], "record_at": 2}
-    problem = gs.Problem(given_places(3), gs.Identity())
+    problem = gs.Problem(given_environments(3), gs.Identity())
     algorithm = gs.HeteroSGD(0.1, init_scale=0.3)
     found = gs.run(algorithm, problem, seeds=150, progress=lambda done, total: seen.append((done, total)), **options)
     assert seen == [(64, 150), (128, 150), (150, 150)] and found.sizes["seed"] == 150
@@ -174,7 +174,7 @@ def test_cells_that_differ_in_numbers_share_one_program():
     watch = Watch()
 
     def cell(eta, spread, m):
-        places = given_places(3, gs.TwoPoint(spread=spread))
+        places = given_environments(3, gs.TwoPoint(spread=spread))
         return gs.HeteroSGD(eta, init_scale=0.3), gs.Problem(places, gs.FreshGaussian(m))
 
     settings = [(0.02, 1.0, 5), (0.05, 2.0, 50), (0.01, 3.0, 500)]
@@ -190,7 +190,7 @@ def test_cells_that_differ_in_numbers_share_one_program():
 
 def test_cells_that_differ_in_structure_run_side_by_side():
     cells = [
-        (gs.HeteroSGD(0.05), gs.Problem(given_places(d), measurements))
+        (gs.HeteroSGD(0.05), gs.Problem(given_environments(d), measurements))
         for d, measurements in [(3, gs.Identity()), (5, gs.Identity()), (3, gs.Dense(4, redraw=True))]
     ]
     found = simulate(cells, num_steps=[4, 6, 4], record=["singular_values"], record_at=3)
@@ -211,7 +211,7 @@ def test_recorded_steps_are_never_repeated():
 
 def test_fixed_data_stay_the_same_over_the_whole_run(notes: Notes):
     """With given rows drawn once, the rows of an environment at any two steps are the same array."""
-    problem = gs.Problem(given_places(3), notes.spy(gs.Dense(5, noise=0.1, operator="rows")))
+    problem = gs.Problem(given_environments(3), notes.spy(gs.Dense(5, noise=0.1, operator="rows")))
     gs.run(gs.HeteroSGD(0.01), problem, num_steps=12, record=["signal"], record_at=2)
     (asked,) = notes.read()
     for e in (0, 1):
@@ -227,7 +227,7 @@ def test_population_limit_at_the_rate_of_the_root():
     sizes = [10**2, 10**3, 10**4, 10**5]
     watch = Watch()
     options = {"num_steps": 10, "seeds": 20, "record": [watch.diagnostic], "record_at": 2}
-    places = given_places(4, gs.Finite([1.0]))
+    places = given_environments(4, gs.Finite([1.0]))
     algorithm = gs.PooledSGD(0.05, init_scale=0.3)
     cells = [(algorithm, gs.Problem(places, gs.FreshGaussian(m))) for m in sizes]
     path = simulate(cells, **options).values["params"][:, :, -1]

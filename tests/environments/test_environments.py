@@ -32,12 +32,12 @@ def test_targets_of_given_environments(x64):
     basis = orthonormal(0, 6, 4)
     U, V = basis[:, :2], basis[:, 2:]
     S = np.array([[1.0, 0.3], [0.3, -2.0]])
-    places = gs.Environments(U, V, gs.Finite([S, -S, 3 * S], [0.5, 0.25, 0.25]), values=[2.0, -1.0])
+    environments = gs.Environments(U, V, gs.Finite([S, -S, 3 * S], [0.5, 0.25, 0.25]), values=[2.0, -1.0])
     A_star = U @ np.diag([2.0, -1.0]) @ U.T
-    np.testing.assert_allclose(places.invariant, A_star, atol=1e-14)
-    np.testing.assert_allclose(places.target(S), A_star + V @ S @ V.T, atol=1e-14)
-    np.testing.assert_allclose(places.mean_target, A_star + V @ S @ V.T, atol=1e-14)  # .5 - .25 + .75 = 1
-    np.testing.assert_allclose(places.signal_block(A_star), np.diag([2.0, -1.0]), atol=1e-14)
+    np.testing.assert_allclose(environments.invariant, A_star, atol=1e-14)
+    np.testing.assert_allclose(environments.target(S), A_star + V @ S @ V.T, atol=1e-14)
+    np.testing.assert_allclose(environments.mean_target, A_star + V @ S @ V.T, atol=1e-14)  # .5 - .25 + .75 = 1
+    np.testing.assert_allclose(environments.signal_block(A_star), np.diag([2.0, -1.0]), atol=1e-14)
 
 
 def test_vector_environments_are_the_diagonal_case(x64):
@@ -83,23 +83,23 @@ def test_placements_are_uniform(x64):
 
 
 def test_spectrum_of_the_recipe(x64):
-    places = gs.RandomEnvironments(6, 3, values=[2.0, 0.5, -1.0]).draw(jax.random.key(1))
-    found = np.sort(np.linalg.eigvalsh(places.invariant))
+    environments = gs.RandomEnvironments(6, 3, values=[2.0, 0.5, -1.0]).draw(jax.random.key(1))
+    found = np.sort(np.linalg.eigvalsh(environments.invariant))
     np.testing.assert_allclose(found, [-1, 0, 0, 0, 0.5, 2], atol=1e-12)
-    assert places.spurious_basis.shape == (6, 0)
+    assert environments.spurious_basis.shape == (6, 0)
 
 
 def test_feature_environments_reproduce_the_sum_of_features(x64):
     d, law = 8, gs.Finite([[1.0, -2.0], [4.0, 0.5]])
     key = jax.random.key(3)
-    places = gs.FeatureEnvironments(d, 3, law).draw(key)
+    environments = gs.FeatureEnvironments(d, 3, law).draw(key)
     one, two = jax.random.split(key)
     a, b = (np.asarray(jax.random.normal(k, (d, r), dtype=float)) / np.sqrt(d) for k, r in ((one, 3), (two, 2)))
-    np.testing.assert_allclose(places.invariant, sum(np.outer(x, x) for x in a.T), atol=1e-12)
+    np.testing.assert_allclose(environments.invariant, sum(np.outer(x, x) for x in a.T), atol=1e-12)
     for e in range(2):
         wanted = sum(s * np.outer(x, x) for s, x in zip(np.diag(law.values[e]), b.T, strict=True))
-        np.testing.assert_allclose(places.spurious(places.law.at(e).sigma), wanted, atol=1e-12)
-    np.testing.assert_allclose(places.invariant_basis.T @ places.invariant_basis, np.eye(3), atol=1e-12)
+        np.testing.assert_allclose(environments.spurious(environments.law.at(e).sigma), wanted, atol=1e-12)
+    np.testing.assert_allclose(environments.invariant_basis.T @ environments.invariant_basis, np.eye(3), atol=1e-12)
 
 
 def test_law_of_features(x64):

@@ -10,9 +10,8 @@ from scipy import stats
 import gyrostat as gs
 from conftest import orthonormal
 from gyrostat.estimators import InvariantLinearRegressor
-from gyrostat.estimators.invariant.effects import Effects
-from gyrostat.estimators.invariant.principal import principal_directions
-from gyrostat.estimators.invariant.shifts import consequences, shifts_of
+from gyrostat.estimators.invariant.difference_tests import covariate_shifts, look_like_consequences
+from gyrostat.estimators.invariant.effects import Effects, principal_directions
 
 SITES = np.repeat(["a", "b", "c", "d", "e"], 200)
 STRENGTHS = np.repeat([1.0, -0.6, 0.8, 0.3, -0.2], 200)
@@ -43,7 +42,7 @@ def test_verdicts_on_known_effects():
         words.append(gs.heterogeneity(X, y, SITES).features.verdict.values)
     same, turns, drifts, nothing = np.array(words).T
     assert (same == "kept").sum() >= 9 and (turns == "removed").all()
-    # A spread of 20 % +- errors in five places: within 50 %, but five places do not bound it well.
+    # A spread of 20 % +- errors in five environments: within 50 %, but five of them do not bound it well.
     assert set(drifts) <= {"kept", "cannot be told"} and (nothing == "cannot be told").sum() >= 9
 
 
@@ -90,7 +89,7 @@ def test_irm_s_example_is_recognised_and_solved_by_leaving_the_consequence_out()
         left.append(alone.features.verdict.values[0])
         assert "IRM" not in " ".join(alone.advice)
     assert sum(hits) >= 9  # two tests at level 0.01 each
-    assert "removed" not in left and left.count("kept") >= 8  # four places do not always bound a spread
+    assert "removed" not in left and left.count("kept") >= 8  # four environments do not always bound a spread
 
 
 def test_a_consequence_with_a_changing_sign_is_removed_and_not_called_irm_s():
@@ -136,7 +135,7 @@ def test_shifts_agree_with_scipy():
         [rng.standard_normal((40, 2)), 1.4 * rng.standard_normal((70, 2)) + 0.3, rng.standard_normal((55, 2))]
     )
     rows = [np.arange(40), np.arange(40, 110), np.arange(110, 165)]
-    found = shifts_of(X, rows)
+    found = covariate_shifts(X, rows)
     for j in range(2):
         groups = [X[mine, j] for mine in rows]
         away = [np.abs(g - np.median(g)) for g in groups]
@@ -151,12 +150,15 @@ def test_consequences_have_their_level():
     y = scale * rng.standard_normal(600)
     X = 0.7 * y[:, None] + rng.standard_normal((600, 300))
     rows = [np.flatnonzero(scale == s) for s in (0.5, 1.0, 2.0)]
-    assert 0.94 < consequences(X, y, rows, 0.01).mean() < 1.0
-    assert consequences(scale[:, None] * X, y, rows, 0.01).mean() < 0.02
-    assert consequences(rng.standard_normal((600, 300)), y, rows, 0.01).mean() < 0.05
+    assert 0.94 < look_like_consequences(X, y, rows, 0.01).mean() < 1.0
+    assert look_like_consequences(scale[:, None] * X, y, rows, 0.01).mean() < 0.02
+    assert look_like_consequences(rng.standard_normal((600, 300)), y, rows, 0.01).mean() < 0.05
     # The same x and y everywhere: causes and consequences look alike, and none is named.
     assert (
-        consequences(0.7 * (y / scale)[:, None] + rng.standard_normal((600, 300)), y / scale, rows, 0.01).mean() < 0.05
+        look_like_consequences(
+            0.7 * (y / scale)[:, None] + rng.standard_normal((600, 300)), y / scale, rows, 0.01
+        ).mean()
+        < 0.05
     )
 
 

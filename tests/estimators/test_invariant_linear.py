@@ -18,9 +18,15 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import gyrostat as gs
 from gyrostat.estimators import InvariantLinearRegressor, stacked
 from gyrostat.estimators.invariant.descent import amplification, descend, orders
-from gyrostat.estimators.invariant.effects import Effects, effects_of, measured, robust
-from gyrostat.estimators.invariant.moments import moments, parts_of
-from gyrostat.estimators.invariant.variation import cochran, mean_differs_from_zero, spread, spread_interval
+from gyrostat.estimators.invariant.difference_tests import cochran, mean_effect_test, spread, spread_interval
+from gyrostat.estimators.invariant.effects import (
+    Effects,
+    effects_from_moments,
+    environment_parts,
+    measured_effects,
+    moments,
+    with_robust_errors,
+)
 
 SITES = np.repeat(["n", "s", "e", "w"], [150, 250, 200, 300])
 STRENGTHS = {"n": 1.2, "s": -0.8, "e": 0.9, "w": -0.4}
@@ -48,12 +54,12 @@ def by_site(X, y, centred=True):
 
 
 def parts(X, y, centred=True):
-    return parts_of(X, y, [np.flatnonzero(site == SITES) for site in STRENGTHS], centred=centred)
+    return environment_parts(X, y, [np.flatnonzero(site == SITES) for site in STRENGTHS], centred=centred)
 
 
 def test_effects_are_least_squares_in_each_environment():
     X, y = data()
-    whole, alone = (effects_of(by_site(X, y), adjust=adjust) for adjust in (True, False))
+    whole, alone = (effects_from_moments(by_site(X, y), adjust=adjust) for adjust in (True, False))
     for e, site in enumerate(STRENGTHS):
         Xe, ye = X[site == SITES], y[site == SITES]
         fit = LinearRegression().fit(Xe, ye)
@@ -72,7 +78,7 @@ def test_the_tests_of_effects_have_their_level():
     errors = rng.uniform(0.5, 2.0, (4, 10_000))
     truth = np.repeat([0.0, 3.0], 5000)
     effects = truth + errors * rng.standard_normal(errors.shape)
-    differ, present = cochran(effects, errors)[1] < 0.01, mean_differs_from_zero(effects, errors, 0.01)[0] < 0.01
+    differ, present = cochran(effects, errors)[1] < 0.01, mean_effect_test(effects, errors, 0.01)[0] < 0.01
     assert abs(differ.mean() - 0.01) < 4 * np.sqrt(0.0099 / 10_000)
     assert abs(present[:5000].mean() - 0.01) < 4 * np.sqrt(0.0099 / 5000)
     assert present[5000:].mean() > 0.8
@@ -81,7 +87,7 @@ def test_the_tests_of_effects_have_their_level():
 
 
 def test_intervals_of_the_spread_cover_it():
-    """Effects with tau = 1 over 6 places, 4000 times, intervals at level 0.1: one of twenty begins above it, no more than
+    """Effects with tau = 1 over 6 environments, 4000 times, intervals at level 0.1: one of twenty begins above it, no more than
     that end below it (fewer, as effects that agree by chance are spread out), and tau = 4 is rarely held.
     """
     rng = np.random.default_rng(1)
@@ -107,9 +113,9 @@ def test_what_errors_explain_is_no_variation():
         assert np.sqrt(squares.mean()) == pytest.approx(tau, abs=0.05 if tau else 0.25)
     seen = Effects(np.zeros((40, 1, 1)), effects, np.zeros((40, 1, 1)))._replace(covariances=_diagonal(errors[:, :5]))
     few = seen._replace(effects=effects[:, :5])
-    np.testing.assert_allclose(few.shown(few.differ(0.01)).effects.std(axis=0), spread(few.effects, errors[:, :5]))
+    np.testing.assert_allclose(few.denoised(few.differ(0.01)).effects.std(axis=0), spread(few.effects, errors[:, :5]))
     alike = few._replace(effects=1 + 0.1 * few.effects)
-    np.testing.assert_allclose(alike.shown(alike.differ(0.01)).effects, np.broadcast_to(alike.mean, (40, 5)))
+    np.testing.assert_allclose(alike.denoised(alike.differ(0.01)).effects, np.broadcast_to(alike.mean, (40, 5)))
 
 
 def test_standard_errors_allow_for_uneven_noise():
@@ -119,8 +125,8 @@ def test_standard_errors_allow_for_uneven_noise():
     y = X @ [1.0, 0.0, -1.0] + X[:, 0] ** 2 * rng.standard_normal(len(SITES))
     data = moments(parts(X, y))
     for adjust in (True, False):
-        plain = effects_of(data, adjust=adjust)
-        found = robust(plain, data, parts(X, y), (np.ones(3), 1.0), adjust=adjust)
+        plain = effects_from_moments(data, adjust=adjust)
+        found = with_robust_errors(plain, data, parts(X, y), (np.ones(3), 1.0), adjust=adjust)
         Xe, ye = next(iter(parts(X, y)))
         columns = [[0, 1, 2]] if adjust else [[0], [1], [2]]
         for chosen in columns:
@@ -134,18 +140,20 @@ def test_standard_errors_allow_for_uneven_noise():
             np.testing.assert_allclose(found.errors[0, chosen], wanted, rtol=1e-8)
         assert (found.errors[:, 0] > 1.3 * plain.errors[:, 0]).all()
         units, rows = np.array([1e-3, 50.0, 2.0]), [np.flatnonzero(site == SITES) for site in STRENGTHS]
-        (_, one, a), (_, two, b) = (measured(*pair, rows, adjust=adjust) for pair in ((X, y), (X * units, 9 * y)))
+        (_, one, a), (_, two, b) = (
+            measured_effects(*pair, rows, adjust=adjust) for pair in ((X, y), (X * units, 9 * y))
+        )
         np.testing.assert_allclose(found.errors, one.errors * a, rtol=1e-9)
         np.testing.assert_allclose(two.errors * b, 9 * one.errors * a / units, rtol=1e-9)
 
 
 def test_tests_hold_their_level_in_small_environments():
-    """Eight places with 12 rows and three features: 600 tests at level 0.01; with classical errors 6 % are wrong."""
+    """Eight environments with 12 rows and three features: 600 tests at level 0.01; with classical errors 6 % are wrong."""
     rng = np.random.default_rng(4)
     wrong = []
     for _ in range(200):
         X, rows = rng.standard_normal((96, 3)), np.split(np.arange(96), 8)
-        _, seen, _ = measured(X, X @ [1.0, 0.0, -0.5] + rng.standard_normal(96), rows, adjust=True)
+        _, seen, _ = measured_effects(X, X @ [1.0, 0.0, -0.5] + rng.standard_normal(96), rows, adjust=True)
         wrong += (cochran(seen.effects, seen.errors)[1] < 0.01).tolist()
     assert np.mean(wrong) < 0.025
 
@@ -221,7 +229,7 @@ def test_the_coefficients_kept_are_those_of_least_squares():
 
 
 def test_beats_pooled_least_squares_where_its_mean_spurious_effect_turns_round():
-    """Pooled data learn the mean effect of x_2, here about 1/2; in a new place it is -3/2. (A mean of zero harms nobody.)"""
+    """Pooled data learn the mean effect of x_2, here about 1/2; in a new environment it is -3/2."""
     ours, pooled = [], []
     for seed in range(10):
         X, y = data(seed, more=0.4)

@@ -15,7 +15,8 @@ import reference
 from conftest import orthonormal
 from gyrostat.estimators import InvariantMatrixRegressor, InvariantQuadraticRegressor
 from gyrostat.estimators.invariant.matrix_descent import Sensed, automatic_step, descend, sensed
-from gyrostat.estimators.invariant.sensing import Matrices, Squares, smat, svec
+from gyrostat.estimators.invariant.matrix_rows import MatrixRows, SquareRows
+from gyrostat.models.symmetric_coordinates import smat, svec
 
 D, ROWS = 6, 500
 SITES = np.repeat(["n", "s", "e", "w"], ROWS)
@@ -62,10 +63,10 @@ def test_the_kernel_takes_the_steps_of_the_core(rows):
     rng = np.random.default_rng(0)
     X, y = reference.gaussian(rng, (4, 4), 3 * rows), rng.standard_normal(3 * rows)
     labels, kappa, eta, steps = np.repeat(range(3), rows), 1.5, 0.02, 30
-    parts = [Matrices(svec(X[labels == e]), y[labels == e]) for e in range(3)]
+    parts = [MatrixRows(svec(X[labels == e]), y[labels == e]) for e in range(3)]
     for part, e in zip(parts, range(3), strict=True):  # the core takes no means away
         part.features, part.responses = svec(X[labels == e]), y[labels == e]
-    data = Sensed([part.reader(1.0, 1.0) for part in parts], np.stack([part.effect for part in parts]), 1.0)
+    data = Sensed([part.gradient(1.0, 1.0) for part in parts], np.stack([part.effect for part in parts]), 1.0)
     at, path, late = descend(data, np.arange(steps)[None] % 3, kappa, step_size=eta, init_scale=0.2)
     problem = gs.Problem(gs.Observed((4, 4), 3), gs.DenseData(X, y, environment=labels))
     model = gs.SymmetricDifference()
@@ -79,7 +80,7 @@ def test_the_kernel_takes_the_steps_of_the_core(rows):
 
 def test_several_orders_are_averaged():
     X, y = data("matrix", 0)
-    parts = sensed([Matrices(svec(X[site == SITES]), y[site == SITES]) for site in "nsew"])
+    parts = sensed([MatrixRows(svec(X[site == SITES]), y[site == SITES]) for site in "nsew"])
     turns = np.array([[0, 1, 2, 3, 0, 1], [3, 2, 1, 0, 0, 0]])
     together, *alone = (descend(parts, t, 2.0, step_size=0.1, init_scale=0.3)[1] for t in (turns, turns[:1], turns[1:]))
     np.testing.assert_allclose(together, (alone[0] + alone[1]) / 2, atol=1e-12)
@@ -90,12 +91,12 @@ def test_squares_are_matrices_of_which_only_a_factor_is_kept(rows):
     """d = 5: 225 numbers of second moments against 150 and 1500 of data: the rows themselves, and then their moments."""
     rng = np.random.default_rng(0)
     x, y = rng.standard_normal((rows, 5)), rng.standard_normal(rows)
-    squares, matrices = Squares(x, y), Matrices(svec(x[:, :, None] * x[:, None, :]), y)
+    squares, matrices = SquareRows(x, y), MatrixRows(svec(x[:, :, None] * x[:, None, :]), y)
     A = rng.standard_normal((2, 5, 5))
     A = A + np.swapaxes(A, 1, 2)
     assert squares.variance == pytest.approx(matrices.variance) and squares.dimension == matrices.dimension == 5
     np.testing.assert_allclose(squares.effect, matrices.effect, atol=1e-12)
-    np.testing.assert_allclose(squares.reader(1.3, 0.7)(A), matrices.reader(1.3, 0.7)(A), atol=1e-11)
+    np.testing.assert_allclose(squares.gradient(1.3, 0.7)(A), matrices.gradient(1.3, 0.7)(A), atol=1e-11)
     Q, blocks = orthonormal(0, 5, 2), [np.arange(7), np.arange(7, rows)]
     np.testing.assert_allclose(squares.inside(Q), matrices.inside(Q), atol=1e-12)
     np.testing.assert_allclose(squares.means(y, blocks), matrices.means(y, blocks), atol=1e-12)
@@ -107,13 +108,13 @@ def test_taking_means_away_is_the_correction_of_algorithm_4():
     x = np.linalg.qr(rng.standard_normal((200, 4)))[0] * np.sqrt(200)
     A, y = np.diag([1.0, -0.5, 0.2, 0.0]), rng.standard_normal(200) + 3
     G = np.einsum("i,ij,ik->jk", np.einsum("ij,jk,ik->i", x, A, x) - y, x, x) / 200
-    found = smat(Squares(x, y).reader(1.0, 1.0)(A[None])[0])
+    found = smat(SquareRows(x, y).gradient(1.0, 1.0)(A[None])[0])
     np.testing.assert_allclose(found, G - (np.trace(A) - y.mean()) * np.eye(4), atol=1e-12)
     U, eta = rng.standard_normal((4, 4)) / 2, 1e-5
     A = U @ U.T
     G = np.einsum("i,ij,ik->jk", np.einsum("ij,jk,ik->i", x, A, x) - y, x, x) / 200
     shrunk = (U - eta * G @ U) / (1 - eta * (np.trace(A) - y.mean()))
-    ours = U - eta * smat(Squares(x, y).reader(1.0, 1.0)(A[None])[0]) @ U
+    ours = U - eta * smat(SquareRows(x, y).gradient(1.0, 1.0)(A[None])[0]) @ U
     np.testing.assert_allclose(ours, shrunk, atol=100 * eta**2)
 
 
@@ -124,8 +125,8 @@ def test_truncation_leaves_rows_with_large_predictions_out():
     left = np.where(q * 1.5 <= 4.0, q - q.mean() - (y - y.mean()) / 0.5, 0.0)
     centred = svec(x[:, :, None] * x[:, None, :]) / 1.5
     wanted = left @ (centred - centred.mean(axis=0)) / 300
-    np.testing.assert_allclose(Squares(x, y, 4.0).reader(1.5, 0.5)(A[None])[0], wanted, atol=1e-12)
-    assert np.abs(Squares(x, y).reader(1.5, 0.5)(A[None])[0] - wanted).max() > 0.1
+    np.testing.assert_allclose(SquareRows(x, y, 4.0).gradient(1.5, 0.5)(A[None])[0], wanted, atol=1e-12)
+    assert np.abs(SquareRows(x, y).gradient(1.5, 0.5)(A[None])[0] - wanted).max() > 0.1
 
 
 def test_centred_squares_are_isotropic():
@@ -173,7 +174,7 @@ def test_the_matrix_is_least_squares_on_the_directions_kept(kind):
 
 
 @pytest.mark.parametrize("kind", MODELS)
-def test_nothing_is_called_spurious_when_places_are_alike(kind):
+def test_nothing_is_called_spurious_when_environments_are_alike(kind):
     """At level 0.01 each, two or more false finds in ten have a probability of 0.004."""
     found = []
     for seed in range(10):
@@ -197,7 +198,7 @@ def test_a_direction_that_is_kept_is_not_called_spurious_although_it_varies_a_li
 def test_the_step_is_shortened_for_the_strongest_direction_of_the_features(strong):
     X, y = data("matrix", 0)
     X[:, 0, 0] *= strong
-    parts = [Matrices(svec(X[site == SITES]), y[site == SITES]) for site in "nsew"]
+    parts = [MatrixRows(svec(X[site == SITES]), y[site == SITES]) for site in "nsew"]
     size = np.mean([part.variance for part in parts])
     largest = np.linalg.eigvalsh(
         np.mean([Z.T @ Z / (size * len(Z)) for Z in (part.features for part in parts)], axis=0)

@@ -1,4 +1,4 @@
-"""Objects from tables: built, shown as Python, addressed, and refused with a hint."""
+"""Objects from tables: built, shown as Python, changed by paths, and refused with a hint."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 
 import gyrostat as gs
 from checks import refuses
-from gyrostat.experiments.object_tables import LAWS, addresses, build, object_table, python_source, setting_at
+from gyrostat.experiments.object_tables import LAWS, build, object_table, python_source, setting_at, setting_paths
 
 TABLE = object_table(
     "RandomEnvironments", dimension=5, rank=1, law=object_table("Finite", values=[-1.0, 3.0]), overlap=0.5
@@ -31,7 +31,7 @@ def test_defaults_are_settings_too():
     assert setting_at({"law": {"kind": "TwoPoint", "mean": 3.0}}, "law.mean") == 3.0
     assert setting_at({"law": {"kind": "TwoPoint"}}, "law.rank") == 1
     refuses(lambda: setting_at({"algorithm": {"kind": "HeteroSGD"}}, "algorithm.step_size"), "algorithm.step_size")
-    assert "law.values" in set(addresses(TABLE)) and "law.weights" in set(addresses(TABLE))
+    assert "law.values" in set(setting_paths(TABLE)) and "law.weights" in set(setting_paths(TABLE))
 
 
 def test_words_for_laws_name_laws():

@@ -1,4 +1,4 @@
-"""Decompositions take turns: in the compiled program each waits for the one before, and nothing else changes."""
+"""Decompositions in sequence: in the compiled program each waits for the one before, and nothing else changes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import gyrostat as gs
-from gyrostat.jax_tools.lapack_order import Turns, after
+from gyrostat.jax_tools.lapack_order import SequentialLapack, after
 
 
 def independent(matrices):
@@ -25,8 +25,8 @@ def independent(matrices):
     }
 
 
-def together(matrices):
-    return Turns()(lambda: independent(matrices))
+def in_sequence(matrices):
+    return SequentialLapack()(lambda: independent(matrices))
 
 
 def made(seed: int = 0, runs: int = 3):
@@ -46,21 +46,21 @@ def calls(function, *arguments) -> list[set[int]]:
     return [{k for k, other in enumerate(found) if other in waits[name]} for name in found]
 
 
-def test_without_turns_calls_are_independent_and_with_them_they_are_a_chain(x64):
+def test_calls_are_independent_without_it_and_a_chain_with_it(x64):
     def three(matrices):
         return [jnp.linalg.svd(x, compute_uv=False) for x in matrices[:3]]
 
     many = jax.vmap(three)
     assert calls(many, made()) == [set(), set(), set()]  # else this test could not fail
-    in_turn = jax.vmap(lambda matrices: Turns()(lambda: three(matrices)))
-    assert sorted(map(len, calls(in_turn, made()))) == [0, 1, 2]
+    chained = jax.vmap(lambda matrices: SequentialLapack()(lambda: three(matrices)))
+    assert sorted(map(len, calls(chained, made()))) == [0, 1, 2]
 
 
-def test_earlier_turns_come_first(x64):
+def test_earlier_calls_come_first(x64):
     def two(matrices):
-        turns = Turns()
-        first = turns(lambda: jnp.linalg.qr(matrices[0])[0])
-        return first, turns(lambda: jnp.linalg.norm(matrices[1], 2)), jnp.linalg.norm(turns.wait(matrices[2]), 2)
+        ordered = SequentialLapack()
+        first = ordered(lambda: jnp.linalg.qr(matrices[0])[0])
+        return first, ordered(lambda: jnp.linalg.norm(matrices[1], 2)), jnp.linalg.norm(ordered.wait(matrices[2]), 2)
 
     found = calls(jax.vmap(two), made())
     assert len(found) == 4 and sorted(map(len, found)) == [0, 1, 2, 3]  # a QR decomposition is two calls
@@ -69,7 +69,7 @@ def test_earlier_turns_come_first(x64):
 @pytest.mark.parametrize("wrapped", [jax.jit, jax.vmap, lambda f: jax.jit(jax.vmap(f))])
 def test_the_values_are_the_same(wrapped, x64):
     matrices = made() if wrapped is not jax.jit else [x[0] for x in made()]
-    found, wanted = wrapped(together)(matrices), wrapped(independent)(matrices)
+    found, wanted = wrapped(in_sequence)(matrices), wrapped(independent)(matrices)
     assert jax.tree.structure(found) == jax.tree.structure(wanted)
     for a, b in zip(jax.tree.leaves(found), jax.tree.leaves(wanted), strict=True):
         np.testing.assert_array_equal(a, b)
@@ -79,7 +79,7 @@ def test_what_is_not_a_number_spoils_nothing_that_comes_after(x64):
     bad, *good = made()
     for number in (np.nan, np.inf, -np.inf):
         spoilt = [jnp.full_like(bad, number), *good]
-        found, wanted = (jax.jit(jax.vmap(f))(spoilt) for f in (together, independent))
+        found, wanted = (jax.jit(jax.vmap(f))(spoilt) for f in (in_sequence, independent))
         for name in ("basis", "norms", "eigen"):
             np.testing.assert_array_equal(found[name], wanted[name])
             assert np.isfinite(np.asarray(found[name])).all()
@@ -87,6 +87,6 @@ def test_what_is_not_a_number_spoils_nothing_that_comes_after(x64):
 
 
 def test_what_is_not_an_array_passes_through():
-    places = gs.Environments.diagonal(4, [1.0])
-    turned = Turns()(lambda: (places, "words", None))
-    assert turned[1:] == ("words", None) and turned[0].shape == (4, 4)
+    environments = gs.Environments.diagonal(4, [1.0])
+    returned = SequentialLapack()(lambda: (environments, "words", None))
+    assert returned[1:] == ("words", None) and returned[0].shape == (4, 4)

@@ -1,4 +1,4 @@
-"""Small products as sums, and the loop that keeps runs beside each other: the same numbers, laid out otherwise."""
+"""Small products as sums, and the loop with the axis of the runs last: the same numbers in another layout."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 import gyrostat as gs
-from gyrostat.jax_tools import runs_last_loop as lanes
-from gyrostat.jax_tools import small_products as products
-from gyrostat.jax_tools.small_products import square, times, written
+from gyrostat.jax_tools import runs_last_loop, small_products
+from gyrostat.jax_tools.small_products import are_small, squared_norm, times
 
 pytestmark = pytest.mark.usefixtures("hasty")
 
@@ -47,16 +46,20 @@ def test_arrays_of_numpy_stay_in_double_precision():
 
 
 @pytest.mark.parametrize("shape", [(), (4,), (3, 2)])
-def test_square_sums_over_one_run_only(shape, x64):
+def test_squared_norm_sums_over_one_run_only(shape, x64):
     A = gaussian(RUNS, *shape)
     wanted = (A**2).reshape(RUNS, -1).sum(1)
-    np.testing.assert_allclose(jax.vmap(square)(jnp.asarray(A)), wanted, rtol=1e-13)
-    found = jax.vmap(lambda A: lanes.fori_loop(0, 1, lambda t, s: (s[0], square(s[0])), (A, 0.0))[1])(jnp.asarray(A))
+    np.testing.assert_allclose(jax.vmap(squared_norm)(jnp.asarray(A)), wanted, rtol=1e-13)
+
+    def in_the_loop(A):
+        return runs_last_loop.fori_loop(0, 1, lambda t, state: (state[0], squared_norm(state[0])), (A, 0.0))[1]
+
+    found = jax.vmap(in_the_loop)(jnp.asarray(A))
     np.testing.assert_allclose(found, wanted, rtol=1e-13)
 
 
 def test_the_loop_is_the_ordinary_one(x64):
-    """Over runs, with arrays of every number of dimensions, values from around it, and what runs have in common."""
+    """Over runs, with arrays of every number of dimensions, arrays that the body closes over, and arrays that runs share."""
     common, own, vector = gaussian(3, 3), gaussian(RUNS, 3, 2), gaussian(RUNS, 4)
 
     def run(loop, own, vector):
@@ -68,29 +71,29 @@ def test_the_loop_is_the_ordinary_one(x64):
         return loop(0, 7, body, (own, jnp.zeros((), dtype=int), jnp.asarray(common)))
 
     wanted = jax.vmap(lambda o, v: run(jax.lax.fori_loop, o, v))(own, vector)
-    found = jax.vmap(lambda o, v: run(lanes.fori_loop, o, v))(own, vector)
+    found = jax.vmap(lambda o, v: run(runs_last_loop.fori_loop, o, v))(own, vector)
     for one, other in zip(found, wanted, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-12)
-    layouts = str(jax.make_jaxpr(jax.vmap(lambda o, v: run(lanes.fori_loop, o, v)))(own, vector))
-    assert f"f64[3,2,{RUNS}]" in layouts and not lanes.are_last()
+    layouts = str(jax.make_jaxpr(jax.vmap(lambda o, v: run(runs_last_loop.fori_loop, o, v)))(own, vector))
+    assert f"f64[3,2,{RUNS}]" in layouts and not runs_last_loop.runs_are_last()
 
 
 def test_runs_are_last_where_products_are_small(monkeypatch, x64):
     """The layout is chosen by size, and a run does not depend on it."""
-    assert written((7, 7), (jnp.ones((7, 5)),)) and not written((20, 20), (jnp.ones((20, 20)),))
+    assert are_small((7, 7), (jnp.ones((7, 5)),)) and not are_small((20, 20), (jnp.ones((20, 20)),))
     problem = gs.Problem(gs.Environments.diagonal(9, [1.0, 0.5]), gs.Identity())
     algorithm = gs.GradientDescent(0.1, width=3, start=0.1)
     asked = []
-    many = lanes.fori_loop
-    monkeypatch.setattr(lanes, "fori_loop", lambda *a: asked.append(1) or many(*a))
-    beside = gs.run(algorithm, problem, num_steps=40, seeds=RUNS, record=["distance"])
+    many = runs_last_loop.fori_loop
+    monkeypatch.setattr(runs_last_loop, "fori_loop", lambda *a: asked.append(1) or many(*a))
+    runs_last = gs.run(algorithm, problem, num_steps=40, seeds=RUNS, record=["distance"])
     assert asked
-    monkeypatch.setattr(products, "WRITTEN", 0)
+    monkeypatch.setattr(small_products, "LARGEST", 0)
     jax.clear_caches()
     asked.clear()
-    apart = gs.run(algorithm, problem, num_steps=40, seeds=RUNS, record=["distance"])
+    runs_first = gs.run(algorithm, problem, num_steps=40, seeds=RUNS, record=["distance"])
     assert not asked
-    np.testing.assert_allclose(beside.distance, apart.distance, rtol=1e-12)
+    np.testing.assert_allclose(runs_last.distance, runs_first.distance, rtol=1e-12)
 
 
 def test_a_run_that_left_the_finite_range_is_nan_from_then_on_and_reaches_nothing():

@@ -11,24 +11,24 @@ import pytest
 
 import gyrostat as gs
 import reference
-from conftest import Notes, given_places, orthonormal, rectangular_places
+from conftest import Notes, given_environments, orthonormal, rectangular_environments
 from gyrostat.measurements.base import Demand, Scene
 from gyrostat.measurements.dense import Gram, Rows
-from gyrostat.models.spaces import Matrices, SymmetricMatrices
+from gyrostat.models.spaces import RectangularMatrices, SymmetricMatrices
 
 pytestmark = pytest.mark.usefixtures("hasty")
 
 LAW = gs.Finite([-1.0, 2.0], [0.4, 0.6])
-SQUARE, RECTANGLE = given_places(3, LAW), rectangular_places(4, 3, LAW)
-SPACES = {"symmetric": (SQUARE, SymmetricMatrices(3)), "rectangle": (RECTANGLE, Matrices(4, 3))}
+SQUARE, RECTANGLE = given_environments(3, LAW), rectangular_environments(4, 3, LAW)
+SPACES = {"symmetric": (SQUARE, SymmetricMatrices(3)), "rectangle": (RECTANGLE, RectangularMatrices(4, 3))}
 ALONE, MIXED = Demand(1, False), Demand(1, True)
 KEY = 0
 """Of jax.random.key: what is asked here does not depend on it."""
 
 
 def scene_of(kind: str, seed: int = 0) -> Scene:
-    places, space = SPACES[kind]
-    return Scene(places, space, jnp.asarray(reference.gaussian(np.random.default_rng(seed), places.shape)))
+    environments, space = SPACES[kind]
+    return Scene(environments, space, jnp.asarray(reference.gaussian(np.random.default_rng(seed), environments.shape)))
 
 
 def matrices_of(kind: str, X: np.ndarray) -> np.ndarray:
@@ -51,7 +51,7 @@ def test_runs_share_the_design_of_a_number(notes: Notes):
     problem = gs.Problem(RECTANGLE, notes.spy(measurements))
     found = gs.run(gs.GradientDescent(0.01, width=2), problem, num_steps=2, seeds=3, record=["distance"], record_at=2)
     assert len(np.unique(found.distance[:, 0])) == 3
-    rows = measurements.rows(RECTANGLE, Matrices(4, 3))
+    rows = measurements.rows(RECTANGLE, RectangularMatrices(4, 3))
     assert rows.matrices.shape == (2, 6, 12) and rows.noises.shape == (2, 6)
     asked = [note for run in notes.read() for note in run]
     assert len(asked) == 3 * 2 * 2
@@ -64,7 +64,7 @@ def test_runs_share_the_design_of_a_number(notes: Notes):
 
 
 def test_other_numbers_and_no_number_are_other_designs(x64):
-    space = Matrices(4, 3)
+    space = RectangularMatrices(4, 3)
     one, two = (np.asarray(gs.Dense(6, design=i).rows(RECTANGLE, space).matrices) for i in (1, 2))
     assert np.abs(one - two).min() > 0
     keys = jax.random.key(1), jax.random.key(2)
@@ -82,7 +82,7 @@ def test_rows_of_a_run_through_the_gram_operator():
     names = ["left_factor", "right_factor"]
     algorithm = gs.GradientDescent(eta, width=2, start=start)
     found = gs.run(algorithm, gs.Problem(RECTANGLE, measurements), num_steps=8, record=names, record_at=[8])
-    rows = measurements.rows(RECTANGLE, Matrices(4, 3))
+    rows = measurements.rows(RECTANGLE, RectangularMatrices(4, 3))
     batches = []
     for e, sigma in enumerate(LAW.values):
         X, target = np.asarray(rows.matrices[e]), np.asarray(RECTANGLE.target(sigma))
@@ -145,8 +145,8 @@ def _first_reading(scene, operator, precision):
 
 @pytest.mark.parametrize("operator", ["rows", "gram"])
 def test_single_precision_does_not_end_convergence(operator):
-    places = gs.Environments.diagonal(6, [1.0, 1.0])
-    problem = gs.Problem(places, gs.Dense(200, design=1, operator=operator, precision="single"))
+    environments = gs.Environments.diagonal(6, [1.0, 1.0])
+    problem = gs.Problem(environments, gs.Dense(200, design=1, operator=operator, precision="single"))
     found = gs.run(gs.GradientDescent(0.2, width=2, start=0.1), problem, num_steps=500, seeds=2, record=["distance"])
     assert (found.distance.isel(step=-1) < 1e-13).all()
 
@@ -234,9 +234,9 @@ def test_residual_of_a_revealed_design_is_a_quadratic_form(noise, x64):
 
 def test_square_asymmetric_targets_are_measured_by_all_their_entries(x64):
     """Asymmetric on a square target: rows have n^2 coordinates, not n (n + 1) / 2."""
-    places = gs.Environments(orthonormal(8, 3, 1))
-    space = gs.Asymmetric().space(places.shape)
-    rows = gs.Dense(5, design=0).rows(places, space)
+    environments = gs.Environments(orthonormal(8, 3, 1))
+    space = gs.Asymmetric().space(environments.shape)
+    rows = gs.Dense(5, design=0).rows(environments, space)
     assert rows.matrices.shape == (1, 5, 9)
     A = rows.matrices[0, 0].reshape(3, 3)
     assert np.abs(np.asarray(A - A.T)).max() > 0.1

@@ -9,7 +9,7 @@ import pytest
 
 import gyrostat as gs
 import reference
-from conftest import given_places
+from conftest import given_environments
 from gyrostat.measurements.base import Demand, Scene
 from gyrostat.models.spaces import SymmetricMatrices, Vectors
 
@@ -18,9 +18,9 @@ pytestmark = pytest.mark.usefixtures("hasty")
 LAW = gs.Finite([-1.0, 2.0, 4.0], [0.5, 0.3, 0.2])
 
 
-def scene_of(places, seed: int = 0) -> Scene:
-    A = reference.gaussian(np.random.default_rng(seed), places.shape)
-    return Scene(places, Vectors(len(A)) if A.ndim == 1 else SymmetricMatrices(len(A)), jnp.asarray(A))
+def scene_of(environments, seed: int = 0) -> Scene:
+    A = reference.gaussian(np.random.default_rng(seed), environments.shape)
+    return Scene(environments, Vectors(len(A)) if A.ndim == 1 else SymmetricMatrices(len(A)), jnp.asarray(A))
 
 
 def mean_reading(question, n: int):
@@ -36,37 +36,37 @@ def sensed(measurements, scene, law):
 
 
 def test_identity_is_the_residual(x64):
-    places = given_places(4, LAW)
-    scene = scene_of(places)
+    environments = given_environments(4, LAW)
+    scene = scene_of(environments)
     reading, state = gs.Identity().sense((), None, scene, LAW.at(1))
-    np.testing.assert_allclose(reading.gradient, scene.product - places.target(LAW.values[1]), atol=1e-15)
+    np.testing.assert_allclose(reading.gradient, scene.product - environments.target(LAW.values[1]), atol=1e-15)
     assert state == () and np.isnan(reading.response_mean)
     reading, _ = gs.Identity().mix((), None, scene)
-    mean = sum(w * np.asarray(places.target(s)) for w, s in zip(LAW.weights, LAW.values, strict=True))
+    mean = sum(w * np.asarray(environments.target(s)) for w, s in zip(LAW.weights, LAW.values, strict=True))
     np.testing.assert_allclose(reading.gradient, scene.product - mean, atol=1e-14)
 
 
 @pytest.mark.parametrize("kind", ["FreshGaussian", "Dense"])
 @pytest.mark.parametrize("mixes", [False, True])
 def test_gaussian_readings_are_unbiased(kind, mixes, x64):
-    places = given_places(3, LAW)
-    scene = scene_of(places)
+    environments = given_environments(3, LAW)
+    scene = scene_of(environments)
     measurements = gs.FreshGaussian(7, noise=0.5) if kind == "FreshGaussian" else gs.Dense(7, redraw=True, noise=0.5)
     if mixes:
         (mean, error), _ = mean_reading(lambda k: measurements.mix(None, k, scene), 20_000)
-        wanted = scene.product - places.mean_target
+        wanted = scene.product - environments.mean_target
     else:
         (mean, error), _ = mean_reading(lambda k: measurements.sense(None, k, scene, LAW.at(2)), 20_000)
-        wanted = scene.product - places.target(LAW.values[2])
+        wanted = scene.product - environments.target(LAW.values[2])
     assert (np.abs(mean - wanted) < 5 * error).all()  # five standard errors over nine entries
     assert (np.abs(wanted) > 5 * error).any()  # and the test would see a zero
 
 
 def test_zero_residual_without_noise_gives_zero(x64):
-    places = given_places(3, gs.Finite([2.0]))
-    scene = scene_of(places)._replace(product=jnp.asarray(places.target(np.full((1, 1), 2.0))))
+    environments = given_environments(3, gs.Finite([2.0]))
+    scene = scene_of(environments)._replace(product=jnp.asarray(environments.target(np.full((1, 1), 2.0))))
     fresh = gs.FreshGaussian(5)
-    one, mixed = jax.jit(lambda k: (fresh.sense((), k, scene, places.law.at(0)), fresh.mix((), k, scene)))(
+    one, mixed = jax.jit(lambda k: (fresh.sense((), k, scene, environments.law.at(0)), fresh.mix((), k, scene)))(
         jax.random.key(0)
     )
     for reading, _ in (one, mixed):
@@ -75,23 +75,23 @@ def test_zero_residual_without_noise_gives_zero(x64):
 
 def test_counts_of_the_mixture_have_the_multinomial_mean(x64):
     """With residuals that differ in one entry only, that entry of the gradient counts environments."""
-    places = gs.VectorEnvironments([1.0, 0.0], [1], LAW)
-    scene = Scene(places, Vectors(2), jnp.asarray([1.0, 0.0]))
+    environments = gs.VectorEnvironments([1.0, 0.0], [1], LAW)
+    scene = Scene(environments, Vectors(2), jnp.asarray([1.0, 0.0]))
     (mean, error), _ = mean_reading(lambda k: gs.FreshGaussian(50).mix((), k, scene), 5000)
     assert abs(mean[1] + LAW.weights @ LAW.values.ravel()) < 5 * error[1]
 
 
 @pytest.mark.parametrize("mixes", [False, True])
 def test_rank_one_mean_is_steins(mixes, x64):
-    places = given_places(3, LAW)
-    scene = scene_of(places)
+    environments = given_environments(3, LAW)
+    scene = scene_of(environments)
     measurements = gs.RankOne(20, noise=0.3)
     if mixes:
         gradient, response = mean_reading(lambda k: measurements.mix((), k, scene), 20_000)
-        target = np.asarray(places.mean_target)
+        target = np.asarray(environments.mean_target)
     else:
         gradient, response = mean_reading(lambda k: measurements.sense((), k, scene, LAW.at(0)), 20_000)
-        target = np.asarray(places.target(LAW.values[0]))
+        target = np.asarray(environments.target(LAW.values[0]))
     M = np.asarray(scene.product) - target
     wanted = 2 * M + np.trace(M) * np.eye(3)  # E <xx^T, M> xx^T
     assert (np.abs(gradient[0] - wanted) < 5 * gradient[1]).all()
@@ -99,12 +99,12 @@ def test_rank_one_mean_is_steins(mixes, x64):
 
 
 def test_truncation_leaves_large_predictions_out(x64):
-    places = given_places(3, LAW)
-    scene = scene_of(places)._replace(product=jnp.eye(3))
+    environments = given_environments(3, LAW)
+    scene = scene_of(environments)._replace(product=jnp.eye(3))
     key = jax.random.key(3)
     R = 2.5
     x, eps = jax.jit(lambda key: gs.RankOne(30, noise=0.3)._draw(key, scene))(key)
-    y = np.einsum("ni,ij,nj->n", x, places.target(LAW.values[0]), x) + eps
+    y = np.einsum("ni,ij,nj->n", x, environments.target(LAW.values[0]), x) + eps
     ours, _ = sensed(gs.RankOne(30, truncation=R, noise=0.3), scene, LAW)((), key, 0)
     np.testing.assert_allclose(ours.gradient, reference.rank_one_gradient(np.eye(3), np.asarray(x), y, R), rtol=1e-12)
     everything, _ = sensed(gs.RankOne(30, noise=0.3), scene, LAW)((), key, 0)
@@ -113,13 +113,13 @@ def test_truncation_leaves_large_predictions_out(x64):
 
 def test_the_printed_tau_is_the_nuclear_norm_and_nothing_else_changes(x64):
     """The reading of Algorithm 4 that the network experiment refutes: refuted for what it is, not for a NaN."""
-    from gyrostat.papers.xu2024.network import NuclearNorm
+    from gyrostat.papers.xu2024.thm7_quadratic_network import NuclearNorm
 
-    places = given_places(3, LAW)
-    scene, key = scene_of(places), jax.random.key(2)
+    environments = given_environments(3, LAW)
+    scene, key = scene_of(environments), jax.random.key(2)
     printed, _ = sensed(NuclearNorm(20, truncation=2.0, noise=0.3), scene, LAW)((), key, 0)
     ours, _ = sensed(gs.RankOne(20, truncation=2.0, noise=0.3), scene, LAW)((), key, 0)
-    norm = np.linalg.norm(np.asarray(places.target(LAW.values[0])), "nuc")
+    norm = np.linalg.norm(np.asarray(environments.target(LAW.values[0])), "nuc")
     assert float(printed.response_mean) == pytest.approx(norm, rel=1e-12) != float(ours.response_mean)
     np.testing.assert_array_equal(printed.gradient, ours.gradient)
     assert float(printed.residual_square) == float(ours.residual_square)
@@ -127,43 +127,45 @@ def test_the_printed_tau_is_the_nuclear_norm_and_nothing_else_changes(x64):
 
 def test_given_data_batches(x64):
     rng = np.random.default_rng(8)
-    places = given_places(3, gs.Finite([1.0, 2.0], [0.25, 0.75]))
-    scene = scene_of(places)
+    environments = given_environments(3, gs.Finite([1.0, 2.0], [0.25, 0.75]))
+    scene = scene_of(environments)
     X = rng.standard_normal((10, 3, 3))  # not symmetric: only the symmetric part is seen by symmetric products
     y, label = rng.standard_normal(10), np.array([1, 0, 0, 1, 1, 0, 1, 1, 1, 1])
     data = gs.DenseData(X, y, label)
-    state = data.init(jax.random.key(0), places, scene.space, Demand(1, False))
+    state = data.init(jax.random.key(0), environments, scene.space, Demand(1, False))
     A = np.asarray(scene.product)
     symmetric = (X + np.swapaxes(X, 1, 2)) / 2
     exact = [reference.gradient(A, symmetric[label == e], y[label == e]) for e in range(2)]
     for e in range(2):
-        reading, _ = data.sense(state, jax.random.key(0), scene, places.law.at(e))
+        reading, _ = data.sense(state, jax.random.key(0), scene, environments.law.at(e))
         np.testing.assert_allclose(reading.gradient, exact[e], rtol=1e-12)
         assert float(reading.response_mean) == pytest.approx(y[label == e].mean(), rel=1e-12)
     small = gs.DenseData(X, y, label, batch_size=2)
-    (mean, error), _ = mean_reading(lambda k: small.sense(state, k, scene, places.law.at(1)), 20_000)
+    (mean, error), _ = mean_reading(lambda k: small.sense(state, k, scene, environments.law.at(1)), 20_000)
     assert (np.abs(mean - exact[1]) < 5 * error).all()
     (mean, error), _ = mean_reading(lambda k: small.mix(state, k, scene), 20_000)
     assert (np.abs(mean - 0.25 * exact[0] - 0.75 * exact[1]) < 5 * error).all()  # weights of the law, not of the rows
 
 
 def test_dense_mixture_of_fixed_rows_is_unbiased_for_its_rows(x64):
-    places = given_places(3, gs.Finite([1.0, -2.0]))
-    scene = scene_of(places)
+    environments = given_environments(3, gs.Finite([1.0, -2.0]))
+    scene = scene_of(environments)
     measurements = gs.Dense(4, noise=0.2)
-    state = measurements.init(jax.random.key(5), places, scene.space, Demand(1, True))
-    wanted = np.mean([measurements.sense(state, None, scene, places.law.at(e))[0].gradient for e in range(2)], axis=0)
+    state = measurements.init(jax.random.key(5), environments, scene.space, Demand(1, True))
+    wanted = np.mean(
+        [measurements.sense(state, None, scene, environments.law.at(e))[0].gradient for e in range(2)], axis=0
+    )
     (mean, error), _ = mean_reading(lambda k: measurements.mix(state, k, scene), 20_000)
     assert (np.abs(mean - wanted) < 5 * error).all()
 
 
 def test_environments_of_a_fixed_design_are_independent(x64):
     """Each environment has a design of its own: the same question, different answers, each repeated."""
-    places = given_places(3, gs.Finite([1.0, 1.0]))
-    scene = scene_of(places)
+    environments = given_environments(3, gs.Finite([1.0, 1.0]))
+    scene = scene_of(environments)
     measurements = gs.FixedGaussian(6, noise=0.3)
-    state = measurements.init(jax.random.key(0), places, scene.space, Demand(8, False))
-    answers, ask = [], sensed(measurements, scene, places.law)
+    state = measurements.init(jax.random.key(0), environments, scene.space, Demand(8, False))
+    answers, ask = [], sensed(measurements, scene, environments.law)
     for t, e in enumerate([0, 1, 0, 1]):
         reading, state = ask(state, jax.random.key(t), e)
         answers.append(np.asarray(reading.gradient))

@@ -26,7 +26,7 @@ from gyrostat.jax_tools.float64 import double
 from gyrostat.measurements import fixed_gaussian as fixed
 from gyrostat.measurements import fresh_gaussian
 from gyrostat.measurements.base import Demand, Scene
-from gyrostat.models.spaces import Matrices, SymmetricMatrices, Vectors
+from gyrostat.models.spaces import RectangularMatrices, SymmetricMatrices, Vectors
 
 N = 2000
 LEVEL = 1e-3
@@ -80,35 +80,35 @@ def refuted(ours: dict[str, np.ndarray], brute: dict[str, np.ndarray]) -> None:
 
 
 @eqx.filter_jit
-def _ask(measurements, places, space, product, keys, environment=None):
-    scene = Scene(places, space, product)
+def _ask(measurements, environments, space, product, keys, environment=None):
+    scene = Scene(environments, space, product)
     if environment is None:
         return jax.vmap(lambda k: measurements.mix(None, k, scene)[0][:2])(keys)
     return jax.vmap(lambda k: measurements.sense(None, k, scene, environment)[0][:2])(keys)
 
 
-def ask(measurements, places, product, seed, index=None) -> np.ndarray:
+def ask(measurements, environments, product, seed, index=None) -> np.ndarray:
     """N independent gradients, of environment ``index`` or of the mixture."""
-    return ask_both(measurements, places, product, seed, index)[0]
+    return ask_both(measurements, environments, product, seed, index)[0]
 
 
-def ask_both(measurements, places, product, seed, index=None) -> tuple[np.ndarray, np.ndarray]:
+def ask_both(measurements, environments, product, seed, index=None) -> tuple[np.ndarray, np.ndarray]:
     """N independent gradients, each with the mean square residual of its batch."""
     with double():
         if product.ndim == 1:
             space = Vectors(len(product))
         else:
             square = product.shape[0] == product.shape[1]
-            space = SymmetricMatrices(len(product)) if square else Matrices(*product.shape)
-        environment = None if index is None else jax.tree.map(jnp.asarray, places.law.at(index))
+            space = SymmetricMatrices(len(product)) if square else RectangularMatrices(*product.shape)
+        environment = None if index is None else jax.tree.map(jnp.asarray, environments.law.at(index))
         # Arrays, so that other numbers in the same shapes do not compile anew.
-        measurements, places = jax.tree.map(jnp.asarray, (measurements, places))
+        measurements, environments = jax.tree.map(jnp.asarray, (measurements, environments))
         keys = jax.random.split(jax.random.key(seed), N)
-        gradients, squares = _ask(measurements, places, space, jnp.asarray(product), keys, environment)
+        gradients, squares = _ask(measurements, environments, space, jnp.asarray(product), keys, environment)
         return np.asarray(gradients), np.asarray(squares)
 
 
-def matrix_places(d: int, law: gs.environments.Law, seed: int = 1) -> gs.Environments:
+def matrix_environments(d: int, law: gs.environments.Law, seed: int = 1) -> gs.Environments:
     basis = orthonormal(seed, d, 1 + law.rank)
     tilted = basis[:, 1:].copy()
     tilted[:, 0] = 0.3 * basis[:, 0] + np.sqrt(1 - 0.09) * basis[:, 1]  # the two subspaces overlap
@@ -120,62 +120,62 @@ def rectangular(law: gs.environments.Law) -> gs.RectangularEnvironments:
     return gs.RectangularEnvironments(left[:, :1], right[:, :1], left[:, 1:], right[:, 1:], law, values=[1.5])
 
 
-def vector_places(law: gs.environments.Law) -> gs.Environments:
+def vector_environments(law: gs.environments.Law) -> gs.Environments:
     return gs.VectorEnvironments([1.0, -0.5, 0, 0, 0], list(range(3, 3 + law.rank)), law)
 
 
-def product_like(places: gs.Environments, seed: int = 2) -> np.ndarray:
-    return 0.5 * reference.gaussian(np.random.default_rng(seed), places.shape)
+def product_like(environments: gs.Environments, seed: int = 2) -> np.ndarray:
+    return 0.5 * reference.gaussian(np.random.default_rng(seed), environments.shape)
 
 
 TWO = gs.Finite([-1.0, 2.5], [0.3, 0.7])
 OFF = np.array([[1.0, 0.8], [0.8, -0.5]])
 THREE = gs.Finite([OFF, -2 * OFF, 3 * np.eye(2)], [0.5, 0.2, 0.3])
 SENSE = [
-    (places, m, noise)
-    for places in (matrix_places(4, TWO), vector_places(TWO))
+    (environments, m, noise)
+    for environments in (matrix_environments(4, TWO), vector_environments(TWO))
     for m, noise in [(1, 0.0), (2, 0.0), (2, 0.7), (6, 0.0), (6, 0.7), (40, 0.7)]
 ]
 
 
 @pytest.mark.parametrize("i", range(len(SENSE)))
 def test_fresh_batch_of_one_environment(i):
-    places, m, noise = SENSE[i]
-    A = product_like(places)
-    M = np.asarray(A - places.target(TWO.values[1]))
-    ours = ask(gs.FreshGaussian(m, noise=noise), places, A, 100 + i, index=1)
+    environments, m, noise = SENSE[i]
+    A = product_like(environments)
+    M = np.asarray(A - environments.target(TWO.values[1]))
+    ours = ask(gs.FreshGaussian(m, noise=noise), environments, A, 100 + i, index=1)
     brute = reference.sense(np.random.default_rng(i), M, m, noise, N)
     holds(f"sense {i}", functionals(ours, M), functionals(brute, M))
 
 
 def test_dense_redrawn_is_the_brute_force():
-    places = matrix_places(4, TWO)
-    A = product_like(places)
-    M = np.asarray(A - places.target(TWO.values[0]))
-    ours = ask(gs.Dense(6, redraw=True, noise=0.7), places, A, 150, index=0)
+    environments = matrix_environments(4, TWO)
+    A = product_like(environments)
+    M = np.asarray(A - environments.target(TWO.values[0]))
+    ours = ask(gs.Dense(6, redraw=True, noise=0.7), environments, A, 150, index=0)
     holds(
         "dense",
         functionals(ours, M),
         functionals(reference.sense(np.random.default_rng(50), M, 6, 0.7, N), M),
     )
-    ours = ask(gs.Dense(6, redraw=True, noise=0.7), places, A, 151)
-    holds("dense mix", functionals(ours, M), functionals(mixed(places, A, 6, 0.7, 51), M))
+    ours = ask(gs.Dense(6, redraw=True, noise=0.7), environments, A, 151)
+    holds("dense mix", functionals(ours, M), functionals(mixed(environments, A, 6, 0.7, 51), M))
 
 
-def mixed(places, A, m, noise, seed, draw=None, count=N) -> np.ndarray:
+def mixed(environments, A, m, noise, seed, draw=None, count=N) -> np.ndarray:
     """Brute force of a mixture: Sigma by Sigma, drawn by NumPy."""
-    return mixed_both(places, A, m, noise, seed, draw, count)[0]
+    return mixed_both(environments, A, m, noise, seed, draw, count)[0]
 
 
-def mixed_both(places, A, m, noise, seed, draw=None, count=N) -> tuple[np.ndarray, np.ndarray]:
+def mixed_both(environments, A, m, noise, seed, draw=None, count=N) -> tuple[np.ndarray, np.ndarray]:
     """The same, with mean square residuals."""
     rng = np.random.default_rng(seed)
-    law, V, Z = places.law, places.spurious_basis, places.right_spurious_basis
+    law, V, Z = environments.law, environments.spurious_basis, environments.right_spurious_basis
     if draw is None:  # a finite law
         draw = lambda rng, lead: law.values[rng.choice(law.count, size=lead, p=law.weights)]  # noqa: E731
     sigmas = draw(rng, (count, m))
     spurious = np.diagonal(sigmas, axis1=2, axis2=3) @ V.T if A.ndim == 1 else V @ sigmas @ Z.T
-    return reference.readings(rng, np.asarray(A - places.invariant) - spurious, noise)
+    return reference.readings(rng, np.asarray(A - environments.invariant) - spurious, noise)
 
 
 def _uniform(centre, spread, rank):
@@ -188,44 +188,44 @@ def _uniform(centre, spread, rank):
 CONTINUOUS = gs.Uniform(mean=0.5, spread=3.0)
 PLANE = gs.Uniform(mean=0.5, spread=3.0, rank=2, independent=True)
 MIX = [
-    (matrix_places(4, TWO), None, [(1, 0.0), (2, 0.5), (6, 0.0), (40, 0.5)]),
-    (matrix_places(4, THREE), None, [(2, 0.0), (6, 0.5), (40, 0.0)]),
+    (matrix_environments(4, TWO), None, [(1, 0.0), (2, 0.5), (6, 0.0), (40, 0.5)]),
+    (matrix_environments(4, THREE), None, [(2, 0.0), (6, 0.5), (40, 0.0)]),
     (
-        vector_places(gs.Finite([[1.0, 2.0], [-3.0, 0.5], [0.0, 4.0]], [0.5, 0.2, 0.3])),
+        vector_environments(gs.Finite([[1.0, 2.0], [-3.0, 0.5], [0.0, 4.0]], [0.5, 0.2, 0.3])),
         None,
         [(3, 0.5), (20, 0.0)],
     ),
-    (matrix_places(4, CONTINUOUS), _uniform(0.5, 3.0, 1), [(2, 0.0), (6, 0.5)]),
-    (vector_places(PLANE), _uniform(0.5, 3.0, 2), [(6, 0.0)]),
+    (matrix_environments(4, CONTINUOUS), _uniform(0.5, 3.0, 1), [(2, 0.0), (6, 0.5)]),
+    (vector_environments(PLANE), _uniform(0.5, 3.0, 2), [(6, 0.0)]),
 ]
 
 
 @pytest.mark.parametrize("i", range(len(MIX)))
 def test_fresh_mixture(i):
-    places, draw, sizes = MIX[i]
-    A = product_like(places)
-    M = np.asarray(A - places.mean_target)
+    environments, draw, sizes = MIX[i]
+    A = product_like(environments)
+    M = np.asarray(A - environments.mean_target)
     for j, (m, noise) in enumerate(sizes):
-        ours = ask(gs.FreshGaussian(m, noise=noise), places, A, 200 + 10 * i + j)
-        brute = mixed(places, A, m, noise, 200 + 10 * i + j, draw)
+        ours = ask(gs.FreshGaussian(m, noise=noise), environments, A, 200 + 10 * i + j)
+        brute = mixed(environments, A, m, noise, 200 + 10 * i + j, draw)
         holds(f"mix {i} {j}", functionals(ours, M), functionals(brute, M))
 
 
 def test_single_precision_still_works_after_a_program_in_double():
     """JAX remembers constants by identity: arrays that both precisions shared failed after a mixture of rank two."""
-    places = matrix_places(4, THREE)
-    ask(gs.FreshGaussian(2), places, product_like(places), 280)
+    environments = matrix_environments(4, THREE)
+    ask(gs.FreshGaussian(2), environments, product_like(environments), 280)
     np.testing.assert_allclose(SymmetricMatrices(2).coordinates(OFF), reference.svec(OFF), rtol=1e-6)
 
 
 def test_mixture_in_blocks(monkeypatch):
     """A continuous law goes block by block; a batch that ends inside a block has the right law too."""
     monkeypatch.setattr(fresh_gaussian, "BLOCK", 4)
-    places = matrix_places(3, CONTINUOUS)
-    A = product_like(places)
-    M = np.asarray(A - places.mean_target)
-    ours = ask(gs.FreshGaussian(6), places, A, 290)
-    brute = mixed(places, A, 6, 0.0, 291, _uniform(0.5, 3.0, 1))
+    environments = matrix_environments(3, CONTINUOUS)
+    A = product_like(environments)
+    M = np.asarray(A - environments.mean_target)
+    ours = ask(gs.FreshGaussian(6), environments, A, 290)
+    brute = mixed(environments, A, 6, 0.0, 291, _uniform(0.5, 3.0, 1))
     holds("mix blocks", functionals(ours, M), functionals(brute, M))
 
 
@@ -244,8 +244,8 @@ def _wrong_fresh(rng, M, m, kind):
 
 @pytest.mark.parametrize("kind", ["right", "no projection", "independent chi-square"])
 def test_wrong_fresh_laws_are_refuted(kind):
-    places = matrix_places(4, TWO)
-    M = np.asarray(product_like(places) - places.target(TWO.values[1]))
+    environments = matrix_environments(4, TWO)
+    M = np.asarray(product_like(environments) - environments.target(TWO.values[1]))
     ours = functionals(_wrong_fresh(np.random.default_rng(3), M, 6, kind), M)
     brute = functionals(reference.sense(np.random.default_rng(4), M, 6, 0.0, N), M)
     if kind == "right":  # the rig itself is right, so it is the slip that is refuted
@@ -257,20 +257,20 @@ def test_wrong_fresh_laws_are_refuted(kind):
 def test_mixture_without_multinomial_counts_is_refuted():
     """As many samples of each environment as its weight says, instead of as many as chance says."""
     law = gs.Finite([-6.0, 6.0])
-    places = matrix_places(4, law)
-    A, V = product_like(places), places.spurious_basis
+    environments = matrix_environments(4, law)
+    A, V = product_like(environments), environments.spurious_basis
     rng, count = np.random.default_rng(5), 4 * N
-    halves = [reference.sense(rng, np.asarray(A - places.target(s)), 2, 0.0, count) for s in law.values]
-    brute = functionals(mixed(places, A, 4, 0.0, 6, count=count), V @ V.T)
+    halves = [reference.sense(rng, np.asarray(A - environments.target(s)), 2, 0.0, count) for s in law.values]
+    brute = functionals(mixed(environments, A, 4, 0.0, 6, count=count), V @ V.T)
     refuted(functionals((halves[0] + halves[1]) / 2, V @ V.T), brute)
 
 
 def test_one_environment_per_batch_is_not_a_mixture():
-    places = matrix_places(4, CONTINUOUS)
-    A, V = product_like(places), places.spurious_basis
+    environments = matrix_environments(4, CONTINUOUS)
+    A, V = product_like(environments), environments.spurious_basis
     shared = np.repeat(_uniform(0.5, 3.0, 1)(np.random.default_rng(7), (N, 1)), 40, axis=1)
-    one = mixed(places, A, 40, 0.0, 8, lambda rng, lead: shared)
-    refuted(functionals(one, V @ V.T), functionals(ask(gs.FreshGaussian(40), places, A, 295), V @ V.T))
+    one = mixed(environments, A, 40, 0.0, 8, lambda rng, lead: shared)
+    refuted(functionals(one, V @ V.T), functionals(ask(gs.FreshGaussian(40), environments, A, 295), V @ V.T))
 
 
 # --- rectangular targets, and the residual beside the gradient ------------------------------------
@@ -315,18 +315,18 @@ def joint(G: np.ndarray, square: np.ndarray, M: np.ndarray) -> dict[str, np.ndar
 @pytest.mark.parametrize("i", range(5))
 def test_residual_belongs_to_its_gradient(i):
     """The same programs as above with other keys: (gradient, residual) together, for one environment and for mixtures."""
-    places, index, draw, kind = [
-        (matrix_places(4, TWO), 1, None, gs.FreshGaussian),
-        (matrix_places(4, TWO), None, None, gs.FreshGaussian),
-        (matrix_places(4, CONTINUOUS), None, _uniform(0.5, 3.0, 1), gs.FreshGaussian),
-        (matrix_places(4, TWO), None, None, functools.partial(gs.Dense, redraw=True)),
+    environments, index, draw, kind = [
+        (matrix_environments(4, TWO), 1, None, gs.FreshGaussian),
+        (matrix_environments(4, TWO), None, None, gs.FreshGaussian),
+        (matrix_environments(4, CONTINUOUS), None, _uniform(0.5, 3.0, 1), gs.FreshGaussian),
+        (matrix_environments(4, TWO), None, None, functools.partial(gs.Dense, redraw=True)),
         (RECTANGLE, 0, None, gs.FreshGaussian),
     ][i]
-    A, m, noise = product_like(places), 6, 0.7
-    M = np.asarray(A - (places.mean_target if index is None else places.target(TWO.values[index])))
-    G, square = ask_both(kind(m, noise=noise), places, A, 540 + i, index)
+    A, m, noise = product_like(environments), 6, 0.7
+    M = np.asarray(A - (environments.mean_target if index is None else environments.target(TWO.values[index])))
+    G, square = ask_both(kind(m, noise=noise), environments, A, 540 + i, index)
     if index is None:
-        brute = mixed_both(places, A, m, noise, 540 + i, draw)
+        brute = mixed_both(environments, A, m, noise, 540 + i, draw)
     else:
         brute = reference.readings(np.random.default_rng(540 + i), np.broadcast_to(M, (N, m, *M.shape)), noise)
     holds(f"joint {i}", joint(G, square, M), joint(*brute, M))
@@ -497,11 +497,11 @@ def _lanes(algorithm, problem, keys, grid, plan):
     return jax.vmap(lambda k: one_run(algorithm, problem, k, grid, jnp.zeros(()), plan))(keys)
 
 
-def trajectories(algorithm, measurements, steps, seed, places=None) -> dict[str, np.ndarray]:
+def trajectories(algorithm, measurements, steps, seed, environments=None) -> dict[str, np.ndarray]:
     """Final and half-way values of N runs of the loop itself."""
     from gyrostat.diagnostics.signals import resolve
 
-    problem = gs.Problem(matrix_places(3, TRAJECTORY_LAW) if places is None else places, measurements)
+    problem = gs.Problem(matrix_environments(3, TRAJECTORY_LAW) if environments is None else environments, measurements)
     demand = Demand(steps * algorithm.batches.queries(problem.environments.law), algorithm.batches.mixes)
     plan = RunPlan(resolve(DIAGNOSTICS), demand, reduction=Reduction(), has_tolerance=False)
     with double():
@@ -541,10 +541,10 @@ def test_trajectories_on_fresh_data(name):
 def test_trajectories_on_a_rectangle():
     """PrecGD looks at gradient and residual in every step; F and G start at the same place in every run."""
     start = gs.Given(0.6 * np.eye(4, 2), 0.4 * np.eye(3, 2))
-    algorithm, places = gs.PrecGD(0.15, width=2, start=start), rectangular(TRAJECTORY_LAW)
-    ours = trajectories(algorithm, gs.FixedGaussian(9, noise=0.3), 8, 600, places)
-    holds("rectangle fixed", ours, trajectories(algorithm, gs.Dense(9, noise=0.3), 8, 601, places))
-    refuted(ours, trajectories(algorithm, gs.FreshGaussian(9, noise=0.3), 8, 602, places))
+    algorithm, environments = gs.PrecGD(0.15, width=2, start=start), rectangular(TRAJECTORY_LAW)
+    ours = trajectories(algorithm, gs.FixedGaussian(9, noise=0.3), 8, 600, environments)
+    holds("rectangle fixed", ours, trajectories(algorithm, gs.Dense(9, noise=0.3), 8, 601, environments))
+    refuted(ours, trajectories(algorithm, gs.FreshGaussian(9, noise=0.3), 8, 602, environments))
 
 
 # --- the family -----------------------------------------------------------------------------------

@@ -12,8 +12,8 @@ from scipy import stats
 
 import gyrostat as gs
 import reference
-from completion_problem import OBSERVED, PLACES, TRUTH
-from conftest import Watch, rectangular_places
+from completion_problem import ENVIRONMENTS, OBSERVED, TRUTH
+from conftest import Watch, rectangular_environments
 from gyrostat.algorithms.update_rules import CONVENTIONS
 from gyrostat.measurements import Demand
 from gyrostat.measurements.base import Entry, Reading, Scene
@@ -101,7 +101,7 @@ def test_the_sum_of_squares_is_followed_without_looking(rule, x64):
 @pytest.mark.parametrize("reduction", ["never", "auto"])
 def test_a_run_on_single_entries_that_diverges_is_lost_from_that_step_on(reduction):
     """Found by hand: the twin's layers exceed 1e8 in the same step, and everything recorded is NaN from there."""
-    problem = gs.Problem(PLACES, gs.Entries(OBSERVED, batch_size=1))
+    problem = gs.Problem(ENVIRONMENTS, gs.Entries(OBSERVED, batch_size=1))
     algorithm = gs.RidgeDescent(0.9, 0.01, model=gs.DeepLinear(3, 10), start=gs.Orthogonal(1.3))
     record = ["product", "layer_norms", "imbalances"]
     found = gs.run(algorithm, problem, num_steps=60, seeds=6, record=record, record_at=61, reduction=reduction)
@@ -142,11 +142,12 @@ def test_a_truncated_factorisation_is_the_best_of_its_rank(x64):
 # --- entries --------------------------------------------------------------------------------------
 
 
-def sensed(measurements, product, key=0, places=None, index=0):
-    places = rectangular_places(*SHAPE, gs.Finite([-1.0, 2.0])) if places is None else places
+def sensed(measurements, product, key=0, environments=None, index=0):
+    environments = rectangular_environments(*SHAPE, gs.Finite([-1.0, 2.0])) if environments is None else environments
     space = gs.DeepLinear().space(SHAPE)
-    state = measurements.init(jax.random.key(99), places, space, Demand(1, False))
-    return measurements.sense(state, jax.random.key(key), Scene(places, space, product), places.law.at(index)), places
+    state = measurements.init(jax.random.key(99), environments, space, Demand(1, False))
+    scene, environment = Scene(environments, space, product), environments.law.at(index)
+    return measurements.sense(state, jax.random.key(key), scene, environment), environments
 
 
 PAIRS = [(0, 0), (2, 3), (1, 1), (2, 0)]
@@ -155,8 +156,8 @@ PAIRS = [(0, 0), (2, 3), (1, 1), (2, 0)]
 @pytest.mark.parametrize("index", [0, 1])
 def test_the_whole_set_is_the_gradient_of_the_mean_square(index, x64):
     A = jnp.asarray(np.random.default_rng(0).standard_normal(SHAPE))
-    (reading, _), places = sensed(gs.Entries(PAIRS), A, index=index)
-    target = np.asarray(places.target(places.law.at(index).sigma))
+    (reading, _), environments = sensed(gs.Entries(PAIRS), A, index=index)
+    target = np.asarray(environments.target(environments.law.at(index).sigma))
     rows, columns = np.array(PAIRS).T
 
     def loss(A):
@@ -170,16 +171,16 @@ def test_the_whole_set_is_the_gradient_of_the_mean_square(index, x64):
 @pytest.mark.parametrize("batch", [1, 3])
 def test_a_batch_with_replacement_draws_every_entry_equally_often(batch, x64):
     A = jnp.asarray(np.random.default_rng(1).standard_normal(SHAPE))
-    places = rectangular_places(*SHAPE, gs.Finite([-1.0, 2.0]))
+    environments = rectangular_environments(*SHAPE, gs.Finite([-1.0, 2.0]))
     measurements, n = gs.Entries(PAIRS, batch_size=batch), 3000
 
     def one(key):
         space = gs.DeepLinear().space(SHAPE)
-        state = measurements.init(key, places, space, Demand(1, False))
-        return measurements.sense(state, key, Scene(places, space, A), places.law.at(0))[0]
+        state = measurements.init(key, environments, space, Demand(1, False))
+        return measurements.sense(state, key, Scene(environments, space, A), environments.law.at(0))[0]
 
     found = jax.jit(jax.vmap(one))(jax.random.split(jax.random.key(5), n))
-    residual = np.asarray(A - places.target(places.law.at(0).sigma))
+    residual = np.asarray(A - environments.target(environments.law.at(0).sigma))
     rows, columns = np.array(PAIRS).T
     counts = np.round(np.asarray(found.gradient)[:, rows, columns] * batch / residual[rows, columns]).astype(int)
     assert (counts.sum(axis=1) == batch).all()
@@ -192,15 +193,17 @@ def test_a_batch_with_replacement_draws_every_entry_equally_often(batch, x64):
 
 
 def test_without_replacement_every_pass_sees_every_entry_once_in_a_new_order(x64):
-    places = rectangular_places(*SHAPE, gs.Finite([-1.0, 2.0]))
+    environments = rectangular_environments(*SHAPE, gs.Finite([-1.0, 2.0]))
     measurements, space = gs.Entries(PAIRS, batch_size=2, order="shuffled"), gs.DeepLinear().space(SHAPE)
     A = np.random.default_rng(1).standard_normal(SHAPE) + 9.0
-    state = measurements.init(jax.random.key(0), places, space, Demand(1, False))
+    state = measurements.init(jax.random.key(0), environments, space, Demand(1, False))
 
     @jax.jit
     def sense(state, number, index):
         key = jax.random.fold_in(jax.random.key(1), number)
-        reading, state = measurements.sense(state, key, Scene(places, space, jnp.asarray(A)), places.law.at(index))
+        reading, state = measurements.sense(
+            state, key, Scene(environments, space, jnp.asarray(A)), environments.law.at(index)
+        )
         return reading.gradient, state
 
     rows, columns = np.array(PAIRS).T
@@ -217,19 +220,19 @@ def test_without_replacement_every_pass_sees_every_entry_once_in_a_new_order(x64
 
 
 def test_a_mixture_draws_an_environment_for_every_entry(x64):
-    places = rectangular_places(*SHAPE, gs.Finite([-1.0, 2.0], [0.25, 0.75]))
+    environments = rectangular_environments(*SHAPE, gs.Finite([-1.0, 2.0], [0.25, 0.75]))
     measurements, space, n = gs.Entries(PAIRS, batch_size=1), gs.DeepLinear().space(SHAPE), 4000
     A = jnp.zeros(SHAPE)
 
     def one(key):
-        state = measurements.init(key, places, space, Demand(1, True))
-        return measurements.mix(state, key, Scene(places, space, A))[0].gradient
+        state = measurements.init(key, environments, space, Demand(1, True))
+        return measurements.mix(state, key, Scene(environments, space, A))[0].gradient
 
     found = np.asarray(jax.jit(jax.vmap(one))(jax.random.split(jax.random.key(5), n)))
     counts = []
     for i, j in PAIRS:
         for index in (0, 1):
-            y = float(places.target(places.law.at(index).sigma)[i, j])
+            y = float(environments.target(environments.law.at(index).sigma)[i, j])
             counts.append(int(np.isclose(-found[:, i, j], y, rtol=1e-9, atol=0).sum()))
     assert sum(counts) == n  # the two environments differ at each of these entries
     assert stats.chisquare(counts, n / 4 * np.tile([0.25, 0.75], 4)).pvalue > LEVEL
@@ -237,12 +240,12 @@ def test_a_mixture_draws_an_environment_for_every_entry(x64):
 
 def test_noise_is_drawn_once_per_run_and_environment(x64):
     measurements = gs.Entries(PAIRS, noise=0.5)
-    (one, _), _places = sensed(measurements, jnp.zeros(SHAPE), key=1)
+    (one, _), _environments = sensed(measurements, jnp.zeros(SHAPE), key=1)
     (two, _), _ = sensed(measurements, jnp.zeros(SHAPE), key=2)
     np.testing.assert_array_equal(one.gradient, two.gradient)
     (clean, _), _ = sensed(gs.Entries(PAIRS), jnp.zeros(SHAPE))
     rows, columns = np.array(PAIRS).T
-    wide = rectangular_places(30, 30, gs.Finite([-1.0, 2.0]))
+    wide = rectangular_environments(30, 30, gs.Finite([-1.0, 2.0]))
     many = gs.Entries([(i, j) for i in range(30) for j in range(30)], noise=0.5)
     noises = many.init(jax.random.key(0), wide, gs.DeepLinear().space((30, 30)), Demand(1, False)).noises
     assert stats.kstest(np.asarray(noises).ravel() / 0.5, "norm").pvalue > LEVEL
@@ -259,7 +262,7 @@ EXPECTED = [(0.02, 0.2)] * 3 + [(0.1, 0.2)] * 3 + [(0.05, 0.01)] * 4
 def test_descent_on_a_schedule_is_the_printed_update(convention):
     watch, model = Watch(), gs.DeepLinear(4, 3)
     algorithm = gs.RidgeDescent(CHAIN, model=model, convention=convention)
-    problem = gs.Problem(PLACES, gs.Entries(OBSERVED))
+    problem = gs.Problem(ENVIRONMENTS, gs.Entries(OBSERVED))
     found = gs.run(algorithm, problem, num_steps=10, seeds=2, record=[watch.diagnostic], record_at=11).params.values
     cuts = np.cumsum([a * b for a, b in model.shapes((2, 2))])[:-1]
     for path in found:
@@ -272,7 +275,7 @@ def test_descent_on_a_schedule_is_the_printed_update(convention):
 def test_weight_decay_is_what_torch_does():
     torch = pytest.importorskip("torch")
     watch, model = Watch(), gs.DeepLinear(3, 3)
-    problem = gs.Problem(PLACES, gs.Entries(OBSERVED))
+    problem = gs.Problem(ENVIRONMENTS, gs.Entries(OBSERVED))
     found = gs.run(gs.RidgeDescent(0.1, 0.2, model=model), problem, num_steps=5, record=[watch.diagnostic], record_at=6)
     path = found.params.values[0]
     cuts = np.cumsum([a * b for a, b in model.shapes((2, 2))])[:-1]
@@ -292,18 +295,18 @@ def test_weight_decay_is_what_torch_does():
 
 
 def test_heterogeneous_entries_visit_one_environment_at_a_time(x64):
-    places = rectangular_places(3, 4, gs.Finite([-1.0, 2.0]))
+    environments = rectangular_environments(3, 4, gs.Finite([-1.0, 2.0]))
     algorithm = gs.RidgeDescent(0.05, 0.01, model=gs.DeepLinear(3, 4), batches=gs.OneEnvironment("cyclic"))
     watch = Watch()
     found = gs.run(
-        algorithm, gs.Problem(places, gs.Entries(PAIRS)), num_steps=4, record=[watch.diagnostic], record_at=5
+        algorithm, gs.Problem(environments, gs.Entries(PAIRS)), num_steps=4, record=[watch.diagnostic], record_at=5
     )
     shapes = algorithm.model.shapes((3, 4))
     cuts = np.cumsum([a * b for a, b in shapes])[:-1]
     path = found.params.values[0]
     params = tuple(x.reshape(s) for x, s in zip(np.split(path[0], cuts), shapes, strict=True))
     for t in range(4):
-        truth = np.asarray(places.target(np.array([[[-1.0]], [[2.0]]])[t % 2]))
+        truth = np.asarray(environments.target(np.array([[[-1.0]], [[2.0]]])[t % 2]))
         params = reference.completion_step(params, truth, PAIRS, 0.05, 0.01, "weight_decay")
         np.testing.assert_allclose(path[t + 1], np.concatenate([p.ravel() for p in params]), rtol=1e-11, atol=1e-13)
 
@@ -367,7 +370,7 @@ def test_gaussian_and_orthogonal_starts(x64):
 
 
 def test_offshoots_leave_the_trunk_and_then_follow_their_own_schedule():
-    problem = gs.Problem(PLACES, gs.Entries(OBSERVED, batch_size=1))
+    problem = gs.Problem(ENVIRONMENTS, gs.Entries(OBSERVED, batch_size=1))
     high, low = gs.WarmUp(5, 0.03, gs.Constant(0.2, 0.1)), gs.Constant(0.02, 0.001)
     trunk = gs.RidgeDescent(high, model=gs.DeepLinear(3, 8), start=gs.Orthogonal())
     options = {"seeds": 2, "record": ["product"]}

@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 import gyrostat as gs
 import reference
 from gyrostat.jax_tools.float64 import double
-from gyrostat.models.spaces import Matrices, SymmetricMatrices, Vectors
+from gyrostat.models.spaces import RectangularMatrices, SymmetricMatrices, Vectors
 
 MODELS = {"Symmetric": 1, "SymmetricDifference": 2, "Diagonal": 2}
 SPACES = {
     "Vectors": Vectors,
     "SymmetricMatrices": SymmetricMatrices,
-    "Matrices": lambda d: Matrices(d, d + 1),
+    "RectangularMatrices": lambda d: RectangularMatrices(d, d + 1),
 }
 
 

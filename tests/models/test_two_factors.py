@@ -1,4 +1,4 @@
-"""Two factors: the models, where they start, the imbalance step and the condition that computes rarely."""
+"""Two factors: the model, its starts and the imbalance step."""
 
 from __future__ import annotations
 
@@ -11,9 +11,8 @@ from scipy import stats
 
 import gyrostat as gs
 import reference
-from conftest import orthonormal, rectangular_places
+from conftest import orthonormal, rectangular_environments
 from gyrostat.algorithms.events import automatic_beta, imbalanced, least_above, stable_range
-from gyrostat.jax_tools.lazy_condition import rarely
 
 pytestmark = pytest.mark.usefixtures("hasty")
 
@@ -350,85 +349,26 @@ def test_imbalance_step_makes_the_late_rate_that_of_its_beta():
         assert slope == pytest.approx(np.log(1 - eta * beta**2), rel=0.01)
 
 
-# --- a condition that is rarely true --------------------------------------------------------------
+# --- rectangular environments ---------------------------------------------------------------------------
 
 
-def slow(operand):
-    x, y = operand
-    return 3 * x + y[0], -y
-
-
-@pytest.mark.parametrize("when", [[True, False, True], [False] * 3, [True] * 3])
-def test_rarely_is_a_choice(when, x64):
-    x, y = jnp.arange(3.0), jnp.arange(6.0).reshape(3, 2)
-    ours = jax.jit(jax.vmap(lambda w, x, y: rarely(w, slow, (x, y))))(jnp.array(when), x, y)
-    mask = np.array(when)
-    np.testing.assert_array_equal(ours[0], np.where(mask, 3 * x + y[:, 0], x))
-    np.testing.assert_array_equal(ours[1], np.where(mask[:, None], -y, y))
-    for i in range(3):  # and alone
-        alone = rarely(jnp.array(when[i]), slow, (x[i], y[i]))
-        np.testing.assert_array_equal(alone[0], ours[0][i])
-        np.testing.assert_array_equal(alone[1], ours[1][i])
-
-
-@pytest.mark.parametrize("axes", [(None, 0, 0), (0, None, None), (None, None, 0)])
-def test_rarely_with_parts_that_all_runs_share(axes, x64):
-    when, x, y = jnp.array([True, False]), jnp.array([1.0, 2.0]), jnp.array([[3.0, 4.0], [5.0, 6.0]])
-    given = [v if a == 0 else v[0] for v, a in zip((when, x, y), axes, strict=True)]
-    ours = jax.vmap(lambda w, x, y: rarely(w, slow, (x, y)), in_axes=axes)(*given)
-    for i in range(2):
-        w, xi, yi = (v[i] if a == 0 else v[0] for v, a in zip((when, x, y), axes, strict=True))
-        wanted = slow((xi, yi)) if w else (xi, yi)
-        np.testing.assert_array_equal(ours[0][i], wanted[0])
-        np.testing.assert_array_equal(ours[1][i], wanted[1])
-
-
-def test_rarely_computes_nothing_when_nobody_needs_it():
-    calls = []
-
-    def change(x):
-        jax.debug.callback(lambda: calls.append(1))
-        return 2 * x
-
-    def loop(when, x):
-        return jax.lax.fori_loop(0, 4, lambda t, x: rarely(when[t], change, x), x)
-
-    run = jax.jit(jax.vmap(loop))
-    for due, wanted in [((), 0), ([(2, 1)], 1), ([(0, 0), (2, 1), (2, 2)], 2)]:  # (step, run)
-        when = np.zeros((3, 4), dtype=bool)
-        for step, lane in due:
-            when[lane, step] = True
-        calls.clear()
-        out = jax.block_until_ready(run(jnp.asarray(when), jnp.ones(3)))
-        jax.effects_barrier()
-        np.testing.assert_array_equal(out, 2.0 ** when.sum(axis=1))
-        assert len(calls) == wanted  # steps at which somebody needed it, however many
-    # The rig can see it: an ordinary condition computes the change though nobody needs it.
-    calls.clear()
-    plain = jax.vmap(lambda w, x: jax.lax.cond(w, change, lambda x: x, x))
-    jax.block_until_ready(jax.jit(plain)(jnp.zeros(3, dtype=bool), jnp.ones(3)))
-    jax.effects_barrier()
-    assert len(calls) == 1
-
-
-# --- rectangular places ---------------------------------------------------------------------------
-
-
-def test_targets_of_rectangular_places(x64):
+def test_targets_of_rectangular_environments(x64):
     left, right = orthonormal(20, 6, 4), orthonormal(21, 5, 4)
     S = np.array([[1.0, 0.3], [0.3, -2.0]])
     law = gs.Finite([S, -S, 3 * S], [0.5, 0.25, 0.25])
-    places = gs.RectangularEnvironments(left[:, :2], right[:, :2], left[:, 2:], right[:, 2:], law, values=[2.0, -1.0])
+    environments = gs.RectangularEnvironments(
+        left[:, :2], right[:, :2], left[:, 2:], right[:, 2:], law, values=[2.0, -1.0]
+    )
     A_star = left[:, :2] @ np.diag([2.0, -1.0]) @ right[:, :2].T
     B = left[:, 2:] @ S @ right[:, 2:].T
-    assert places.shape == (6, 5)
-    np.testing.assert_allclose(places.invariant, A_star, atol=1e-14)
-    np.testing.assert_allclose(places.target(S), A_star + B, atol=1e-14)
-    np.testing.assert_allclose(places.mean_target, A_star + B, atol=1e-14)  # .5 - .25 + .75 = 1
-    np.testing.assert_allclose(places.signal_block(A_star + B), np.diag([2.0, -1.0]), atol=1e-14)
-    np.testing.assert_allclose(places.spurious_block(A_star + B), S, atol=1e-14)
+    assert environments.shape == (6, 5)
+    np.testing.assert_allclose(environments.invariant, A_star, atol=1e-14)
+    np.testing.assert_allclose(environments.target(S), A_star + B, atol=1e-14)
+    np.testing.assert_allclose(environments.mean_target, A_star + B, atol=1e-14)  # .5 - .25 + .75 = 1
+    np.testing.assert_allclose(environments.signal_block(A_star + B), np.diag([2.0, -1.0]), atol=1e-14)
+    np.testing.assert_allclose(environments.spurious_block(A_star + B), S, atol=1e-14)
     L, R = orthonormal(22, 6, 6), orthonormal(23, 5, 5)
-    np.testing.assert_allclose(places.rotated(L, R).target(S), L @ (A_star + B) @ R.T, atol=1e-13)
+    np.testing.assert_allclose(environments.rotated(L, R).target(S), L @ (A_star + B) @ R.T, atol=1e-13)
 
 
 def test_a_square_rectangle_is_the_square_case(x64):
@@ -463,16 +403,16 @@ def test_random_rectangles_have_orthonormal_bases_of_their_own(x64):
 
 
 def test_a_diagonal_truth(x64):
-    places = gs.Environments.diagonal(4, [3.0, -1.0])
-    np.testing.assert_array_equal(places.invariant, np.diag([3.0, -1.0, 0.0, 0.0]))
-    assert places.law.count == 1 and places.mean_target.shape == (4, 4)
+    environments = gs.Environments.diagonal(4, [3.0, -1.0])
+    np.testing.assert_array_equal(environments.invariant, np.diag([3.0, -1.0, 0.0, 0.0]))
+    assert environments.law.count == 1 and environments.mean_target.shape == (4, 4)
 
 
 def test_an_algorithm_of_one_environment_runs_on_rectangles():
     """Everything that is not symmetric goes through the same loop: HeteroSGD finds a rectangular invariant."""
     law = gs.Finite([-2.0, 2.0])
     algorithm = gs.HeteroSGD(0.05, init_scale=0.3, order="cyclic", model=gs.Asymmetric(2))
-    problem = gs.Problem(rectangular_places(N1, N2, law), gs.Identity())
+    problem = gs.Problem(rectangular_environments(N1, N2, law), gs.Identity())
     found = gs.run(algorithm, problem, num_steps=600, record=["signal", "spurious"], record_at=2)
     assert found.signal[0, -1] == pytest.approx(1.0, abs=0.02) and found.spurious[0, -1] < 0.1
 

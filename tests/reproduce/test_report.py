@@ -18,9 +18,9 @@ from browser import chromium, findings, needs_axe, needs_browser, picture, visit
 from gyrostat.errors import GyrostatError
 from gyrostat.experiments import registry
 from gyrostat.parallel.whole_files import write_whole
-from gyrostat.reproduce import report
+from gyrostat.reproduce.report import page as report
 from gyrostat.reproduce.runner import reproduce
-from gyrostat.reproduce.store import Store
+from gyrostat.reproduce.store import ResultsStore
 
 FAKE = Path(__file__).parents[1] / "tools"
 REAL = "xu2024/prop1"
@@ -77,7 +77,7 @@ def test_every_figure_is_drawn_without_a_complaint(browser, address, scheme):
         draw_all(page)
         panels = page.locator(".panel").count()
         assert panels == 6 + len(
-            registry.experiments("xu2024")["prop1"].draw(Store(folder_of(address)).load(REAL)).panels
+            registry.experiments("xu2024")["prop1"].draw(ResultsStore(folder_of(address)).load(REAL)).panels
         )
         assert page.locator(".panel .main-svg").count() >= panels
         assert set(page.eval_on_selector_all(".plot", "x => x.map(p => p.dataset.drawn)")) == {scheme}
@@ -381,7 +381,7 @@ def test_report_is_made_again_from_the_store(zoo, folder, tmp_path, monkeypatch,
 
 
 def test_what_went_wrong_is_shown(zoo, tmp_path, monkeypatch):
-    store = Store(tmp_path)
+    store = ResultsStore(tmp_path)
     reproduce(["zoo2024/shapes"], size="smoke", out=tmp_path, jobs=1, console=Console(file=io.StringIO()))
     write_whole(store.error("zoo2024/later"), "Traceback\nRuntimeError: <late>")
     changed = dataclasses.replace(zoo.EXPERIMENTS[1], draw=lambda ds: ds["gone"])

@@ -22,8 +22,8 @@ from gyrostat.experiments import registry
 from gyrostat.parallel.threads import XLA_SINGLE, one_thread
 from gyrostat.parallel.workers import run_tasks
 from gyrostat.reproduce.runner import reproduce
-from gyrostat.reproduce.store import Store, natural
-from gyrostat.reproduce.tasks import Task, seed_of, select
+from gyrostat.reproduce.store import ResultsStore, natural
+from gyrostat.reproduce.tasks import ExperimentTask, seed_of, select
 
 FAKE = Path(__file__).parents[1] / "tools"
 FIELDS = ["id", "statement", "criterion", "measured", "verdict", "expected", "reason", "seeds", "seconds"]
@@ -93,7 +93,7 @@ def test_finished_experiments_are_kept(fake, tmp_path):
     other, _ = quietly(["fake2024/fig1"], out, seed=1)
     assert computed(fake) == ["fig1"] * 3
     assert other.records[0]["measured"] != first.records[0]["measured"]
-    assert len(Store(out).claims()) == 2
+    assert len(ResultsStore(out).claims()) == 2
 
 
 def test_outputs(fake, tmp_path):
@@ -140,7 +140,7 @@ def test_a_failing_experiment_does_not_stop_the_others(fake, tmp_path, monkeypat
     assert summary.status == 1 and "fake2024/fig1 failed: RuntimeError: the fake paper" in said
     assert "Traceback" in (tmp_path / "errors/fake2024-fig1.txt").read_text()
     others = [] if cause == "FAKE_DRAW" else ["fake2024/figX/unknown"]
-    assert [r["id"] for r in Store(tmp_path).claims()] == others
+    assert [r["id"] for r in ResultsStore(tmp_path).claims()] == others
     quietly(["fake2024/fig1"], tmp_path)
     assert not (tmp_path / "errors/fake2024-fig1.txt").exists()
 
@@ -178,7 +178,7 @@ def test_bad_numbers_are_refused(fake, tmp_path):
 
 def test_the_mark_comes_last(tmp_path, monkeypatch):
     data = xr.Dataset({"x": ("step", np.arange(3.0))})
-    store = Store(tmp_path)
+    store = ResultsStore(tmp_path)
     store.save("p/a", data, "one", {"seconds": 1})
     assert store.finished() == ["p/a"] and store.load("p/a", "one").identical(data)
 
@@ -201,8 +201,8 @@ def test_data_come_back_as_they_were(tmp_path):
         attrs={"settings": "{}", "number": 2.5},
     )
     data.x.attrs["units"] = "seconds"
-    Store(tmp_path).save("p/a", data, "f", {"seconds": 1})
-    assert Store(tmp_path).load("p/a").identical(data)
+    ResultsStore(tmp_path).save("p/a", data, "f", {"seconds": 1})
+    assert ResultsStore(tmp_path).load("p/a").identical(data)
 
 
 def test_kill_then_resume(fake, tmp_path):
@@ -215,13 +215,13 @@ def test_kill_then_resume(fake, tmp_path):
     process.kill()
     process.wait()
     wait_until(lambda: not any(alive(pid) for pid in workers))
-    assert Store(out).finished() == ["fake2024/fig1"]
-    before = Store(out).load("fake2024/fig1")
+    assert ResultsStore(out).finished() == ["fake2024/fig1"]
+    before = ResultsStore(out).load("fake2024/fig1")
     process = start(*arguments)
     said, _ = process.communicate(timeout=PATIENCE)
     assert process.returncode == 0, said
     assert computed(fake).count("fig1") == 1 and computed(fake).count("fig2") == 2
-    assert Store(out).load("fake2024/fig1").identical(before) and Store(out).finished() == names
+    assert ResultsStore(out).load("fake2024/fig1").identical(before) and ResultsStore(out).finished() == names
 
 
 def test_interrupt_keeps_what_is_finished(fake, tmp_path):
@@ -234,7 +234,7 @@ def test_interrupt_keeps_what_is_finished(fake, tmp_path):
     assert process.returncode == 130
     assert "Interrupted: 1 of 4 experiments are finished and kept in" in said and "again to resume" in said
     assert "Traceback" not in said and not any(alive(pid) for pid in workers)
-    assert Store(out).finished() == ["fake2024/fig1"] and (out / "index.html").exists()
+    assert ResultsStore(out).finished() == ["fake2024/fig1"] and (out / "index.html").exists()
 
 
 def test_same_numbers_whatever_the_workers(fake, tmp_path, monkeypatch):
@@ -244,7 +244,7 @@ def test_same_numbers_whatever_the_workers(fake, tmp_path, monkeypatch):
     process = start(*names, "--size", "smoke", "--out", str(tmp_path / "two"), "--jobs", "2", FAKE_DIE="fig10")
     said, _ = process.communicate(timeout=PATIENCE)
     assert process.returncode == 1 and "fake2024/fig10 failed: its worker process ended with exit status 9" in said
-    one, two = Store(tmp_path / "one"), Store(tmp_path / "two")
+    one, two = ResultsStore(tmp_path / "one"), ResultsStore(tmp_path / "two")
     assert one.finished() == two.finished() == ["fake2024/fig1", "fake2024/figX"]
     assert all(one.load(name).identical(two.load(name)) for name in one.finished())
     assert [{**r, "seconds": 0} for r in one.claims()] == [{**r, "seconds": 0} for r in two.claims()]
@@ -265,7 +265,7 @@ def test_long_experiments_start_first(fake):
             assert seconds >= 0
 
     listener = Listener()
-    run_tasks([Task(f"fake2024/{name}", "smoke", 0) for name in ("figX", "fig2", "fig1")], 1, listener)
+    run_tasks([ExperimentTask(f"fake2024/{name}", "smoke", 0) for name in ("figX", "fig2", "fig1")], 1, listener)
     assert listener.order == ["fake2024/fig1", "fake2024/fig2", "fake2024/figX"]
 
 

@@ -16,7 +16,7 @@ import pytest
 from rich.console import Console
 
 from gyrostat.parallel.threads import variables
-from gyrostat.sweeps import load_spec, run_sweep
+from gyrostat.sweeps import read_spec, run_sweep
 from gyrostat.sweeps.store import SweepStore
 
 TOOLS = Path(__file__).parents[1] / "tools"
@@ -113,7 +113,7 @@ def uninterrupted(tmp_path_factory):
     (folder / "spec.toml").write_text(SPEC)
     with variables(environment()):
         summary = run_sweep(
-            load_spec(str(folder / "spec.toml")), out=folder / "out", jobs=1, console=Console(quiet=True)
+            read_spec(str(folder / "spec.toml")), out=folder / "out", jobs=1, console=Console(quiet=True)
         )
     assert summary.status == 0
     return files(folder / "out" / "store.zarr")

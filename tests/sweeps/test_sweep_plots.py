@@ -1,11 +1,11 @@
-"""Pictures and tables of sweeps, the predictors over them, and the commands."""
+"""Figures and tables of sweeps, the predictors over them, and the commands."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 import xarray as xr
-from test_sweep import with_
+from test_sweep_run import with_
 from typer.testing import CliRunner
 
 import gyrostat as gs
@@ -13,9 +13,9 @@ from checks import refuses
 from gyrostat.cli import app
 from gyrostat.figures.declarations import Contour, Figure, Heat, Marker, Panel, Points
 from gyrostat.figures.matplotlib_renderer import draw
-from gyrostat.sweeps import pictures, spec, tables
-from gyrostat.sweeps.layout import summarised
-from gyrostat.sweeps.theory import predict, predictions
+from gyrostat.sweeps import plots, read_spec, tables
+from gyrostat.sweeps.plots import load_predictions, predict
+from gyrostat.sweeps.store import load_sweep, with_success
 from gyrostat.theory import critical_spread, eliminated_by_lyapunov, informal_window, lyapunov_exponent
 from gyrostat.theory.predictors import PREDICTORS, SURROGATE, predictors, question
 
@@ -43,7 +43,7 @@ def made_up(order=("iid",), seeds=40) -> xr.Dataset:
         attrs={"success": "spurious below 0.1"},
     )
     ds.step_size.attrs.update(label="step size eta", scale="log")
-    return summarised(ds)
+    return with_success(ds)
 
 
 def heats(figure: Figure) -> list[list]:
@@ -51,7 +51,7 @@ def heats(figure: Figure) -> list[list]:
 
 
 def test_the_boundary_is_drawn_where_half_of_the_runs_succeed():
-    (panel,) = pictures.diagram(made_up(), "T", "S", {}).panels
+    (panel,) = plots.diagram(made_up(), "T", "S", {}).panels
     assert panel.xscale == "log" and panel.xlabel == "step size eta"
     lines = draw(Figure(title="T", panels=[panel])).axes[0].lines
     x, y = lines[0].get_data()
@@ -59,11 +59,11 @@ def test_the_boundary_is_drawn_where_half_of_the_runs_succeed():
 
 
 def test_a_panel_for_every_other_setting_and_holes_filled():
-    figure = pictures.diagram(made_up(("iid", "cyclic")), "T", "S", {})
+    figure = plots.diagram(made_up(("iid", "cyclic")), "T", "S", {})
     assert [panel.title for panel in figure.panels] == ["order: iid", "order: cyclic"] and figure.columns == 2
     assert all(np.isfinite(heat.z).all() for (heat,) in heats(figure))
     assert "208 of 210 cells were computed" in figure.note
-    drawn = pictures.slices(made_up(("iid", "cyclic")), "T")
+    drawn = plots.slices(made_up(("iid", "cyclic")), "T")
     points = [s for s in drawn.panels[0].series if isinstance(s, Points)]
     assert len(points) == 4 and (points[0].low[:-1] <= points[0].y[:-1]).all()
 
@@ -71,26 +71,26 @@ def test_a_panel_for_every_other_setting_and_holes_filled():
 def test_one_axis_gives_a_curve_with_marks():
     one = made_up().isel(step_size=2, drop=True)
     rising = xr.DataArray(np.linspace(-1, 1, 21)[:, None], coords={"spread": one.spread, "order": ["iid"]})
-    (panel,) = pictures.diagram(one, "T", "", {"rule": rising}).panels
+    (panel,) = plots.diagram(one, "T", "", {"rule": rising}).panels
     assert [type(s) for s in panel.series] == [Points, Marker] and panel.series[1].at == pytest.approx(6.0)
-    assert pictures.slices(one, "T") is None
+    assert plots.slices(one, "T") is None
     draw(Figure(title="T", panels=[panel]))
 
 
 def test_the_table_of_the_boundary():
     ds = made_up()
-    headings, rows = tables.boundary(ds, {})
+    headings, rows = tables.boundary_table(ds, {})
     assert headings == ["step_size", "order", "spread at one half"]
     assert [float(row[2]) for row in rows] == pytest.approx([2, 4, 6, 8, 10], abs=0.1)
-    table = tables.cells(ds)
+    table = tables.cell_table(ds)
     assert len(table) == 104 and list(table.columns[:3]) == ["step_size", "spread", "order"]
 
 
 def test_without_success_the_median_is_shown():
     ds = made_up().drop_vars(["success", "succeeded", "success_low", "success_high"])
-    (panel,) = pictures.diagram(ds, "T", "", {}).panels
+    (panel,) = plots.diagram(ds, "T", "", {}).panels
     assert [type(s) for s in panel.series] == [Heat] and "median of spurious" in panel.series[0].label
-    assert tables.boundary(ds, {}) == ([], [])
+    assert tables.boundary_table(ds, {}) == ([], [])
 
 
 def test_contours_are_drawn_in_pieces_with_one_entry():
@@ -108,8 +108,8 @@ def test_contours_are_drawn_in_pieces_with_one_entry():
 
 def test_predictors_are_the_rules_of_the_theory():
     def asked(spread, eta=0.05):
-        places = gs.RandomEnvironments(9, law=gs.TwoPoint(spread=spread))
-        return question(gs.HeteroSGD(eta, init_scale=1e-3), gs.Problem(places, gs.FreshGaussian(720)), 200)
+        environments = gs.RandomEnvironments(9, law=gs.TwoPoint(spread=spread))
+        return question(gs.HeteroSGD(eta, init_scale=1e-3), gs.Problem(environments, gs.FreshGaussian(720)), 200)
 
     edge = critical_spread(0.05, init_scale=1e-3, num_steps=200)
     assert PREDICTORS[RULE](asked(edge)) == pytest.approx(0, abs=1e-9)
@@ -123,8 +123,8 @@ def test_predictors_are_the_rules_of_the_theory():
 
 
 def test_predictors_speak_only_of_what_they_know():
-    places = gs.RandomEnvironments(9, law=gs.TwoPoint(spread=3.0))
-    fresh = gs.Problem(places, gs.FreshGaussian(720))
+    environments = gs.RandomEnvironments(9, law=gs.TwoPoint(spread=3.0))
+    fresh = gs.Problem(environments, gs.FreshGaussian(720))
     assert set(predictors(gs.HeteroSGD(0.05), fresh)) == set(PREDICTORS)
     assert SURROGATE not in predictors(gs.HeteroSGD(0.05, order="cyclic"), fresh)
     assert predictors(gs.PooledSGD(0.05), fresh) == ()
@@ -135,11 +135,11 @@ def test_predictions_are_kept_beside_the_store(tmp_path):
     table = with_(
         axes={"spread": {"linear": [1, 20], "points": 40}, "order": ["iid", "cyclic"], "step_size": [0.05, 0.1]}
     )
-    predict(spec(table), tmp_path)
-    found = predictions(tmp_path)
+    predict(read_spec(table), tmp_path)
+    found = load_predictions(tmp_path)
     assert set(found) == set(PREDICTORS) and found[RULE].sizes == {"spread": 16, "order": 2, "step_size": 2}
     assert found[SURROGATE].sel(order="cyclic").isnull().all() and found[SURROGATE].sel(order="iid").notnull().all()
-    assert predictions(tmp_path / "elsewhere") == {}
+    assert load_predictions(tmp_path / "elsewhere") == {}
 
 
 def test_commands(tmp_path, monkeypatch):
@@ -179,6 +179,4 @@ def test_commands(tmp_path, monkeypatch):
 
 
 def test_a_folder_without_a_sweep(tmp_path):
-    from gyrostat.sweeps.conclude import loaded
-
-    refuses(lambda: loaded(tmp_path), "holds no sweep")
+    refuses(lambda: load_sweep(tmp_path), "holds no sweep")

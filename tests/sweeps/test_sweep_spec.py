@@ -1,4 +1,4 @@
-"""Specs of sweeps: axes, formulas, addresses of settings, and what is refused."""
+"""Specs of sweeps: axes, formulas, paths of settings, and what is refused."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import pytest
 
 import gyrostat as gs
 from checks import refuses
-from gyrostat.sweeps import load_spec, ready_made, spec
-from gyrostat.sweeps.axes import axis
+from gyrostat.sweeps import read_spec, ready_made_specs
 from gyrostat.sweeps.formulas import evaluate
+from gyrostat.sweeps.spec import read_axis
 
 LAW = {"kind": "TwoPoint", "mean": 1.0, "spread": 6.0}
 TABLE = {
@@ -41,7 +41,7 @@ def with_(**changes):
     ],
 )
 def test_axes(given, values, scale):
-    made = axis("a", "x.a", given)
+    made = read_axis("a", "x.a", given)
     assert made.values == values and made.scale == scale
     assert made.ordered == (scale != "list")
 
@@ -60,7 +60,7 @@ def test_axes(given, values, scale):
     ],
 )
 def test_bad_axes(given, word):
-    refuses(lambda: axis("a", "x.a", given), "axis a" if word != "'points'" else "a", word)
+    refuses(lambda: read_axis("a", "x.a", given), "axis a" if word != "'points'" else "a", word)
 
 
 def test_formulas():
@@ -94,7 +94,7 @@ def test_formulas():
     ],
 )
 def test_any_setting_of_any_noun_can_be_an_axis(path, values, seen):
-    made = spec(with_(axes={path: values}))
+    made = read_spec(with_(axes={path: values}))
     assert [seen(*made.cell((i,))) for i in range(2)] == values
 
 
@@ -105,11 +105,13 @@ def test_a_function_is_an_experiment_too():
         )
 
     table = {"num_steps": 5, "experiment": {"kind": build, "spread": 1.0}, "record": {"final": ["signal"]}}
-    made = spec({**table, "axes": {"dimension": [3, 5]}})
+    made = read_spec({**table, "axes": {"dimension": [3, 5]}})
     assert [made.cell((i,))[0][1].shape for i in range(2)] == [(3, 3), (5, 5)]
     assert "test_sweep_spec:" in made.identity()["experiment.kind"][0]
-    refuses(lambda: spec({**table, "axes": {"dimensoin": [3]}}), "'dimensoin'", "'dimension'")
-    refuses(lambda: spec({**table, "algorithm": {"kind": "HeteroSGD"}, "axes": {"spread": [1]}}), "leave those out")
+    refuses(lambda: read_spec({**table, "axes": {"dimensoin": [3]}}), "'dimensoin'", "'dimension'")
+    refuses(
+        lambda: read_spec({**table, "algorithm": {"kind": "HeteroSGD"}, "axes": {"spread": [1]}}), "leave those out"
+    )
 
 
 @pytest.mark.parametrize(
@@ -135,7 +137,7 @@ def test_a_function_is_an_experiment_too():
     ],
 )
 def test_bad_specs_are_refused_before_anything_is_computed(change, words):
-    refuses(lambda: spec(with_(**change)), *words)
+    refuses(lambda: read_spec(with_(**change)), *words)
 
 
 @pytest.mark.parametrize(
@@ -150,7 +152,7 @@ def test_bad_specs_are_refused_before_anything_is_computed(change, words):
     ],
 )
 def test_bad_cells_say_what_is_wrong(change, words):
-    refuses(lambda: spec(with_(**change)).cell((0,)), *words)
+    refuses(lambda: read_spec(with_(**change)).cell((0,)), *words)
 
 
 def test_files_and_settings_of_the_command_line(tmp_path, monkeypatch):
@@ -160,22 +162,22 @@ def test_files_and_settings_of_the_command_line(tmp_path, monkeypatch):
         'environments = {kind = "RandomEnvironments", dimension = 3, law.kind = "TwoPoint"}\n'
         "axes.law.spread = {linear = [1, 2], points = 2}\nrecord.final = ['signal']\n"
     )
-    made = load_spec(path, ["dimension=5", "environments.law.kind=Uniform", "axes.law.spread.points=3"], {"seeds": 7})
+    made = read_spec(path, ["dimension=5", "environments.law.kind=Uniform", "axes.law.spread.points=3"], {"seeds": 7})
     assert made.shape == (3,) and made.seeds == 7 and made.axes[0].path == "environments.law.spread"
     (_, problem), steps = made.cell((2,))
     assert problem.shape == (5, 5) and problem.environments.law == gs.Uniform(1.0, 2.0) and steps == 3
-    refuses(lambda: load_spec(path, ["dimension"]), "PATH=VALUE")
+    refuses(lambda: read_spec(path, ["dimension"]), "PATH=VALUE")
     path.write_text("axes = [")
-    refuses(lambda: spec(path), "not TOML")
-    refuses(lambda: spec(tmp_path / "absent.toml"), "absent.toml")
-    refuses(lambda: spec("step-spraed"), "'step-spread'")
+    refuses(lambda: read_spec(path), "not TOML")
+    refuses(lambda: read_spec(tmp_path / "absent.toml"), "absent.toml")
+    refuses(lambda: read_spec("step-spraed"), "'step-spread'")
     (tmp_path / "step-spread").mkdir()
     monkeypatch.chdir(tmp_path)
-    assert spec("step-spread").axes  # a folder of the same name, from `--out step-spread`, is not the spec
+    assert read_spec("step-spread").axes  # a folder of the same name, from `--out step-spread`, is not the spec
 
 
 def test_ready_made_specs_can_be_built():
-    for name, made in ready_made().items():
+    for name, made in ready_made_specs().items():
         assert made.summary and made.record.success, name
         for corner in (tuple(0 for _ in made.shape), tuple(n - 1 for n in made.shape)):
             made.cell(corner)

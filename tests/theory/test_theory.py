@@ -12,7 +12,7 @@ from scipy import integrate, optimize
 import gyrostat as gs
 from gyrostat import theory
 from gyrostat.errors import GyrostatError
-from gyrostat.theory.error_law import between_signals
+from gyrostat.theory.final_error import between_signals
 
 pytestmark = pytest.mark.usefixtures("hasty")
 

@@ -7,4 +7,4 @@ import gyrostat as gs
 EPS = 0.25
 TRUTH = np.array([[1.0, 1 / EPS], [EPS, 1.0]])
 OBSERVED = [(0, 0), (1, 0), (1, 1)]
-PLACES = gs.RectangularEnvironments.of(TRUTH)
+ENVIRONMENTS = gs.RectangularEnvironments.of(TRUTH)

@@ -17,5 +17,5 @@ def build(spread: float, order: str = "iid"):
         with open(os.environ["SWEEP_LOG"], "a") as log:
             log.write(f"{os.getpid()} {spread}\n")
         time.sleep(float(os.environ.get("SWEEP_SLEEP", "0")))
-    places = gs.RandomEnvironments(3, law=gs.TwoPoint(spread=spread))
-    return gs.HeteroSGD(0.05, order=order), gs.Problem(places, gs.Identity())
+    environments = gs.RandomEnvironments(3, law=gs.TwoPoint(spread=spread))
+    return gs.HeteroSGD(0.05, order=order), gs.Problem(environments, gs.Identity())

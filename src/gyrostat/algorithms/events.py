@@ -19,7 +19,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 from gyrostat import errors
 from gyrostat.algorithms.schedules import Constant
 from gyrostat.errors import GyrostatError
-from gyrostat.jax_tools.lazy_condition import rarely
+from gyrostat.jax_tools.lazy_condition import change_if_needed
 from gyrostat.measurements import Reading
 from gyrostat.models import Asymmetric, Model
 from gyrostat.typing import Leaf, Params
@@ -159,7 +159,9 @@ class ImbalanceStep(Event):
         due = low_enough if self.at is None else moment.step == self.at
 
         chosen = jnp.array(jnp.nan) if self.beta is None else jnp.asarray(self.beta, dtype=float)
-        params, beta, *_ = rarely(due, _imbalance, (moment.after, state.beta, chosen, residual, moment.step_size))
+        params, beta, *_ = change_if_needed(
+            due, _imbalance, (moment.after, state.beta, chosen, residual, moment.step_size)
+        )
         return params, ImbalanceState(first, jnp.where(due, moment.step + 1, state.fired), beta)
 
     def summary(self, state: ImbalanceState) -> dict[str, Array]:

@@ -77,7 +77,8 @@ def show(setting: Setting, assessment: Assessment, console: Console) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from gyrostat.theory.wording import assessment_sentences, condition_text
+    from gyrostat.theory.assessment import assessment_sentences
+    from gyrostat.theory.conditions import condition_text
 
     headings = ("condition", "source", "value", "", "bound", "verdict", "note")
     table = Table(*headings, title="What Xu 2024 asks of this setting")

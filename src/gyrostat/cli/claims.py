@@ -32,9 +32,9 @@ def claims(
 
     Without a folder, lists the statements that the papers' experiments can check.
     """
-    from gyrostat.reproduce import claims_listing
+    from gyrostat.reproduce.claims import show_claims
 
-    claims_listing.show_claims(
+    show_claims(
         console(),
         folder,
         paper=paper,

@@ -31,21 +31,21 @@ def examine(console: Console) -> int:
     """Print what was found; return 0 when the float64 programs that gyrostat runs can be trusted, else 1."""
     from rich.table import Table
 
-    from gyrostat.jax_tools import selftest
+    from gyrostat.jax_tools import compiled_against_numpy
 
     table = Table("what", "found", title="This installation", title_justify="left")
     for what, found in installation().items():
         table.add_row(what, found)
     console.print(table)
-    checks = selftest.battery()
-    for dtype in selftest.TOLERANCE:
+    checks = compiled_against_numpy.check_all()
+    for dtype in compiled_against_numpy.TOLERANCE:
         of_dtype = [check for check in checks if check.dtype == dtype]
         worst = max(of_dtype, key=lambda check: check.error)
         console.print(
             f"Compiled JAX against NumPy, {dtype}: {len(of_dtype)} cases, "
             f"largest relative error {worst.error:.1e} ({worst.name})."
         )
-    trusted, sentences = selftest.judge(checks)
+    trusted, sentences = compiled_against_numpy.judge(checks)
     if not default_precision_is_unchanged():
         trusted = False
         sentences.append("FAILED: importing gyrostat changed the default precision of jax: report this.")

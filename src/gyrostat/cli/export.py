@@ -15,9 +15,9 @@ def export(
     ],
 ) -> None:
     """Write the data of a sweep as netCDF or CSV."""
-    from gyrostat.sweeps.conclude import loaded
-    from gyrostat.sweeps.tables import export as write
+    from gyrostat.sweeps import tables
+    from gyrostat.sweeps.store import load_sweep
 
     for path in files:
-        write(loaded(folder), path)
+        tables.export(load_sweep(folder), path)
         typer.echo(f"Written to {path}.")

@@ -15,7 +15,7 @@ def report(
 
     Writes DIR/index.html from the stored data and claims.json. Nothing is computed.
     """
-    from gyrostat.reproduce.report import rebuild
+    from gyrostat.reproduce.report.page import rebuild
 
     path = rebuild(folder)
     typer.echo(f"{path} ({path.stat().st_size / 1e6:.1f} MB)")

@@ -12,7 +12,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from gyrostat import errors
 from gyrostat.jax_tools.float64 import double
 from gyrostat.measurements.fixed_gaussian import Design, gram_product, page_rows
-from gyrostat.models.spaces import Matrices, Space, SymmetricMatrices
+from gyrostat.models.spaces import RectangularMatrices, Space, SymmetricMatrices
 
 
 class IsometryEstimate(NamedTuple):
@@ -51,7 +51,7 @@ def isometry_constant(
     m = errors.integer("num_samples", num_samples, least=1)
     s = errors.integer("rank", rank, least=1)
     n = errors.integer("draws", draws, least=2)
-    space = SymmetricMatrices(d) if symmetric else Matrices(d, d)
+    space = SymmetricMatrices(d) if symmetric else RectangularMatrices(d, d)
     with double():
         keys = jax.vmap(lambda i: jax.random.fold_in(jax.random.key(seed), i))(jnp.arange(n))
         found = np.array(

@@ -92,12 +92,12 @@ def parts(view: View) -> tuple[Float[Array, "k r1"], Float[Array, "k r2"], Float
     For two factors these are R and Q of F above those of G, and E of F and of G as the blocks of a diagonal: their rows
     belong to different spaces.
     """
-    U, places = view.model.factor(view.params), view.environments
-    left = _split(U, places.invariant_basis, places.spurious_basis)
+    U, environments = view.model.factor(view.params), view.environments
+    left = _split(U, environments.invariant_basis, environments.spurious_basis)
     W = view.model.cofactor(view.params)
     if W is None:
         return left
-    right = _split(W, places.right_basis, places.right_spurious_basis)
+    right = _split(W, environments.right_basis, environments.right_spurious_basis)
     R, Q = (jnp.concatenate(pair) for pair in zip(left[:2], right[:2], strict=True))
     return R, Q, block_diag(left[2], right[2])
 
@@ -114,31 +114,31 @@ def _norm(x: Array) -> Array:
 @diagnostic(rotates=True)
 def signal(view: View) -> Array:
     """Share of the invariant signal that is learnt: ||U*^T A U*||_F / ||A_star||_F."""
-    places = view.environments
-    return _norm(places.signal_block(view.product)) / _norm(places.invariant_values)
+    environments = view.environments
+    return _norm(environments.signal_block(view.product)) / _norm(environments.invariant_values)
 
 
 @diagnostic(rotates=True)
 def spurious(view: View) -> Array:
     """Share of the mean spurious signal that is learnt: ||V*^T A V*||_F / ||E Sigma||_F (over sqrt(r2) if that is 0)."""
-    places = view.environments
-    mean = _norm(places.law.mean)
-    scale = jnp.where(mean > 0, mean, max(places.law.rank, 1) ** 0.5)
-    return _norm(places.spurious_block(view.product)) / scale
+    environments = view.environments
+    mean = _norm(environments.law.mean)
+    scale = jnp.where(mean > 0, mean, max(environments.law.rank, 1) ** 0.5)
+    return _norm(environments.spurious_block(view.product)) / scale
 
 
 @diagnostic("invariant_direction", rotates=True)
 def signal_values(view: View) -> Array:
     """The diagonal of U*^T A U*, signs kept."""
-    places = view.environments
-    return jnp.diagonal(places.signal_block(view.product))
+    environments = view.environments
+    return jnp.diagonal(environments.signal_block(view.product))
 
 
 @diagnostic("spurious_direction", rotates=True)
 def spurious_values(view: View) -> Array:
     """The diagonal of V*^T A V*, signs kept."""
-    places = view.environments
-    return jnp.diagonal(places.spurious_block(view.product))
+    environments = view.environments
+    return jnp.diagonal(environments.spurious_block(view.product))
 
 
 @diagnostic(rotates=True)
@@ -188,7 +188,7 @@ def distance_to_mean(view: View) -> Array:
 @diagnostic(rotates=True)
 def loss(view: View) -> Array:
     """The loss on infinitely many pooled samples: E_e ||A - A_e||_F^2 / 2."""
-    places = view.environments
-    mean = places.law.mean
-    centred = _norm(view.product - places.target(mean)) ** 2
-    return (centred + places.law.scatter) / 2
+    environments = view.environments
+    mean = environments.law.mean
+    centred = _norm(view.product - environments.target(mean)) ** 2
+    return (centred + environments.law.scatter) / 2

@@ -41,14 +41,14 @@ def group_cells(
         shared = [x for x in leaves if np.size(x) > LARGEST_COPIED] if reproducible_bits else []
         large = tuple(np.asarray(x).tobytes() for x in shared)
         signature = (jax.tree.structure(arrays), tuple(jax.tree.leaves(static)), jax.tree.structure(static))
-        groups.setdefault((signature, shapes, horizons[i], cell[1].measurements.apart, large), []).append(i)
+        groups.setdefault((signature, shapes, horizons[i], cell[1].measurements.group_key, large), []).append(i)
     return list(groups.values())
 
 
 def runs_per_call(cell: Cell, reduction: Reduction) -> int:
     """The number of runs of this cell that fit well into one call."""
     algorithm, problem = cell
-    return problem.measurements.lanes(largest_array(algorithm, problem, reduction), algorithm.batches.mixes)
+    return problem.measurements.runs_per_call(largest_array(algorithm, problem, reduction), algorithm.batches.mixes)
 
 
 class Program:

@@ -20,9 +20,9 @@ from gyrostat.engine.reduction.choose import Reduction
 from gyrostat.engine.reduction.reduced_run import ReducedRun, reduce_run
 from gyrostat.environments import Environments
 from gyrostat.jax_tools import runs_last_loop
-from gyrostat.jax_tools.lapack_order import Turns
-from gyrostat.jax_tools.random_bits import fold_in, split
-from gyrostat.jax_tools.small_products import square, written
+from gyrostat.jax_tools.lapack_order import SequentialLapack
+from gyrostat.jax_tools.random_streams import fold_in, split
+from gyrostat.jax_tools.small_products import are_small, squared_norm
 from gyrostat.measurements.base import Demand, Scene
 from gyrostat.measurements.problem import Problem
 from gyrostat.typing import Params
@@ -67,7 +67,7 @@ def one_run(
 ) -> dict[str, Array]:
     """The diagnostics at the steps of ``grid``, and the numbers about the whole run by name."""
     drawing_key, start_key, measurement_key, step_key = split(key, 4)
-    in_order = Turns()
+    in_order = SequentialLapack()
     stated = in_order(lambda: problem.draw(drawing_key))
     measured, first_gradient = (), None
     if not plan.reduction.rows or algorithm.start.needs_first_gradient:
@@ -119,9 +119,9 @@ class _Run:
 
     def segment(self, state: RunState, steps: tuple[Array, Array]) -> tuple[RunState, dict[str, Array]]:
         """The steps between two recordings, and the second recording."""
-        small = written(self.reduced.environments.shape, self.reduced.params)
+        small = are_small(self.reduced.environments.shape, self.reduced.params)
         loop = runs_last_loop.fori_loop if self.problem.measurements.by_entries and small else jax.lax.fori_loop
-        state = loop(*steps, lambda t, state: Turns()(lambda: self.step(t, state)), state)
+        state = loop(*steps, lambda t, state: SequentialLapack()(lambda: self.step(t, state)), state)
         params = tuple(jnp.where(state.diverged < 0, p, jnp.nan) for p in state.params)
         return state, self.record(params)
 
@@ -132,7 +132,7 @@ class _Run:
             "product": View(self.stated, model, reduced.in_stated_coordinates(params), shape),
             "stated": View(self.stated, model, reduced.as_stated(params), shape),
         }
-        return Turns()(lambda: {d.name: d.function(views[d.sees]) for d in self.plan.record})
+        return SequentialLapack()(lambda: {d.name: d.function(views[d.sees]) for d in self.plan.record})
 
     def step(self, t: Int[Array, ""], state: RunState) -> RunState:
         algorithm, model, environments = self.algorithm, self.reduced.model, self.reduced.environments
@@ -160,7 +160,7 @@ class _Run:
         """The first step at which ``||A - A_star||_F^2 / 2`` was below the tolerance, given the product at step t."""
         if not self.plan.has_tolerance:
             return state.reached
-        below = square(product - self.reduced.environments.invariant) / 2 < self.tolerance
+        below = squared_norm(product - self.reduced.environments.invariant) / 2 < self.tolerance
         return jnp.where((state.reached < 0) & (state.diverged < 0) & below, t, state.reached)
 
     def ends(self, state: RunState, last_step: Int[Array, ""]) -> dict[str, Array]:
@@ -174,4 +174,4 @@ class _Run:
 
 
 def _sum_of_squares(params: Params) -> Float[Array, ""]:
-    return sum(square(p) for p in params)  # type: ignore[return-value]
+    return sum(squared_norm(p) for p in params)  # type: ignore[return-value]

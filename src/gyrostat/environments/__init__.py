@@ -1,5 +1,8 @@
-"""Environments: what is true everywhere, and what changes from one environment to the next."""
+"""Environments: what is true everywhere, and what changes from one environment to another.
 
-import lazy_loader
+Names are imported on first use, so that :mod:`gyrostat.environments.labels` can be used without JAX.
+"""
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+import lazy_loader as lazy
+
+__getattr__, __dir__, __all__ = lazy.attach_stub(__name__, __file__)

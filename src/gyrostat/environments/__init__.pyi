@@ -1,5 +1,9 @@
-# The public names of this room and their homes; ``__init__.py`` reads this file and imports a name on first use.
+# The public names of this room. `__init__.py` reads this file and imports a name on first use.
 
+from .given_environments import Environments as Environments
+from .given_environments import Observed as Observed
+from .given_environments import RectangularEnvironments as RectangularEnvironments
+from .given_environments import VectorEnvironments as VectorEnvironments
 from .laws import Absent as Absent
 from .laws import Congruent as Congruent
 from .laws import Environment as Environment
@@ -11,8 +15,4 @@ from .laws import TwoPoint as TwoPoint
 from .laws import Uniform as Uniform
 from .random_environments import FeatureEnvironments as FeatureEnvironments
 from .random_environments import RandomEnvironments as RandomEnvironments
-from .rectangular import RandomRectangular as RandomRectangular
-from .rectangular import RectangularEnvironments as RectangularEnvironments
-from .targets import Environments as Environments
-from .targets import Observed as Observed
-from .targets import VectorEnvironments as VectorEnvironments
+from .random_environments import RandomRectangular as RandomRectangular

@@ -1,4 +1,4 @@
-"""Labels that say which environment a row of data comes from."""
+"""Labels of environments, one for each row of a data set. Importing this file does not import JAX."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gyrostat.errors import GyrostatError
 
 
 def grouped(environments: Any) -> tuple[list, list[np.ndarray]]:
-    """The distinct labels as they first appear, and the numbers of the rows of each.
+    """The distinct labels in order of first appearance, and the indices of the rows with each.
 
     >>> grouped(["b", "a", "b"])
     (['b', 'a'], [array([0, 2]), array([1])])
@@ -22,18 +22,18 @@ def grouped(environments: Any) -> tuple[list, list[np.ndarray]]:
         raise GyrostatError("environments is empty: give one label for each row of the data set.")
     if missing := sum(map(_is_missing, labels)):
         raise GyrostatError(f"environments has {missing} missing labels: give every row one, or leave those rows out.")
-    numbers: dict[Any, int] = {}
+    code_of: dict[Any, int] = {}
     try:
-        codes = np.array([numbers.setdefault(label, len(numbers)) for label in labels])
+        codes = np.array([code_of.setdefault(label, len(code_of)) for label in labels])
     except TypeError:
         raise _refusal(labels[0]) from None
     rows = np.split(np.argsort(codes, kind="stable"), np.cumsum(np.bincount(codes))[:-1])
-    return list(numbers), rows
+    return list(code_of), rows
 
 
 def _listed(environments: Any) -> list:
-    """One plain label per row. Lists of scalar tensors come from data sets; they are equal only to themselves."""
-    # A table gives its column names and a string its letters when gone through: neither is a label per row.
+    """One plain label per row. Data sets give lists of scalar tensors, which are equal only to themselves."""
+    # Iterating over a table gives its column names, and over a string its letters: neither is a label per row.
     if isinstance(environments, str | bytes | Mapping) or getattr(environments, "ndim", 1) != 1:
         raise _refusal(environments)
     try:
@@ -50,8 +50,11 @@ def _refusal(got: Any) -> GyrostatError:
 
 
 def _is_missing(label: Any) -> bool:
-    """Whether a label is None, NaN or one of their relatives, which are not even equal to themselves."""
+    """Whether a label is None or not equal to itself (NaN, NaT, NA)."""
     try:
         return label is None or not bool(label == label)
-    except (TypeError, ValueError):  # pandas' NA has no truth; a list of labels is refused later
+    except (
+        TypeError,
+        ValueError,
+    ):  # the comparison of pandas' NA has no truth value; a list of labels is refused later
         return not isinstance(label, list)

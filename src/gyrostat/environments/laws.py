@@ -1,6 +1,6 @@
-"""The law of the spurious part: how Sigma_e (r2 x r2) varies over environments.
+"""Laws of the spurious part: how Sigma_e (r2 x r2) varies over environments.
 
-``xi`` below is one diagonal entry of Sigma_e, the scalar that the theory of Xu 2024 reasons about.
+In this file, ``xi`` is one diagonal entry of Sigma_e, the scalar in the theory of Xu 2024.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 from gyrostat import errors
 from gyrostat.errors import GyrostatError
 from gyrostat.jax_tools.float64 import double
-from gyrostat.jax_tools.random_bits import uniform
+from gyrostat.jax_tools.random_streams import uniform
 from gyrostat.typing import Leaf
 
-Moment = Callable[[np.ndarray], np.ndarray]
+ScalarFunction = Callable[[np.ndarray], np.ndarray]
 
 
 class Environment(NamedTuple):
     """One environment: its index in a finite law (-1 when the law is continuous) and its Sigma."""
 
-    index: Int[Array, ""]  # type: ignore[assignment]  # hides tuple.index, which nobody asks of an environment
+    index: Int[Array, ""]  # type: ignore[assignment]  # hides tuple.index, which an environment does not need
     sigma: Float[Array, "r2 r2"]
 
 
@@ -54,7 +54,7 @@ class Law(eqx.Module):
 
     @property
     def is_finite(self) -> bool:
-        """Whether there is a finite list of environments (so that it can be cycled through or pooled exactly)."""
+        """Whether there is a finite list of environments, which batches can cycle through or pool exactly."""
         return False
 
     @property
@@ -69,7 +69,7 @@ class Law(eqx.Module):
         values, weights = self.nodes()
         return jnp.einsum("n,nij->ij", weights, values)
 
-    def expectation(self, function: Moment) -> np.ndarray:
+    def expectation(self, function: ScalarFunction) -> np.ndarray:
         """E f(Sigma_ii) for each i.
 
         >>> TwoPoint(mean=1.0, spread=6.0).expectation(lambda xi: xi**2).tolist()
@@ -163,7 +163,7 @@ class Finite(Law):
         return Environment(jnp.asarray(index, dtype=jnp.int32), jnp.asarray(self.values)[index])
 
     def draw(self, key: PRNGKeyArray) -> Environment:
-        # A sum, not a search: a loop costs more to compile and to run than looking at every environment.
+        # A sum instead of a search: a loop costs more to compile and to run than a pass over all environments.
         edges = jnp.cumsum(jnp.asarray(self.weights))
         return self.at(jnp.minimum(jnp.sum(uniform(key, 1) >= edges), self.count - 1))
 
@@ -171,7 +171,7 @@ class Finite(Law):
 class TwoPoint(Finite):
     """Sigma_e = (mean - spread) I or (mean + spread) I with probability 1/2 each (Xu 2024, section 5).
 
-    ``spread`` is the paper's heterogeneity M. With ``independent=True`` every diagonal entry has a sign of its own
+    ``spread`` is the paper's heterogeneity M. With ``independent=True`` every diagonal entry has its own sign
     (2^rank environments).
 
     >>> TwoPoint(mean=1.0, spread=6.0).values.ravel().tolist()
@@ -186,13 +186,13 @@ class TwoPoint(Finite):
 
 
 class Absent(Finite):
-    """No spurious part at all: one environment, plain recovery of the invariant matrix."""
+    """No spurious part: one environment, for plain recovery of the invariant matrix."""
 
     def __init__(self) -> None:
         super().__init__(np.zeros((1, 0, 0)))
 
 
-class _Scalars(Law):
+class _DiagonalLaw(Law):
     """A continuous law of diagonal matrices: entries mean + spread * z, shared or independent."""
 
     centre: Leaf
@@ -232,7 +232,7 @@ class _Scalars(Law):
     def off_diagonal(self) -> float:
         return 0.0
 
-    def expectation(self, function: Moment) -> np.ndarray:
+    def expectation(self, function: ScalarFunction) -> np.ndarray:
         z, weights = self._quadrature()  # every entry has the same law
         return np.full(self.size, weights @ function(self.centre + self.spread * z))
 
@@ -255,7 +255,7 @@ class _Scalars(Law):
         """Gauss nodes and weights of the standard entry."""
 
 
-class Uniform(_Scalars):
+class Uniform(_DiagonalLaw):
     """Diagonal entries uniform on [mean - spread, mean + spread], shared by default.
 
     >>> round(float(Uniform(mean=1.0, spread=3.0).variance[0]), 6)
@@ -274,7 +274,7 @@ class Uniform(_Scalars):
         return z, w / 2
 
 
-class Gaussian(_Scalars):
+class Gaussian(_DiagonalLaw):
     """Diagonal entries N(mean, spread^2), shared by default; unbounded, so M1 of (6) is infinite.
 
     >>> Gaussian(mean=1.0, spread=3.0).bound
@@ -338,7 +338,7 @@ _NODES: dict[tuple[Any, int], tuple[np.ndarray, np.ndarray]] = {}
 
 def _sampled(function: Callable[[PRNGKeyArray], Array], size: int, count: int = 2**16) -> tuple[np.ndarray, np.ndarray]:
     if (function, size) not in _NODES:
-        # Also asked for while a run is traced (the mean of the law is part of a diagnostic), hence the eager context.
+        # Also called while a run is traced (diagnostics use the mean of the law), hence the eager context.
         with jax.ensure_compile_time_eval(), double():
             law = Sampler(function, rank=size)
             keys = jax.random.split(jax.random.key(0), count)
@@ -348,7 +348,7 @@ def _sampled(function: Callable[[PRNGKeyArray], Array], size: int, count: int = 
 
 
 class Congruent(Law):
-    """``R Sigma R^T`` for Sigma of another law: the same spurious part written in another basis."""
+    """``R Sigma R^T`` for Sigma of another law: the same spurious part in another basis."""
 
     law: Law
     matrix: Leaf
@@ -368,14 +368,14 @@ class Congruent(Law):
 
     def at(self, index: Int[Array, ""]) -> Environment:
         """Environment number ``index`` of the underlying finite law, in this basis."""
-        return self._turn(self.law.at(index))  # type: ignore[attr-defined]
+        return self._congruent(self.law.at(index))  # type: ignore[attr-defined]
 
     @property
     def weights(self) -> np.ndarray:
         """The weights of the underlying finite law."""
         return self.law.weights  # type: ignore[attr-defined]
 
-    def _turn(self, environment: Environment) -> Environment:
+    def _congruent(self, environment: Environment) -> Environment:
         R = self.matrix
         return environment._replace(sigma=R @ environment.sigma @ R.T)
 
@@ -387,7 +387,7 @@ class Congruent(Law):
         return jnp.einsum("n,nij,nij->", jnp.asarray(weights), gap, gap)
 
     def draw(self, key: PRNGKeyArray) -> Environment:
-        return self._turn(self.law.draw(key))
+        return self._congruent(self.law.draw(key))
 
     @property
     def bound(self) -> float:

@@ -1,4 +1,4 @@
-"""Recipes that draw environments anew for every seed."""
+"""Random environments: recipes that draw new subspaces, and so a new truth, for every seed."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from gyrostat import errors
+from gyrostat.environments.given_environments import Environments, RectangularEnvironments, checked_law, unchecked
 from gyrostat.environments.laws import Absent, Congruent, Law
-from gyrostat.environments.targets import Environments, is_law, unchecked
 from gyrostat.errors import GyrostatError
 from gyrostat.typing import Leaf
 
 
 class RandomEnvironments(eqx.Module):
-    """Environments with subspaces drawn anew for every seed.
+    """Environments with new random subspaces for every seed.
 
     ``placement="orthogonal"`` makes every principal cosine between the two subspaces equal to ``overlap``
     (epsilon_1 of Assumption 1; zero by default); ``"random"`` draws two independent uniform subspaces (Prop. 1).
@@ -26,8 +26,8 @@ class RandomEnvironments(eqx.Module):
     >>> import jax
     >>> from gyrostat import TwoPoint
     >>> recipe = RandomEnvironments(10, rank=2, law=TwoPoint(spread=4.0), overlap=0.1)
-    >>> places = recipe.draw(jax.random.key(0))
-    >>> cosines = jnp.linalg.norm(places.invariant_basis.T @ places.spurious_basis, 2)
+    >>> environments = recipe.draw(jax.random.key(0))
+    >>> cosines = jnp.linalg.norm(environments.invariant_basis.T @ environments.spurious_basis, 2)
     >>> round(float(cosines), 3)
     0.1
     """
@@ -50,7 +50,7 @@ class RandomEnvironments(eqx.Module):
         placement: str = "orthogonal",
     ):
         d = errors.integer("dimension", dimension, least=1)
-        law = Absent() if law is None else is_law(law)
+        law = Absent() if law is None else checked_law(law)
         self.dimension, self.law = d, law
         self.rank = errors.integer("rank", rank, least=1, most=d, most_because=", the dimension")
         self.placement = errors.choice("placement", placement, ("orthogonal", "random"))
@@ -104,7 +104,7 @@ class FeatureEnvironments(eqx.Module):
 
     def __init__(self, dimension: int, rank: int, law: Law):
         self.dimension = errors.integer("dimension", dimension, least=1)
-        self.law = is_law(law)
+        self.law = checked_law(law)
         self.rank = errors.integer("rank", rank, least=1, most=self.dimension, most_because=", the dimension")
         errors.integer("law's rank", self.law.rank, least=1, most=self.dimension, most_because=", the dimension")
 
@@ -125,9 +125,58 @@ class FeatureEnvironments(eqx.Module):
         return unchecked(Environments, invariant_basis=U, spurious_basis=V, law=law, invariant_values=s**2)
 
 
+class RandomRectangular(eqx.Module):
+    """Rectangular environments with new random subspaces for every seed, spurious orthogonal to invariant ones.
+
+    >>> RandomRectangular(20, 30, rank=2).shape
+    (20, 30)
+    """
+
+    rows: int = eqx.field(static=True)
+    columns: int = eqx.field(static=True)
+    rank: int = eqx.field(static=True)
+    law: Law
+    values: Leaf
+
+    def __init__(self, rows: int, columns: int, rank: int = 1, law: Law | None = None, *, values: Any = None):
+        self.rows = errors.integer("rows", rows, least=1)
+        self.columns = errors.integer("columns", columns, least=1)
+        self.law = Absent() if law is None else checked_law(law)
+        small = min(self.rows, self.columns)
+        self.rank = errors.integer("rank", rank, least=1, most=small, most_because=", the smaller side")
+        if self.rank + self.law.rank > small:
+            raise GyrostatError(
+                f"rank {self.rank} and spurious rank {self.law.rank} do not fit in the smaller side {small}: "
+                "raise rows and columns or lower the ranks."
+            )
+        self.values = np.ones(self.rank) if values is None else errors.array("values", values, ndim=1)
+        if self.values.shape != (self.rank,):
+            raise GyrostatError(f"values must have rank={self.rank} entries; got {self.values.size}.")
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of a target."""
+        return self.rows, self.columns
+
+    def draw(self, key: PRNGKeyArray) -> Environments:
+        """Environments with subspaces drawn by ``key``."""
+        one, two = jax.random.split(key)
+        r1, r2 = self.rank, self.law.rank
+        L, R = haar(one, self.rows, r1 + r2), haar(two, self.columns, r1 + r2)
+        return unchecked(
+            RectangularEnvironments,
+            invariant_basis=L[:, :r1],
+            spurious_basis=L[:, r1:],
+            law=self.law,
+            invariant_values=jnp.asarray(self.values),
+            right=R[:, :r1],
+            right_spurious=R[:, r1:],
+        )
+
+
 def haar(key: PRNGKeyArray, d: int, r: int) -> Float[Array, "d r"]:
     """A uniformly random d x r matrix with orthonormal columns."""
-    # LAPACK's signs depend on the entries; with R's diagonal positive Q is uniform. An overlap mixes columns, so the
-    # signs matter to the spans.
+    # The signs that LAPACK chooses depend on the entries; Q is uniform if the diagonal of R is positive. An overlap mixes
+    # columns, so the signs change the spans.
     Q, R = jnp.linalg.qr(jax.random.normal(key, (d, r), dtype=float))
     return Q * jnp.where(jnp.diagonal(R) < 0, -1.0, 1.0)

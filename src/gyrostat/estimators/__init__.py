@@ -2,8 +2,7 @@
 
 from gyrostat.estimators.environment_labels import stacked
 from gyrostat.estimators.invariant.linear import InvariantLinearRegressor
-from gyrostat.estimators.invariant.matrix import InvariantMatrixRegressor
-from gyrostat.estimators.invariant.quadratic import InvariantQuadraticRegressor
+from gyrostat.estimators.invariant.matrix import InvariantMatrixRegressor, InvariantQuadraticRegressor
 from gyrostat.estimators.low_rank.imputer import LowRankImputer
 from gyrostat.estimators.low_rank.matrix_sensing import MatrixSensingRegressor
 

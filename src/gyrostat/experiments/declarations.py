@@ -1,4 +1,4 @@
-"""Declarations: an experiment (what to compute, draw and claim) and a claim (a statement that can be checked)."""
+"""Declarations of experiments (what to compute, draw and claim) and of claims (statements that data can decide)."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ SIZES = ("smoke", "standard", "full")
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a claim measured: named numbers, and whether the criterion is met (None: the data cannot tell)."""
+    """The result of a claim: the measured numbers by name, and whether the criterion is met (None: the data cannot decide)."""
 
     measured: Mapping[str, float]
     holds: bool | None
 
     @property
     def verdict(self) -> Verdict:
-        """The word for it."""
+        """``holds``, ``fails``, or ``undecided`` if the data cannot decide or a number is NaN."""
         if self.holds is None or any(isinstance(v, float) and math.isnan(v) for v in self.measured.values()):
             return "undecided"
         return "holds" if self.holds else "fails"
@@ -34,9 +34,10 @@ class Outcome:
 
 @dataclass(frozen=True, kw_only=True)
 class Claim:
-    """A statement of a paper (or of ours), the criterion that decides it, and what we expect.
+    """A statement of a paper, or one of ours, with the criterion that decides it and the expected verdict.
 
-    ``expected="fails"`` marks a statement that is known not to hold as printed; ``reason`` then says why.
+    ``measure`` reads the data of the experiment. ``expected="fails"`` marks a statement that is known not to hold as printed;
+    ``reason`` then says why.
     """
 
     slug: str
@@ -55,8 +56,8 @@ class Claim:
 class Experiment:
     """One figure or theory item of a paper.
 
-    ``compute(seed=..., progress=..., **sizes[size])`` returns a labelled Dataset; ``draw`` and the claims only read it,
-    so a figure can be drawn again without computing. ``weight`` is a rough cost, used to start long ones first.
+    ``compute(seed=..., progress=..., **sizes[size])`` returns a labelled Dataset. ``draw`` and the claims only read it, so a
+    figure can be drawn again without computing. ``weight`` is a rough cost: the most expensive experiments start first.
     """
 
     name: str
@@ -74,7 +75,7 @@ class Experiment:
             raise GyrostatError(f"experiment {self.name!r} must give settings for the sizes {', '.join(SIZES)}.")
         slugs = [claim.slug for claim in self.claims]
         if len(set(slugs)) < len(slugs):
-            raise GyrostatError(f"experiment {self.name!r} has two claims with one slug.")
+            raise GyrostatError(f"experiment {self.name!r} has two claims with the same slug: give each claim its own.")
 
 
 def within(low: float = -math.inf, high: float = math.inf, **measured: SupportsFloat) -> Outcome:

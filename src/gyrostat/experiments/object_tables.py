@@ -1,6 +1,6 @@
 """Objects described by tables: ``{"kind": "TwoPoint", "spread": 6.0}`` stands for ``gyrostat.TwoPoint(spread=6.0)``.
 
-A table can be built and shown as Python source, and every argument in it has an address such as ``law.spread``. Specs of
+A table can be built and shown as Python source, and every argument in it has a path such as ``law.spread``. Specs of
 sweeps, the lab and ``gyrostat check`` all describe their objects in this way.
 """
 
@@ -39,7 +39,7 @@ def is_object_table(value: Any) -> bool:
 def build(table: Any, where: str) -> Any:
     """Build the object that a table describes, inner tables first; other values are returned as they are.
 
-    ``where`` is the address of the table, for error messages.
+    ``where`` is the path of the table, for error messages.
 
     >>> build({"kind": "TwoPoint", "mean": 1.0, "spread": 6.0}, "law").bound
     7.0
@@ -117,37 +117,37 @@ def parameters(kind: Any) -> dict[str, inspect.Parameter]:
     return {p.name: p for p in found if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)}
 
 
-def addresses(tree: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
-    """The address of every setting below ``tree``: of those written there and of the other parameters of its kinds.
+def setting_paths(tree: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
+    """The path of every setting below ``tree``: of those written there and of the other parameters of its kinds.
 
-    >>> list(addresses({"law": {"kind": "TwoPoint", "spread": 6.0}}))
+    >>> list(setting_paths({"law": {"kind": "TwoPoint", "spread": 6.0}}))
     ['law', 'law.kind', 'law.mean', 'law.spread', 'law.rank', 'law.independent']
     """
     known = {"kind": None, **parameters(tree["kind"]), **tree} if "kind" in tree else tree
     for name in known:
         yield prefix + name
         if isinstance(tree.get(name), Mapping):
-            yield from addresses(tree[name], f"{prefix}{name}.")
+            yield from setting_paths(tree[name], f"{prefix}{name}.")
 
 
-def setting_at(tree: Mapping[str, Any], address: str) -> Any:
-    """The setting at an address: the value written there, or the default of its kind."""
-    *outer, last = address.split(".")
+def setting_at(tree: Mapping[str, Any], path: str) -> Any:
+    """The setting at a path: the value written there, or the default of its kind."""
+    *outer, last = path.split(".")
     for name in outer:
         tree = tree[name]
     if last in tree or "kind" not in tree:
         return tree[last]
     default = parameters(tree["kind"])[last].default
     if default is inspect.Parameter.empty:
-        raise GyrostatError(f"{address} is not given and has no default: write it down.")
+        raise GyrostatError(f"{path} is not given and has no default: write it down.")
     return default
 
 
-def with_setting(tree: Mapping[str, Any], address: str, value: Any) -> dict[str, Any]:
-    """A copy of the tree with another value at an address; tables on the way there are created if they are missing.
+def with_setting(tree: Mapping[str, Any], path: str, value: Any) -> dict[str, Any]:
+    """A copy of the tree with another value at a path; tables on the way there are created if they are missing.
 
     >>> with_setting({"law": {"spread": 1}, "rank": 2}, "law.spread", 6)
     {'law': {'spread': 6}, 'rank': 2}
     """
-    first, _, rest = address.partition(".")
+    first, _, rest = path.partition(".")
     return {**tree, first: with_setting(tree.get(first, {}), rest, value) if rest else value}

@@ -1,4 +1,4 @@
-"""The registry of papers: each is a module with ``EXPERIMENTS``, a list of declared experiments."""
+"""The registry of papers and their experiments. A paper is a package in ``papers/`` with a list ``EXPERIMENTS``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Small statistics that claims are made of. Runs that diverged count as failures, never as missing."""
+"""Statistics that claims use: medians, shares, crossings, slopes, intervals. A diverged run counts as a failure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def last(values: Labelled) -> Labelled:
 
 
 def median(values: xr.DataArray, over: str = "seed") -> xr.DataArray:
-    """The median over seeds, a diverged run counting as infinite."""
+    """The median over seeds; a diverged run counts as infinite."""
     return values.fillna(np.inf).median(over)
 
 
@@ -26,7 +26,7 @@ def share_below(values: xr.DataArray, threshold: float, over: str = "seed") -> x
 
 
 def crossing(x: np.ndarray, y: np.ndarray, level: float) -> float:
-    """Where the broken line through the points last goes from below ``level`` to above it, NaN if it never does.
+    """The x at which the line through the points last rises above ``level``, NaN if it never does.
 
     >>> crossing(np.array([1.0, 2.0, 3.0]), np.array([0.0, 0.4, 0.6]), 0.5)
     2.5

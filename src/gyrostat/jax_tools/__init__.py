@@ -1,1 +1,1 @@
-"""What JAX lacks on a CPU: fast random streams, small products, ordered LAPACK calls, lazy conditions, float64."""
+"""What JAX lacks on a CPU: fast random streams, small products, LAPACK calls in sequence, lazy conditions, float64."""

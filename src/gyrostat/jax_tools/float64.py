@@ -1,4 +1,4 @@
-"""Double precision, switched on for a block of work and never for the whole process."""
+"""Double precision for a block of code, never for the whole process."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import jax
 
 
 def double() -> AbstractContextManager:
-    """A context in which JAX computes in float64, whatever the process's own configuration.
+    """A context in which JAX computes in float64, whatever the configuration of the process.
 
     >>> import jax.numpy as jnp
     >>> with double():

@@ -1,10 +1,10 @@
-"""Decompositions one after the other: several LAPACK calls at once, each over many runs, can wait for each other for ever.
+"""LAPACK calls one at a time: several batched calls at once can block each other forever on a CPU.
 
-XLA's CPU runtime hands independent calls to a pool of as many threads as there are cores. jaxlib splits a batched call over
-that same pool and waits, on a thread of the pool, for the pieces (``ParallelBatchMap``). When every thread waits, nobody
-works: two decompositions at once are enough on two cores. ``jax.lax.optimization_barrier`` does not order them (the CPU
-compiler drops it), nor does ``xla_cpu_multi_thread_eigen`` as an option of one program; a number that the next one needs
-does.
+XLA's CPU runtime hands independent calls to a pool with one thread per core. jaxlib splits a batched LAPACK call over that
+same pool and waits, on a thread of the pool, for the pieces (``ParallelBatchMap``). When every thread waits, none is left to
+work: two decompositions at once are enough on two cores. Neither ``jax.lax.optimization_barrier`` (which the CPU compiler
+drops) nor the option ``xla_cpu_multi_thread_eigen`` of one program orders the calls. A data dependency does: here each call
+depends on a number from the result of the call before it.
 """
 
 from __future__ import annotations
@@ -42,80 +42,82 @@ DECOMPOSITIONS = frozenset(
 """The primitives that call LAPACK."""
 
 CALLS = frozenset({"jit", "pjit"})
-"""The primitives that are a function and nothing more."""
+"""The primitives that only call a function."""
 
 
-def after(done: Array | None, x: Array) -> Array:
-    """``x``, made only when ``done`` has been, whatever its numbers are: none is above infinity.
+def after(earlier: Array | None, x: Array) -> Array:
+    """``x``, but available only after ``earlier`` has been computed.
 
     >>> after(jnp.array([jnp.nan, 1.0]), jnp.asarray(3.0)).item()
     3.0
     """
-    if done is None or not _is_float(x):
+    if earlier is None or not _is_float(x):
         return x
-    number = jnp.ravel(done)[0].astype(x.dtype)
-    return jnp.where(number > jnp.inf, number, x)
+    number = jnp.ravel(earlier)[0].astype(x.dtype)
+    return jnp.where(number > jnp.inf, number, x)  # no number is above infinity, which the compiler does not use
 
 
-class Turns:
-    """Evaluates functions so that all their decompositions, whoever asks for them, take turns.
+class SequentialLapack:
+    """Evaluates functions so that their decompositions, however deep inside, run one at a time.
 
-    >>> turns = Turns()
-    >>> [s.item() for s in turns(lambda: [jnp.linalg.norm(k * jnp.eye(2), 2) for k in (1, 2)])]
+    >>> in_sequence = SequentialLapack()
+    >>> [s.item() for s in in_sequence(lambda: [jnp.linalg.norm(k * jnp.eye(2), 2) for k in (1, 2)])]
     [1.0, 2.0]
     """
 
     def __init__(self) -> None:
-        self.done: Array | None = None
+        self.latest: Array | None = None
+        """A result of the latest decomposition, on which the next one is made to depend."""
 
     def __call__(self, function: Callable[[], Value]) -> Value:
-        """``function()``, its decompositions after each other and after those of earlier calls."""
-        program, shapes, rest = eqx.filter_make_jaxpr(function)()
-        made = self._evaluate(program, [])
-        return eqx.combine(jax.tree.unflatten(jax.tree.structure(shapes), made), rest)
+        """``function()``, with its decompositions in sequence and after those of earlier calls."""
+        program, shapes, not_arrays = eqx.filter_make_jaxpr(function)()
+        arrays = self._evaluate(program, [])
+        return eqx.combine(jax.tree.unflatten(jax.tree.structure(shapes), arrays), not_arrays)
 
     def wait(self, tree: Value) -> Value:
-        """``tree``, made only when the decompositions of all earlier calls have been."""
-        return jax.tree.map(lambda x: after(self.done, x), tree)
+        """``tree``, but available only after the decompositions of all earlier calls."""
+        return jax.tree.map(lambda x: after(self.latest, x), tree)
 
     def _evaluate(self, program: Any, inputs: Sequence[Any]) -> Sequence[Any]:
         jaxpr = program.jaxpr
-        if not _decompose(jaxpr.eqns):
+        if not _has_decompositions(jaxpr.eqns):
             return jex.jaxpr_as_fun(program)(*inputs)
-        known = dict(zip([*jaxpr.constvars, *jaxpr.invars], [*program.consts, *inputs], strict=True))
+        values = dict(zip([*jaxpr.constvars, *jaxpr.invars], [*program.consts, *inputs], strict=True))
 
-        def value(of: Any) -> Any:
-            return of.val if isinstance(of, jex.Literal) else known[of]
+        def value(variable: Any) -> Any:
+            return variable.val if isinstance(variable, jex.Literal) else values[variable]
 
         for equation in jaxpr.eqns:
-            given = [value(x) for x in equation.invars]
-            if not _decompose([equation]):
-                found = _alone(equation, jaxpr, given)
+            arguments = [value(x) for x in equation.invars]
+            if not _has_decompositions([equation]):
+                outputs = _evaluate_equation(equation, jaxpr, arguments)
             elif equation.primitive.name in CALLS:
-                found = self._evaluate(equation.params["jaxpr"], given)
+                outputs = self._evaluate(equation.params["jaxpr"], arguments)
             else:
-                found = _alone(equation, jaxpr, self.wait(given))
-                self.done = next((x for x in found if _is_float(x) and x.size), self.done)
-            known |= zip(equation.outvars, found, strict=True)
+                outputs = _evaluate_equation(equation, jaxpr, self.wait(arguments))
+                self.latest = next((x for x in outputs if _is_float(x) and x.size), self.latest)
+            values |= zip(equation.outvars, outputs, strict=True)
         return [value(x) for x in jaxpr.outvars]
 
 
-def _alone(equation: Any, jaxpr: Any, inputs: Sequence[Any]) -> Sequence[Any]:
-    """What one equation of a program makes of its inputs."""
-    given = {of: x for of, x in zip(equation.invars, inputs, strict=True) if not isinstance(of, jex.Literal)}
-    told = jaxpr.debug_info._replace(arg_names=None, result_paths=None)
-    program = jex.Jaxpr([], list(given), equation.outvars, [equation], equation.effects, told)
-    return jex.jaxpr_as_fun(jex.ClosedJaxpr(program, []))(*given.values())
+def _evaluate_equation(equation: Any, jaxpr: Any, inputs: Sequence[Any]) -> Sequence[Any]:
+    """The outputs of one equation of a program."""
+    arguments = {v: x for v, x in zip(equation.invars, inputs, strict=True) if not isinstance(v, jex.Literal)}
+    debug_info = jaxpr.debug_info._replace(arg_names=None, result_paths=None)
+    program = jex.Jaxpr([], list(arguments), equation.outvars, [equation], equation.effects, debug_info)
+    return jex.jaxpr_as_fun(jex.ClosedJaxpr(program, []))(*arguments.values())
 
 
-def _decompose(equations: Sequence[Any]) -> bool:
+def _has_decompositions(equations: Sequence[Any]) -> bool:
     return any(
-        e.primitive.name in DECOMPOSITIONS or any(_decompose(inner.eqns) for inner in _programs(e)) for e in equations
+        e.primitive.name in DECOMPOSITIONS or any(_has_decompositions(inner.eqns) for inner in _inner_programs(e))
+        for e in equations
     )
 
 
-def _programs(equation: Any) -> Iterator[Any]:
-    """The programs inside an equation: a branch, a body, a function."""
+def _inner_programs(equation: Any) -> Iterator[Any]:
+    """The programs inside an equation: branches, loop bodies, called functions."""
     for value in equation.params.values():
         for x in value if isinstance(value, tuple | list) else (value,):
             if isinstance(x, jex.ClosedJaxpr | jex.Jaxpr):

@@ -11,7 +11,7 @@ from gyrostat.lab.controls import Setting
 from gyrostat.lab.lab import RECORDS
 from gyrostat.lab.laboratories import lab_of
 from gyrostat.theory import Condition
-from gyrostat.theory.wording import condition_text
+from gyrostat.theory.conditions import condition_text
 
 
 def theory(lab: str, setting: Setting) -> Iterator[dict[str, Any]]:

@@ -9,8 +9,7 @@ import numpy as np
 import pandas as pd
 
 from gyrostat.errors import GyrostatError
-from gyrostat.estimators.invariant.diagnosis import heterogeneity
-from gyrostat.estimators.invariant.verdicts import shown_p
+from gyrostat.estimators.invariant.diagnosis import heterogeneity, shown_p
 from gyrostat.tables.fit import rows_of_table
 from gyrostat.tables.reading import read_table
 

@@ -67,12 +67,12 @@ class Measurements(eqx.Module):
         """Whether many runs should share one vmapped program (False when the state is large)."""
         return True
 
-    def lanes(self, size: int, mixes: bool) -> int:
+    def runs_per_call(self, size: int, mixes: bool) -> int:
         """How many runs with products of ``size`` entries go well into one call."""
         return int(np.clip(2 ** np.floor(np.log2(2.4e6 / (48 * size))), 1, 512)) if self.vectorises else 1
 
     @property
-    def apart(self) -> Hashable:
+    def group_key(self) -> Hashable:
         """Settings that differ in this do not share a call, because it is large or shared between runs."""
         return None
 

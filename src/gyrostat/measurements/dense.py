@@ -22,7 +22,7 @@ from gyrostat.typing import Leaf
 SINGLE = 32_768
 """The longest side of a design in single precision."""
 
-SHARING = 64
+RUNS_PER_CALL = 64
 """Runs that share one design in one call: the product with it is then a matrix product."""
 
 
@@ -90,13 +90,13 @@ class Dense(Measurements):
     def vectorises(self) -> bool:
         return self.redraw or self.design is not None
 
-    def lanes(self, size: int, mixes: bool) -> int:
+    def runs_per_call(self, size: int, mixes: bool) -> int:
         if self.design is None:
-            return super().lanes(size, mixes)
-        return 1 if mixes else SHARING  # a mixture copies its rows for every run
+            return super().runs_per_call(size, mixes)
+        return 1 if mixes else RUNS_PER_CALL  # a mixture copies its rows for every run
 
     @property
-    def apart(self) -> Hashable:
+    def group_key(self) -> Hashable:
         return None if self.design is None else int(self.design)
 
     @property
@@ -107,8 +107,8 @@ class Dense(Measurements):
         """The design that runs share, as arrays.
 
         >>> import gyrostat as gs
-        >>> places = gs.Environments.diagonal(5)
-        >>> Dense(20, design=0).rows(places, gs.Asymmetric().space(places.shape)).matrices.shape
+        >>> environments = gs.Environments.diagonal(5)
+        >>> Dense(20, design=0).rows(environments, gs.Asymmetric().space(environments.shape)).matrices.shape
         (1, 20, 25)
         """
         if self.design is None:
@@ -125,7 +125,7 @@ class Dense(Measurements):
         # A product with the Gram matrix reads size^2 numbers, two with the rows 2 m size, and the transposed one is slower.
         pays = self.operator == "gram" or (self.operator == "auto" and space.size < 2.2 * self.num_samples)
         kept = _gram(rows) if pays and not demand.mixes else rows
-        # With one place the leading axis goes: indexing it in every step would keep XLA from its fast matrix product.
+        # With one environment its axis is dropped: indexing it in every step would keep XLA from its fast matrix product.
         return type(kept)(*(x[0] for x in kept)) if len(rows.matrices) == 1 else kept
 
     def sense(self, state: Any, key: PRNGKeyArray, scene: Scene, environment: Environment) -> tuple[Reading, Any]:
@@ -138,8 +138,8 @@ class Dense(Measurements):
         return _seen(scene, design.matrices, target, design.noises), state
 
     def mix(self, state: Any, key: PRNGKeyArray, scene: Scene) -> tuple[Reading, Any]:
-        places, within, drawing = jax.random.split(key, 3)
-        drawn = jax.vmap(scene.environments.law.draw)(jax.random.split(places, self.num_samples))
+        choosing, within, drawing = jax.random.split(key, 3)
+        drawn = jax.vmap(scene.environments.law.draw)(jax.random.split(choosing, self.num_samples))
         if state is None:
             rows = self._draw(drawing, 1, scene.space)
             X, eps = rows.matrices[0], rows.noises[0]
@@ -204,11 +204,11 @@ class DenseData(Measurements):
     def vectorises(self) -> bool:
         return True
 
-    def lanes(self, size: int, mixes: bool) -> int:
-        return 1 if mixes or self.batch_size is not None else SHARING  # single rows are copied for every run
+    def runs_per_call(self, size: int, mixes: bool) -> int:
+        return 1 if mixes or self.batch_size is not None else RUNS_PER_CALL  # single rows are copied for every run
 
     @property
-    def apart(self) -> Hashable:
+    def group_key(self) -> Hashable:
         return id(self.matrices)
 
     @property
@@ -242,8 +242,8 @@ class DenseData(Measurements):
 
     def mix(self, state: Any, key: PRNGKeyArray, scene: Scene) -> tuple[Reading, Any]:
         size = self.batch_size or self.responses.shape[0]
-        places, within = jax.random.split(key)
-        drawn = jax.vmap(scene.environments.law.draw)(jax.random.split(places, size)).index
+        choosing, within = jax.random.split(key)
+        drawn = jax.vmap(scene.environments.law.draw)(jax.random.split(choosing, size)).index
         counts, starts = jnp.asarray(self.counts)[drawn], jnp.asarray(self.starts)[drawn]
         rows = starts + jax.random.randint(within, (size,), 0, counts)
         return _reading(scene, state[rows], jnp.asarray(self.responses)[rows]), state

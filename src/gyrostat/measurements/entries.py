@@ -14,13 +14,13 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 from gyrostat import errors
 from gyrostat.environments import Environment, Environments
 from gyrostat.errors import GyrostatError
-from gyrostat.jax_tools.lazy_condition import rarely
-from gyrostat.jax_tools.random_bits import split, uniform
+from gyrostat.jax_tools.lazy_condition import change_if_needed
+from gyrostat.jax_tools.random_streams import split, uniform
 from gyrostat.measurements.base import Demand, Entry, Measurements, Reading, Scene, need_finite
-from gyrostat.models.spaces import Matrices, Space
+from gyrostat.models.spaces import RectangularMatrices, Space
 from gyrostat.typing import Leaf
 
-BESIDE = 128
+RUNS_PER_CALL = 128
 """So many runs of a small network stay in a processor's nearer caches; with more, a step takes longer again."""
 
 
@@ -84,11 +84,11 @@ class Entries(Measurements):
     def by_entries(self) -> bool:
         return True
 
-    def lanes(self, size: int, mixes: bool) -> int:
-        return min(BESIDE, super().lanes(size, mixes))
+    def runs_per_call(self, size: int, mixes: bool) -> int:
+        return min(RUNS_PER_CALL, super().runs_per_call(size, mixes))
 
     def check(self, environments: Any, space: Space, mixes: bool) -> None:
-        if not isinstance(space, Matrices):
+        if not isinstance(space, RectangularMatrices):
             raise GyrostatError(
                 "Entries sees single entries of a matrix, which is not a symmetric reading: use Asymmetric or DeepLinear."
             )
@@ -133,8 +133,8 @@ class Entries(Measurements):
 
     def mix(self, state: Observations, key: PRNGKeyArray, scene: Scene) -> tuple[Reading, Observations]:
         size = self.batch_size or self.count
-        places, within = split(key)
-        drawn = jax.vmap(scene.environments.law.draw)(split(places, size))
+        choosing, within = split(key)
+        drawn = jax.vmap(scene.environments.law.draw)(split(choosing, size))
         chosen = self._draw(within, size)
         i, j = (x[chosen] for x in self._indices())
         y = jax.vmap(lambda sigma, i, j: scene.environments.target(sigma)[i, j])(drawn.sigma, i, j)
@@ -161,7 +161,7 @@ class Entries(Measurements):
             fresh = uniform(jax.random.wrap_key_data(operand[1], impl=kind), self.count)
             return jnp.argsort(fresh).astype(jnp.int32), operand[1]
 
-        order, _ = rarely(at == 0, reordered, (state.orders[index], jax.random.key_data(key)))
+        order, _ = change_if_needed(at == 0, reordered, (state.orders[index], jax.random.key_data(key)))
         chosen = jax.lax.dynamic_slice(order, (at,), (self.batch_size,))
         positions = state.positions.at[index].set((at + self.batch_size) % self.count)
         return chosen, state._replace(orders=state.orders.at[index].set(order), positions=positions)

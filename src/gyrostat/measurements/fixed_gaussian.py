@@ -26,8 +26,8 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 from gyrostat import errors
 from gyrostat.environments import Environment, Environments
 from gyrostat.errors import GyrostatError
-from gyrostat.jax_tools.normals import chi_square, normal
-from gyrostat.jax_tools.random_bits import split
+from gyrostat.jax_tools.random_streams import normal, split
+from gyrostat.jax_tools.rejection_sampling import chi_square
 from gyrostat.measurements.base import Demand, Measurements, Reading, Scene, need_finite, residual
 from gyrostat.models.spaces import Space
 from gyrostat.typing import Leaf

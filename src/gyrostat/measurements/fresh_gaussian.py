@@ -23,9 +23,8 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from gyrostat import errors
 from gyrostat.environments import Environment
-from gyrostat.jax_tools.binomial_counts import multinomial
-from gyrostat.jax_tools.normals import chi_square, normal
-from gyrostat.jax_tools.random_bits import fold_in, split
+from gyrostat.jax_tools.random_streams import fold_in, normal, split
+from gyrostat.jax_tools.rejection_sampling import chi_square, multinomial
 from gyrostat.measurements.base import Measurements, Reading, Scene, inner, residual
 from gyrostat.models.spaces import SymmetricMatrices
 from gyrostat.typing import Leaf
@@ -89,8 +88,8 @@ class FreshGaussian(Measurements):
         """Every sample has a Sigma of its own, so its p + 1 coordinates are drawn one by one, in blocks."""
 
         def block(i: Array, total: _Span) -> _Span:
-            places, gaussians = split(fold_in(key, i))
-            sigmas = jax.vmap(lambda k: law.draw(k).sigma)(split(places, BLOCK))
+            choosing, gaussians = split(fold_in(key, i))
+            sigmas = jax.vmap(lambda k: law.draw(k).sigma)(split(choosing, BLOCK))
             g = jax.random.normal(gaussians, (BLOCK, base.size + 1), dtype=float)
             c = jax.vmap(lambda sigma: _coefficients(base, sigma))(sigmas)
             w = jnp.sum(c * g[:, :-1], axis=1) - self.noise * g[:, -1]
@@ -125,10 +124,10 @@ def _lift(W: Array, units: Array, span: _Span, m: Array) -> Reading:
 
 def _mixture_span(scene: Scene) -> tuple[Array, Float[Array, " p"]]:
     """Orthonormal elements that span every environment's residual, and the coordinates of ``A - A_star``."""
-    places, r2 = scene.environments, scene.environments.law.rank
+    environments, r2 = scene.environments, scene.environments.law.rank
     sigmas = jax.vmap(SymmetricMatrices(r2).element)(jnp.eye(r2 * (r2 + 1) // 2, dtype=float))
-    directions = jax.vmap(places.spurious)(sigmas)
-    B = scene.product - places.invariant
+    directions = jax.vmap(environments.spurious)(sigmas)
+    B = scene.product - environments.invariant
     along = _project(directions, B)
     rest = B - jnp.tensordot(along, directions, axes=1)
     # A second pass: `rest` may be tiny against B, and its direction must stay orthogonal to the others.

@@ -9,7 +9,7 @@ from jaxtyping import Array, PRNGKeyArray
 from gyrostat.environments import Environment
 from gyrostat.measurements.base import Measurements, Reading, Scene, inner, residual
 
-BESIDE = 64
+RUNS_PER_CALL = 64
 """So many runs of a small factorisation stay in a processor's first cache; with more, a step takes half as long again."""
 
 
@@ -27,8 +27,8 @@ class Identity(Measurements):
     def by_entries(self) -> bool:
         return True
 
-    def lanes(self, size: int, mixes: bool) -> int:
-        return min(BESIDE, super().lanes(size, mixes))
+    def runs_per_call(self, size: int, mixes: bool) -> int:
+        return min(RUNS_PER_CALL, super().runs_per_call(size, mixes))
 
     def sense(self, state: Any, key: PRNGKeyArray, scene: Scene, environment: Environment) -> tuple[Reading, Any]:
         return _seen(residual(scene, environment)), state

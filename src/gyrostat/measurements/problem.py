@@ -1,4 +1,4 @@
-"""A problem: what is true in which places, and how it is measured."""
+"""`Problem`: environments and the measurements that are taken of them."""
 
 from __future__ import annotations
 

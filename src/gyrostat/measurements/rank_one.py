@@ -13,7 +13,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from gyrostat import errors
 from gyrostat.environments import Environment
 from gyrostat.errors import GyrostatError
-from gyrostat.jax_tools.normals import normal
+from gyrostat.jax_tools.random_streams import normal
 from gyrostat.measurements.base import Measurements, Reading, Scene
 from gyrostat.models.spaces import Space, SymmetricMatrices
 from gyrostat.typing import Leaf
@@ -48,9 +48,9 @@ class RankOne(Measurements):
         return self._reading(scene, x, y), state
 
     def mix(self, state: Any, key: PRNGKeyArray, scene: Scene) -> tuple[Reading, Any]:
-        drawing, places = jax.random.split(key)
+        drawing, choosing = jax.random.split(key)
         x, eps = self._draw(drawing, scene)
-        sigmas = jax.vmap(lambda k: scene.environments.law.draw(k).sigma)(jax.random.split(places, self.num_samples))
+        sigmas = jax.vmap(lambda k: scene.environments.law.draw(k).sigma)(jax.random.split(choosing, self.num_samples))
         z = x @ scene.environments.spurious_basis
         y = _quadratic(x, scene.environments.invariant) + jnp.einsum("ni,nij,nj->n", z, sigmas, z) + eps
         return self._reading(scene, x, y), state

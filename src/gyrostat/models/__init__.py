@@ -1,9 +1,8 @@
-"""Models: how parameters make a matrix (or, on the diagonal, a vector of coefficients)."""
+"""Models: how parameters make a matrix (or, for the diagonal model, a vector of coefficients).
 
-from gyrostat.models.asymmetric import Asymmetric
-from gyrostat.models.base import Model
-from gyrostat.models.deep_linear import DeepLinear
-from gyrostat.models.diagonal import Diagonal
-from gyrostat.models.symmetric import Symmetric, SymmetricDifference
+Names are imported on first use, so that :mod:`gyrostat.models.symmetric_coordinates` can be used without JAX.
+"""
 
-__all__ = ["Asymmetric", "DeepLinear", "Diagonal", "Model", "Symmetric", "SymmetricDifference"]
+import lazy_loader as lazy
+
+__getattr__, __dir__, __all__ = lazy.attach_stub(__name__, __file__)

@@ -9,7 +9,7 @@ from jaxtyping import Array, Float
 from gyrostat.errors import GyrostatError
 from gyrostat.jax_tools.small_products import times
 from gyrostat.models.base import Model
-from gyrostat.models.spaces import Matrices
+from gyrostat.models.spaces import RectangularMatrices
 from gyrostat.models.symmetric import width_of
 from gyrostat.typing import Params
 
@@ -26,10 +26,10 @@ class Asymmetric(Model):
 
     width: int | None = eqx.field(static=True, default=None)
 
-    def space(self, shape: tuple[int, ...]) -> Matrices:
+    def space(self, shape: tuple[int, ...]) -> RectangularMatrices:
         if len(shape) != 2:
             raise GyrostatError(f"Asymmetric makes matrices; the target has shape {shape}: use Diagonal for a vector.")
-        return Matrices(*shape)
+        return RectangularMatrices(*shape)
 
     def shapes(self, shape: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
         width = width_of("Asymmetric", self.width, min(shape))

@@ -15,7 +15,7 @@ from gyrostat.errors import GyrostatError
 from gyrostat.jax_tools.lapack_order import after
 from gyrostat.jax_tools.small_products import times
 from gyrostat.models.base import Model, Outer
-from gyrostat.models.spaces import Matrices
+from gyrostat.models.spaces import RectangularMatrices
 from gyrostat.models.symmetric import width_of
 from gyrostat.typing import Params
 
@@ -54,10 +54,10 @@ class DeepLinear(Model):
         self.depth = errors.integer("depth", 3 if depth is None else depth, least=2, least_because=why)
         self.width = None if width is None else errors.integer("DeepLinear's width", width, least=1)
 
-    def space(self, shape: tuple[int, ...]) -> Matrices:
+    def space(self, shape: tuple[int, ...]) -> RectangularMatrices:
         if len(shape) != 2:
             raise GyrostatError(f"DeepLinear makes matrices; the target has shape {shape}: use Diagonal for a vector.")
-        return Matrices(*shape)
+        return RectangularMatrices(*shape)
 
     def shapes(self, shape: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
         rows, columns = shape

@@ -1,22 +1,21 @@
-"""Inner-product spaces in which a model's product, a target and a residual live.
+"""Inner-product spaces of products, targets and residuals: vectors, rectangular and symmetric matrices.
 
-A Gaussian measurement only needs two things of its space: coordinates in which the inner product is the
-Euclidean one, and the standard Gaussian of that inner product. With them the exact-in-law engines are written
-once for vectors, symmetric matrices and rectangular matrices.
+A Gaussian measurement needs only two things of its space: coordinates in which the inner product is the Euclidean one, and
+the standard Gaussian of that inner product. The exact-in-law measurements are therefore written once for all spaces.
 """
 
 from __future__ import annotations
 
 import abc
 import functools
-import math
 
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from gyrostat.jax_tools.normals import normal
+from gyrostat.jax_tools.random_streams import normal
+from gyrostat.models.symmetric_coordinates import upper_triangle
 
 
 class Space(eqx.Module):
@@ -73,7 +72,7 @@ class Vectors(Space):
         return coordinates
 
 
-class Matrices(Space):
+class RectangularMatrices(Space):
     """Rectangular matrices with ``<A, B> = trace(A^T B)``; the standard Gaussian has iid N(0, 1) entries."""
 
     rows: int = eqx.field(static=True)
@@ -97,7 +96,7 @@ class Matrices(Space):
 class SymmetricMatrices(Space):
     """Symmetric d x d matrices; the standard Gaussian has N(0, 1) on the diagonal and N(0, 1/2) off it.
 
-    That is the law of a symmetrised matrix of iid N(0, 1) entries, the measurement of Xu 2024, section B.2.
+    This is the law of a symmetrised matrix of iid N(0, 1) entries, the measurement of Xu 2024, section B.2.
 
     >>> import numpy as np
     >>> space = SymmetricMatrices(2)
@@ -129,13 +128,11 @@ class SymmetricMatrices(Space):
 
 @functools.lru_cache(maxsize=64)
 def _triangle(d: int, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Indices of the upper triangle, the isometric scale of each entry, and where each entry is found again.
+    """The tables of :func:`upper_triangle` as constants of a program: int32 indices, and a scale of the given precision.
 
-    JAX remembers converted constants by the identity of the array, so an array that was a constant of a program in
-    double precision cannot be used in single precision: each precision has its own.
+    JAX caches converted constants by the identity of the array, so an array that was a constant of a program in double
+    precision cannot be used in single precision. Each precision has its own.
     """
-    rows, columns = (i.astype(np.int32) for i in np.triu_indices(d))
-    scale = np.where(rows == columns, 1.0, math.sqrt(2.0)).astype(dtype)
-    where = np.zeros((d, d), dtype=np.int32)
-    where[rows, columns] = where[columns, rows] = np.arange(rows.size)
-    return rows, columns, scale, where
+    table = upper_triangle(d)
+    rows, columns, where = (x.astype(np.int32) for x in (table.rows, table.columns, table.position))
+    return rows, columns, table.scale.astype(dtype), where

@@ -1,4 +1,4 @@
-"""``gyrostat reproduce``: run experiments, keep what is finished, judge the claims, draw, report."""
+"""The runner (``gyrostat reproduce``): runs experiments, stores their data, judges claims, draws figures, writes the report."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from gyrostat import __version__, errors
 from gyrostat.experiments.declarations import SIZES
 from gyrostat.parallel.progress import ProgressDisplay
 from gyrostat.parallel.threads import one_thread
-from gyrostat.parallel.whole_files import plain, write_whole
+from gyrostat.parallel.whole_files import write_whole
 from gyrostat.parallel.workers import explain, run_tasks
-from gyrostat.reproduce.claims_table import claims_table, surprise
-from gyrostat.reproduce.store import Record, Store
-from gyrostat.reproduce.tasks import Task, seed_of, select
+from gyrostat.reproduce.claims import claims_table, is_surprise, judge
+from gyrostat.reproduce.store import ClaimRecord, ResultsStore
+from gyrostat.reproduce.tasks import ExperimentTask, select
 
 if TYPE_CHECKING:
     import xarray as xr
 
 
 @dataclass
-class Summary:
-    """What a run of experiments came to."""
+class ReproductionSummary:
+    """The outcome of :func:`reproduce`: records of claims, failures, and the names of reused and computed experiments."""
 
-    records: list[Record] = field(default_factory=list)
+    records: list[ClaimRecord] = field(default_factory=list)
     failures: dict[str, str] = field(default_factory=dict)
     reused: list[str] = field(default_factory=list)
     computed: list[str] = field(default_factory=list)
@@ -41,7 +41,7 @@ class Summary:
         """The exit status: 0 when every verdict is the expected one, 1 when not, 130 when interrupted."""
         if self.interrupted:
             return 130
-        return int(bool(self.failures) or any(surprise(record) for record in self.records))
+        return int(bool(self.failures) or any(is_surprise(record) for record in self.records))
 
 
 def reproduce(
@@ -53,18 +53,18 @@ def reproduce(
     jobs: int | None = None,
     fresh: bool = False,
     console: Console | None = None,
-) -> Summary:
-    """Run the experiments ``names`` (papers or ``paper/figure``; none for all) into the folder ``out``.
+) -> ReproductionSummary:
+    """Run the experiments ``names`` (papers or ``paper/figure``; none for all) and write their results to the folder ``out``.
 
-    An experiment that is finished there with the same version, seed, size and settings is not computed again
-    (unless ``fresh``); its figure and claims are made anew from the stored data.
+    An experiment that is finished there with the same code, seed, size and settings is not computed again, unless
+    ``fresh``; its figure and claims are made again from the stored data.
     """
     console = Console() if console is None else console
     errors.choice("size", size, SIZES)
     seed = errors.integer("seed", seed)
     jobs = (os.cpu_count() or 1) if jobs is None else errors.integer("jobs", jobs, least=1)
-    tasks = [Task(name, size, seed) for name in select(names)]
-    store = Store(out)
+    tasks = [ExperimentTask(name, size, seed) for name in select(names)]
+    store = ResultsStore(out)
     store.prepare()
     with one_thread(quick=size == "smoke"):
         summary = _run(tasks, store, jobs, fresh, console)
@@ -72,13 +72,15 @@ def reproduce(
     return summary
 
 
-def _run(tasks: list[Task], store: Store, jobs: int, fresh: bool, console: Console) -> Summary:
-    with ProgressDisplay(console, "experiments") as shown:
-        session = _Session(store, shown)
-        shown.expect(items=len(tasks))
+def _run(
+    tasks: list[ExperimentTask], store: ResultsStore, jobs: int, fresh: bool, console: Console
+) -> ReproductionSummary:
+    with ProgressDisplay(console, "experiments") as display:
+        session = _Session(store, display)
+        display.expect(items=len(tasks))
         try:
             waiting = [task for task in tasks if fresh or not session.reuse(task)]
-            shown.expect(weight=sum(task.weight for task in waiting))
+            display.expect(weight=sum(task.weight for task in waiting))
             run_tasks(waiting, jobs, session)
         except KeyboardInterrupt:
             session.summary.interrupted = True
@@ -86,52 +88,52 @@ def _run(tasks: list[Task], store: Store, jobs: int, fresh: bool, console: Conso
 
 
 class _Session:
-    """Writes what the tasks deliver, as they deliver it (the listener of the pool)."""
+    """The listener of the workers: writes the results of each task as soon as it is finished."""
 
-    def __init__(self, store: Store, shown: ProgressDisplay):
-        self.store, self.shown, self.summary = store, shown, Summary()
+    def __init__(self, store: ResultsStore, display: ProgressDisplay):
+        self.store, self.display, self.summary = store, display, ReproductionSummary()
 
-    def reuse(self, task: Task) -> bool:
-        """Make figure and claims of stored data, if there is any for this task."""
+    def reuse(self, task: ExperimentTask) -> bool:
+        """Make the figure and the claims of a task from stored data; False if there are none."""
         dataset = self.store.load(task.name, task.fingerprint)
         if dataset is None:
             return False
         self.summary.reused.append(task.name)
         if self._deliver(task, dataset, self.store.run(task.name)["seconds"]):
-            self.shown.expect(kept=1)
-            self.shown.print(f"{task.name} kept from before")
+            self.display.expect(kept=1)
+            self.display.print(f"{task.name} kept from before")
         return True
 
-    def started(self, task: Task) -> None:
-        self.shown.started(task, task.name)
+    def started(self, task: ExperimentTask) -> None:
+        self.display.started(task, task.name)
 
-    def progress(self, task: Task, done: int, total: int) -> None:
-        self.shown.advanced(task, done / total if total else 0.0)
+    def progress(self, task: ExperimentTask, done: int, total: int) -> None:
+        self.display.advanced(task, done / total if total else 0.0)
 
-    def finished(self, task: Task, dataset: xr.Dataset, seconds: float) -> None:
+    def finished(self, task: ExperimentTask, dataset: xr.Dataset, seconds: float) -> None:
         try:
-            self.store.save(task.name, dataset, task.fingerprint, _facts(task, seconds))
+            self.store.save(task.name, dataset, task.fingerprint, _how_it_ran(task, seconds))
         except Exception as error:
             self.failed(task, *explain(error))
             return
         self.summary.computed.append(task.name)
         if self._deliver(task, dataset, seconds):
-            self.shown.finished(task, f"{task.name} finished in {seconds:.1f} s")
+            self.display.finished(task, f"{task.name} finished in {seconds:.1f} s")
 
-    def failed(self, task: Task, line: str, details: str) -> Sequence[Task]:
+    def failed(self, task: ExperimentTask, line: str, details: str) -> Sequence[ExperimentTask]:
         self.summary.failures[task.name] = line
         write_whole(self.store.error(task.name), details)
         self.store.put_claims(task.name, [])
-        self.shown.failed(f"{task.name}: {line}", task)
+        self.display.failed(f"{task.name}: {line}", task)
         return ()
 
-    def _deliver(self, task: Task, dataset: xr.Dataset, seconds: float) -> bool:
-        """Write the claims and the figure that the data give; False when that fails."""
+    def _deliver(self, task: ExperimentTask, dataset: xr.Dataset, seconds: float) -> bool:
+        """Judge the claims on the data and draw the figure; False if that fails."""
         from gyrostat.figures.matplotlib_renderer import render
 
         try:
-            records = judge(task, dataset, seconds)
-            render(task.declared.draw(dataset), self.store.figure(task.name))
+            records = judge(task.name, task.experiment, dataset, seconds)
+            render(task.experiment.draw(dataset), self.store.figure(task.name))
         except Exception as error:
             self.failed(task, *explain(error))
             return False
@@ -141,33 +143,12 @@ class _Session:
         return True
 
 
-def judge(task: Task, dataset: xr.Dataset, seconds: float) -> list[Record]:
-    """The records of the claims of one experiment, from its data."""
-    records = []
-    for claim in task.declared.claims:
-        outcome = claim.measure(dataset)
-        records.append(
-            {
-                "id": f"{task.name}/{claim.slug}",
-                "statement": claim.statement,
-                "criterion": claim.criterion,
-                "measured": plain(outcome.measured),
-                "verdict": outcome.verdict,
-                "expected": claim.expected,
-                "reason": claim.reason,
-                "seeds": int(dataset.sizes.get("seed", 0)),
-                "seconds": round(seconds, 3),
-            }
-        )
-    return records
-
-
-def _facts(task: Task, seconds: float) -> dict[str, Any]:
+def _how_it_ran(task: ExperimentTask, seconds: float) -> dict[str, Any]:
     system = f"{platform.system()} {platform.machine()}"
     return {
         "version": __version__,
         "seed": task.seed,
-        "derived_seed": seed_of(task.seed, task.name),
+        "derived_seed": task.derived_seed,
         "size": task.size,
         "settings": task.settings,
         "seconds": round(seconds, 3),
@@ -176,8 +157,8 @@ def _facts(task: Task, seconds: float) -> dict[str, Any]:
     }
 
 
-def _conclude(summary: Summary, tasks: list[Task], store: Store, console: Console) -> None:
-    from gyrostat.reproduce.report import write_report
+def _conclude(summary: ReproductionSummary, tasks: list[ExperimentTask], store: ResultsStore, console: Console) -> None:
+    from gyrostat.reproduce.report.page import write_report
 
     write_report(store)
 
@@ -197,7 +178,9 @@ def _conclude(summary: Summary, tasks: list[Task], store: Store, console: Consol
         console.print(claims_table(summary.records))
     for name, line in summary.failures.items():
         say(f"{name} failed: {line} (details in {store.error(name)})")
-    odd = sum(surprise(record) for record in summary.records)
-    say(f"{len(summary.records)} claims, {odd} with a verdict that was not expected, {len(summary.failures)} failures.")
-    for what in ("index.html", "claims.json", "figures", "results.zarr"):
-        say(f"  {store.folder / what}")
+    surprises = sum(is_surprise(record) for record in summary.records)
+    say(
+        f"{len(summary.records)} claims, {surprises} with a verdict that was not expected, {len(summary.failures)} failures."
+    )
+    for name in ("index.html", "claims.json", "figures", "results.zarr"):
+        say(f"  {store.folder / name}")

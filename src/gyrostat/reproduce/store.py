@@ -1,12 +1,11 @@
 """The results folder: ``results.zarr`` (a group per experiment), ``claims.json``, figures, ``index.html``.
 
-An experiment is finished when its group carries the mark ``done``, which is written after all of its data;
-whatever is killed before that leaves a group without the mark, which counts as absent.
+An experiment is finished when its group has the mark ``done``, which is written after all of its data. A group without the
+mark, as a killed process leaves it, counts as absent.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 import shutil
@@ -22,16 +21,18 @@ from gyrostat.parallel.whole_files import plain, writable, write_whole
 if TYPE_CHECKING:
     import xarray as xr
 
-Record = dict[str, Any]
+ClaimRecord = dict[str, Any]
+"""A claim with its verdict, as ``claims.json`` has it; ``claims.judge`` makes it."""
+
 DONE, RUN = "done", "run"
 
 
-class Store:
+class ResultsStore:
     """The results of many experiments in one folder.
 
     >>> import tempfile
     >>> import xarray as xr
-    >>> store = Store(tempfile.mkdtemp())
+    >>> store = ResultsStore(tempfile.mkdtemp())
     >>> store.save("paper/fig1", xr.Dataset({"loss": ("step", [1.0, 0.5])}), "a1b2", {"seconds": 0.1})
     >>> store.load("paper/fig1", "a1b2").loss.values.tolist(), store.load("paper/fig1", "other")
     ([1.0, 0.5], None)
@@ -43,45 +44,45 @@ class Store:
         self.claims_file = self.folder / "claims.json"
 
     def prepare(self) -> None:
-        """Create the folder, so that a bad one is refused before any computation."""
+        """Create the folder and read its claims, so that a bad folder is refused before any computation."""
         writable(self.folder, self.data, self.folder / "figures")
         self.claims()
 
     def figure(self, name: str) -> Path:
-        """Where the figure of an experiment goes, without the suffix."""
+        """The path of the figure of an experiment, without the suffix."""
         return self.folder / "figures" / name
 
     def error(self, name: str) -> Path:
-        """Where the traceback of an experiment goes."""
+        """The path of the traceback of a failed experiment."""
         return self.folder / "errors" / f"{name.replace('/', '-')}.txt"
 
     def save(self, name: str, dataset: xr.Dataset, fingerprint: str, run: Mapping[str, Any]) -> None:
-        """Write the data of an experiment, then the mark; what was there before loses its mark first."""
+        """Write the data of an experiment, then the mark; older data lose their mark first."""
         import zarr
 
         group = self.data / name
         (group / "zarr.json").unlink(missing_ok=True)
         shutil.rmtree(group, ignore_errors=True)
-        # As objects: zarr has no specification for words of a fixed length, and warns of it each time.
-        _with_words(dataset, object).to_zarr(self.data, group=name, mode="w", consolidated=False, zarr_format=3)
+        # Strings as objects: zarr has no specification for strings of a fixed length, and warns each time.
+        _with_strings(dataset, object).to_zarr(self.data, group=name, mode="w", consolidated=False, zarr_format=3)
         marks = {RUN: json.dumps(plain(run)), DONE: fingerprint}
         zarr.open_group(self.data, path=name, mode="r+", zarr_format=3, use_consolidated=False).attrs.update(marks)
 
     def load(self, name: str, fingerprint: str | None = None) -> xr.Dataset | None:
-        """The data of a finished experiment, None when it is not finished (or has another fingerprint)."""
+        """The data of a finished experiment; None if it is not finished or has another fingerprint."""
         import xarray as xr
 
         mark = self._attributes(name).get(DONE)
         if mark is None or fingerprint not in (None, mark):
             return None
-        # No decoding of times: an attribute `units = "seconds"` must not turn numbers into dates.
-        found = xr.open_dataset(self.data, engine="zarr", group=name, consolidated=False, decode_times=False).load()
-        found.close()
-        found.attrs = {key: value for key, value in found.attrs.items() if key not in (DONE, RUN)}
-        return _with_words(found, str)
+        # Times are not decoded: an attribute `units = "seconds"` must not turn numbers into dates.
+        dataset = xr.open_dataset(self.data, engine="zarr", group=name, consolidated=False, decode_times=False).load()
+        dataset.close()
+        dataset.attrs = {key: value for key, value in dataset.attrs.items() if key not in (DONE, RUN)}
+        return _with_strings(dataset, str)
 
     def run(self, name: str) -> dict[str, Any]:
-        """How a finished experiment was run: seconds, seed, size, settings, and its title and summary."""
+        """How a finished experiment was run: version, seed, size, settings, seconds, machine and time."""
         return json.loads(self._attributes(name)[RUN])
 
     def finished(self) -> list[str]:
@@ -95,7 +96,7 @@ class Store:
         except FileNotFoundError:
             return {}
 
-    def claims(self) -> list[Record]:
+    def claims(self) -> list[ClaimRecord]:
         """The records of ``claims.json``; an empty list when there is none yet."""
         try:
             records = json.loads(self.claims_file.read_text())
@@ -108,37 +109,28 @@ class Store:
             raise GyrostatError(f"{where!r} is not a list of claims: delete it or choose another --out.")
         return records
 
-    def put_claims(self, name: str, records: Sequence[Record]) -> None:
-        """Replace the records of one experiment, keeping those of the others; the file is replaced whole."""
+    def put_claims(self, name: str, records: Sequence[ClaimRecord]) -> None:
+        """Replace the records of one experiment and keep those of the others."""
         kept = [r for r in self.claims() if experiment_of(r) != name]
         ordered = sorted([*kept, *records], key=lambda r: natural(experiment_of(r)))
         write_whole(self.claims_file, json.dumps(plain(ordered), indent=1, allow_nan=False) + "\n")
 
 
-def _with_words(dataset: xr.Dataset, dtype: type) -> xr.Dataset:
-    words: dict[Any, Any] = {
+def _with_strings(dataset: xr.Dataset, dtype: type) -> xr.Dataset:
+    """The dataset with its variables of strings converted to ``dtype``."""
+    strings: dict[Any, Any] = {
         name: (x.dims, np.array(x.values.tolist(), dtype=dtype), x.attrs)
         for name, x in dataset.variables.items()
         if x.dtype.kind in "UTO"
     }
-    return dataset.assign({name: x for name, x in words.items() if name in dataset.data_vars}).assign_coords(
-        {name: x for name, x in words.items() if name in dataset.coords}
+    return dataset.assign({name: x for name, x in strings.items() if name in dataset.data_vars}).assign_coords(
+        {name: x for name, x in strings.items() if name in dataset.coords}
     )
 
 
-def experiment_of(record: Record) -> str:
+def experiment_of(record: ClaimRecord) -> str:
     """``paper/experiment`` of a record whose id is ``paper/experiment/slug``."""
     return record["id"].rsplit("/", 1)[0]
-
-
-def fingerprint(version: str, seed: int, size: str, settings: Mapping[str, Any]) -> str:
-    """What decides whether stored data can stand for a new computation.
-
-    >>> fingerprint("1.0", 0, "smoke", {"seeds": 4}) == fingerprint("1.0", 1, "smoke", {"seeds": 4})
-    False
-    """
-    text = json.dumps([version, seed, size, plain(settings)], sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def natural(name: str) -> list[tuple[int, int, str]]:

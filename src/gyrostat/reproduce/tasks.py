@@ -1,19 +1,18 @@
-"""What to run: names given by the user become tasks, one per experiment."""
+"""From names such as ``xu2024`` or ``xu2024/fig3`` to tasks that can run in any process, one per experiment."""
 
 from __future__ import annotations
 
-import functools
 import hashlib
+import json
 import time
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import gyrostat
 from gyrostat import __version__, errors
 from gyrostat.experiments import registry
-from gyrostat.reproduce.store import fingerprint
+from gyrostat.parallel.whole_files import plain
+from gyrostat.reproduce.code_digest import code_digest
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Task:
+class ExperimentTask:
     """One experiment at one size with one seed; small enough to send to another process."""
 
     name: str
@@ -30,15 +29,15 @@ class Task:
     seed: int
 
     @property
-    def declared(self) -> Experiment:
-        """The declaration that this task runs; its name is ``paper/experiment``."""
+    def experiment(self) -> Experiment:
+        """The declaration that this task runs; the task's name is ``paper/experiment``."""
         paper, experiment = self.name.split("/")
         return registry.experiments(paper)[experiment]
 
     @property
     def weight(self) -> float:
         """A rough cost."""
-        return self.declared.weight
+        return self.experiment.weight
 
     @property
     def items(self) -> int:
@@ -47,57 +46,43 @@ class Task:
 
     @property
     def program(self) -> Hashable:
-        """Experiments that share ``compute`` share their compiled programs."""
-        return self.declared.compute
+        """Experiments with the same ``compute`` share their compiled programs."""
+        return self.experiment.compute
 
     @property
     def settings(self) -> dict[str, Any]:
         """The arguments of ``compute`` at this size."""
-        return dict(self.declared.sizes[self.size])
+        return dict(self.experiment.sizes[self.size])
 
     @property
     def fingerprint(self) -> str:
-        """What decides whether stored data can stand for this task."""
+        """Stored data can be used for this task if they have the same fingerprint."""
         return fingerprint(f"{__version__}+{code_digest()}", self.seed, self.size, self.settings)
 
+    @property
+    def derived_seed(self) -> int:
+        """The seed of this experiment."""
+        return seed_of(self.seed, self.name)
+
     def compute(self, progress: Callable[[int, int], None]) -> tuple[xr.Dataset, float]:
-        """Run the experiment; its data and the seconds it took."""
+        """Run the experiment; returns its data and the seconds it took."""
         start = time.perf_counter()
-        dataset = self.declared.compute(seed=seed_of(self.seed, self.name), progress=progress, **self.settings)
+        dataset = self.experiment.compute(seed=self.derived_seed, progress=progress, **self.settings)
         return dataset, time.perf_counter() - start
 
 
-ROOMS = (
-    "jax_tools",
-    "models",
-    "environments",
-    "measurements",
-    "algorithms",
-    "diagnostics",
-    "engine",
-    "theory",
-    "experiments",
-    "papers",
-)
-"""The code that can change a number of an experiment."""
+def fingerprint(version: str, seed: int, size: str, settings: Mapping[str, Any]) -> str:
+    """A short text that changes when the version, the seed, the size or the settings change.
 
-
-@functools.cache
-def code_digest() -> str:
-    """A digest of all code that can change a number of an experiment.
-
-    With it, data computed by another state of the code is computed again, as after another version.
+    >>> fingerprint("1.0", 0, "smoke", {"seeds": 4}) == fingerprint("1.0", 1, "smoke", {"seeds": 4})
+    False
     """
-    home = Path(gyrostat.__file__).parent
-    digest = hashlib.sha256()
-    files = [home / "errors.py", *(path for room in ROOMS for path in (home / room).rglob("*.py"))]
-    for path in sorted(files):
-        digest.update(path.relative_to(home).as_posix().encode() + b"\0" + path.read_bytes())
-    return digest.hexdigest()[:12]
+    text = json.dumps([version, seed, size, plain(settings)], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def seed_of(seed: int, name: str) -> int:
-    """The seed of one experiment: from the user's seed and its name, whatever the order and the workers.
+    """The seed of one experiment, from the user's seed and the name; it does not depend on order or workers.
 
     >>> seed_of(0, "xu2024/fig3") == seed_of(0, "xu2024/fig3") != seed_of(0, "xu2024/fig4")
     True
@@ -106,23 +91,23 @@ def seed_of(seed: int, name: str) -> int:
 
 
 def select(names: Sequence[str]) -> list[str]:
-    """All ``paper/experiment`` that ``names`` (papers or experiments; none for all) stand for, in order.
+    """Every ``paper/experiment`` in ``names``, which are papers or experiments; no name selects all papers.
 
     >>> select(["xu2024/fig3"])
     ['xu2024/fig3']
     """
-    chosen: list[str] = []
+    selected: list[str] = []
     for name in names or registry.PAPERS:
         paper = name.split("/")[0]
         options = experiments_of(paper) if paper in registry.PAPERS else []
         if name in registry.PAPERS:
-            chosen += options
+            selected += options
         else:
             everything = [*registry.PAPERS, *(n for p in registry.PAPERS for n in experiments_of(p))]
-            chosen.append(errors.choice("paper or figure", name, options or everything))
-    return list(dict.fromkeys(chosen))
+            selected.append(errors.choice("paper or figure", name, options or everything))
+    return list(dict.fromkeys(selected))
 
 
 def experiments_of(paper: str) -> list[str]:
-    """All ``paper/experiment`` of a paper."""
+    """Every ``paper/experiment`` of a paper."""
     return [f"{paper}/{name}" for name in registry.experiments(paper)]

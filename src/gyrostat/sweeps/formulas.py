@@ -1,4 +1,4 @@
-"""Settings that follow from others: ``"= 10 / step_size"``, arithmetic and nothing else."""
+"""Settings computed from other settings: ``"= 10 / step_size"`` is evaluated as arithmetic, never as Python code."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ OPERATORS: dict[type, Callable[..., Any]] = {
 
 
 def spaced(low: float, high: float, count: int) -> list[float]:
-    """``count`` numbers at equal distances from ``low`` to ``high``: the strengths of as many environments."""
+    """``count`` equally spaced numbers from ``low`` to ``high``, for example the strengths of ``count`` environments."""
     return np.linspace(low, high, errors.integer("count", count, least=1)).tolist()
 
 
@@ -51,7 +51,7 @@ def is_formula(value: Any) -> bool:
 
 
 def evaluate(formula: str, look_up: Callable[[str], Any]) -> Any:
-    """The value of a formula; ``look_up`` gives the settings that it names.
+    """The value of a formula; ``look_up`` returns the value of a setting that the formula names.
 
     >>> evaluate("= round(10 / algorithm.step_size)", {"algorithm.step_size": 0.05}.get)
     200
@@ -79,4 +79,4 @@ def _value(node: ast.AST, look_up: Callable[[str], Any]) -> Any:
             return function(*(_value(argument, look_up) for argument in arguments))
         case ast.Name() | ast.Attribute():
             return look_up(ast.unparse(node))
-    raise GyrostatError(f"{ast.unparse(node)!r} cannot stand in a formula: use numbers, settings and + - * / **.")
+    raise GyrostatError(f"{ast.unparse(node)!r} is not allowed in a formula: use numbers, settings and + - * / **.")

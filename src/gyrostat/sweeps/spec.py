@@ -1,37 +1,145 @@
-"""A checked spec: the settings of every cell, and what identifies a sweep. :mod:`gyrostat.sweeps.reading` makes it."""
+"""The spec of a sweep: an experiment, axes over any of its settings, what to record, and what counts as a success.
+
+A spec is a TOML file or the equivalent dictionary::
+
+    num_steps = "= 10 / step_size"
+    seeds = 100
+    algorithm = {kind = "HeteroSGD", step_size = 0.05}
+    environments = {kind = "RandomEnvironments", dimension = 30, law = {kind = "TwoPoint", spread = 6.0}}
+    measurements = {kind = "FreshGaussian", num_samples = "= 80 * dimension"}
+    axes.spread = {linear = [1, 10], points = 10}
+    success.spurious = {below = 0.1}
+
+:func:`read_spec` reads and checks it. A cell is one setting of the grid of all axes.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import inspect
 import itertools
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
 
 from gyrostat import errors
 from gyrostat.errors import GyrostatError
-from gyrostat.experiments.object_tables import addresses, build, find_callable, kind_name, setting_at, with_setting
+from gyrostat.experiments.object_tables import (
+    build,
+    find_callable,
+    is_object_table,
+    kind_name,
+    setting_at,
+    setting_paths,
+    with_setting,
+)
 from gyrostat.parallel.whole_files import plain
-from gyrostat.sweeps.axes import Axis
 from gyrostat.sweeps.formulas import evaluate, is_formula
-from gyrostat.sweeps.record import Record
 
 if TYPE_CHECKING:
     from gyrostat.engine.compile import Cell
 
-Tree = dict[str, Any]
-NOUNS = ("algorithm", "environments", "measurements")
+SPECS_FOLDER = Path(__file__).parent / "specs"
+PARTS = ("algorithm", "environments", "measurements")
+SETTINGS = (*PARTS, "experiment", "settings", "num_steps")
+KEYS = (*SETTINGS, "title", "summary", "seed", "seeds", "tolerance", "reduction", "axes", "record", "success")
+RESERVED = (
+    "kind",
+    "seed",
+    "record",
+    "quantile",
+    "done",
+    "steps",
+    "succeeded",
+    "success",
+    "success_low",
+    "success_high",
+    "diverged",
+    "reached",
+)
+"""Names in the store that no axis may take."""
+
+AXIS_KEYS = ("linear", "log", "list", "points", "whole", "label")
+RECORD_KEYS = ("final", "paths", "quantiles", "points")
+RUN_OUTCOMES = ("diverged", "reached")
+"""Numbers about a whole run that the engine returns besides the diagnostics: a step, or -1 for never."""
+
+QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
+SUCCESS_TESTS = {"below": np.less, "above": np.greater}
+
+Point = tuple[int, ...]
+"""A cell of the grid: its index along every axis."""
+
+Scale = Literal["linear", "log", "list"]
+
+
+@dataclass(frozen=True)
+class SweepAxis:
+    """A setting that is varied: its path, the name of its dimension in the results, and its values as given."""
+
+    name: str
+    path: str
+    values: tuple[Any, ...]
+    scale: Scale
+    label: str
+
+    @property
+    def ordered(self) -> bool:
+        """Whether there are several values and all are numbers."""
+        return len(self.values) > 1 and _are_numbers(self.values)
+
+
+@dataclass(frozen=True)
+class RecordSpec:
+    """Which diagnostics are kept (last values, paths, quantiles over seeds), at how many steps, and what a success is.
+
+    >>> read_record({"final": ["signal"]}, {"spurious": {"below": 0.1}}).diagnostics
+    ('signal', 'spurious')
+    """
+
+    final: tuple[str, ...]
+    paths: tuple[str, ...]
+    quantiles: tuple[str, ...]
+    points: int
+    success: tuple[tuple[str, str, float], ...]
+
+    @property
+    def diagnostics(self) -> tuple[str, ...]:
+        """Every diagnostic that must be recorded during a run."""
+        tested = tuple(name for name, _, _ in self.success if name not in RUN_OUTCOMES)
+        return tuple(dict.fromkeys((*self.final, *self.paths, *self.quantiles, *tested)))
+
+    @property
+    def along(self) -> bool:
+        """Whether anything is kept from steps before the last."""
+        return bool(self.paths or self.quantiles)
+
+    @property
+    def success_text(self) -> str:
+        """The success in words.
+
+        >>> read_record({}, {"spurious": {"below": 0.1}}).success_text
+        'spurious below 0.1'
+        """
+        return " and ".join(f"{name} {test} {limit:g}" for name, test, limit in self.success)
+
+    def successes(self, last: Mapping[str, np.ndarray]) -> np.ndarray:
+        """Which runs succeed, given the last values of all runs; a run that diverged (NaN) does not."""
+        return np.logical_and.reduce([SUCCESS_TESTS[test](last[name], limit) for name, test, limit in self.success])
 
 
 @dataclass(frozen=True)
 class Spec:
-    """An experiment as a tree of nouns, axes over its settings, what to keep."""
+    """A checked spec. ``tree`` holds all settings of the experiment as nested tables, ``options`` those of the engine."""
 
-    tree: Tree
-    axes: tuple[Axis, ...]
-    record: Record
+    tree: dict[str, Any]
+    axes: tuple[SweepAxis, ...]
+    record: RecordSpec
     seeds: int
     seed: int
     options: dict[str, Any]
@@ -40,57 +148,182 @@ class Spec:
 
     @cached_property
     def paths(self) -> list[str]:
-        """Every setting that can be an axis or stand in a formula."""
-        return list(addresses(self.tree))
+        """The path of every setting that can be an axis or appear in a formula."""
+        return list(setting_paths(self.tree))
 
     @property
     def shape(self) -> tuple[int, ...]:
         """The number of values of each axis."""
         return tuple(len(a.values) for a in self.axes)
 
-    def points(self) -> Iterator[tuple[int, ...]]:
-        """The indices of all cells, the last axis fastest."""
+    @property
+    def num_cells(self) -> int:
+        """The number of cells of the whole grid."""
+        return int(np.prod(self.shape))
+
+    def points(self) -> Iterator[Point]:
+        """All cells; the last axis varies fastest."""
         return itertools.product(*(range(n) for n in self.shape))
 
-    def resolved(self, point: tuple[int, ...]) -> Tree:
-        """All settings of one cell, its formulas worked out."""
-        tree = self.tree
-        for ax, i in zip(self.axes, point, strict=True):
-            tree = with_setting(tree, ax.path, ax.values[i])
-        return _worked_out(tree, tree, self.paths, ())
+    def axis_values(self, point: Point) -> dict[str, Any]:
+        """The values of the axes at a cell, by the names of the axes."""
+        return {a.name: a.values[i] for a, i in zip(self.axes, point, strict=True)}
 
-    def cell(self, point: tuple[int, ...]) -> tuple[Cell, int]:
-        """The algorithm and the problem of one cell, and its number of steps."""
+    def settings(self, point: Point) -> dict[str, Any]:
+        """All settings of a cell, with the formulas evaluated."""
+        tree = self.tree
+        for a, i in zip(self.axes, point, strict=True):
+            tree = with_setting(tree, a.path, a.values[i])
+        return _evaluated(tree, tree, self.paths, ())
+
+    def cell(self, point: Point) -> tuple[Cell, int]:
+        """The algorithm and the problem of a cell, and its number of steps."""
         from gyrostat.engine.simulate import check
         from gyrostat.measurements.problem import Problem
 
-        tree = self.resolved(point)
+        tree = self.settings(point)
         if "experiment" in tree:
-            made = build(tree["experiment"], "experiment")
+            built = build(tree["experiment"], "experiment")
         else:
-            algorithm, environments, measurements = (build(tree[name], name) for name in NOUNS)
-            made = algorithm, Problem(environments, measurements)
-        check(*made)
+            algorithm, environments, measurements = (build(tree[name], name) for name in PARTS)
+            built = algorithm, Problem(environments, measurements)
+        check(*built)
         # A formula such as 10 / 0.03 asks for the nearest whole number of steps.
         steps = tree["num_steps"]
         steps = errors.integer("num_steps", round(steps) if isinstance(steps, float) else steps, least=1)
         if self.record.along and steps < self.record.points - 1:
             raise GyrostatError(f"num_steps is {steps} here, too few for record.points = {self.record.points}.")
-        return made, steps
+        return built, steps
 
     def identity(self) -> dict[str, Any]:
-        """What decides the numbers, as plain data: a store of another identity is refused."""
+        """Everything that decides the numbers, as plain data. A store with another identity is refused."""
         varied = {a.path for a in self.axes}
         tree = {path: value for path, value in _flat(self.tree).items() if path not in varied}
-        kept = {f"record.{k}": plain(v) for k, v in vars(self.record).items()}
+        record = {f"record.{key}": plain(value) for key, value in vars(self.record).items()}
         axes = {f"axes.{a.name}": [a.path, [plain(v) for v in a.values]] for a in self.axes}
-        return {**tree, **kept, **axes, "seeds": self.seeds, "seed": self.seed, **self.options}
+        return {**tree, **record, **axes, "seeds": self.seeds, "seed": self.seed, **self.options}
 
 
-def found(name: str, paths: list[str]) -> str:
-    """The path that a name stands for: the path itself, or its end when only one path ends so.
+# Reading
 
-    >>> found("spread", ["algorithm.step_size", "environments.law.spread"])
+
+def read_spec(source: Any, settings: Sequence[str] = (), changes: Mapping[str, Any] | None = None) -> Spec:
+    """Read and check a spec: a TOML file, the name of a ready-made spec, or a mapping.
+
+    ``changes`` replaces keys of the spec, and ``settings`` changes single settings as ``--set`` does: ``"spread=6"``.
+
+    >>> spec = read_spec({
+    ...     "num_steps": 100,
+    ...     "algorithm": {"kind": "HeteroSGD", "step_size": 0.05},
+    ...     "environments": {"kind": "RandomEnvironments", "dimension": 10, "law": {"kind": "TwoPoint"}},
+    ...     "measurements": {"kind": "FreshGaussian", "num_samples": "= 80 * dimension"},
+    ...     "axes": {"spread": [1.0, 6.0]},
+    ...     "success": {"spurious": {"below": 0.1}},
+    ... })
+    >>> spec.axes[0].path, float(spec.cell((1,))[0][1].measurements.num_samples)
+    ('environments.law.spread', 800.0)
+    """
+    if isinstance(source, Spec) and not settings and not changes:
+        return source
+    table = {**(source if isinstance(source, Mapping) else _read_file(source)), **(changes or {})}
+    for setting in settings:
+        name, equals, text = setting.partition("=")
+        if not equals:
+            raise GyrostatError(f"--set must be PATH=VALUE, as in --set dimension=50; got {setting!r}.")
+        path = name if name.split(".")[0] in KEYS else full_path(name, _checked(table).paths)
+        table = with_setting(table, path, _toml_value(text))
+    return _checked(table)
+
+
+def ready_made_specs() -> dict[str, Spec]:
+    """The specs that come with the package, by name."""
+    return {path.stem: read_spec(path) for path in sorted(SPECS_FOLDER.glob("*.toml"))}
+
+
+def _read_file(source: Any) -> dict[str, Any]:
+    path = Path(source)
+    if not path.suffix and not path.is_file():  # a folder of that name may be the one that --out names
+        names = [p.stem for p in SPECS_FOLDER.glob("*.toml")]
+        path = SPECS_FOLDER / f"{errors.choice('ready-made spec', str(source), names)}.toml"
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise GyrostatError(
+            f"cannot read the spec {str(path)!r} ({error.strerror}): see gyrostat sweep --list."
+        ) from None
+    except tomllib.TOMLDecodeError as error:
+        raise GyrostatError(f"the spec {str(path)!r} is not TOML: {error}.") from None
+
+
+def _toml_value(text: str) -> Any:
+    """A value in the syntax of TOML; text that is not TOML stands for itself."""
+    try:
+        return tomllib.loads(f"x = {text}")["x"]
+    except tomllib.TOMLDecodeError:
+        return text
+
+
+def _checked(table: Mapping[str, Any]) -> Spec:
+    for key in table:
+        errors.choice("key of a spec", key, KEYS)
+    spec = Spec(
+        tree=_read_tree(table),
+        axes=(),
+        record=read_record(table.get("record", {}), table.get("success", {})),
+        seeds=errors.integer("seeds", table.get("seeds", 20), least=1),
+        seed=errors.integer("seed", table.get("seed", 0)),
+        options={"tolerance": table.get("tolerance"), "reduction": table.get("reduction", "auto")},
+        title=str(table.get("title", "A sweep")),
+        summary=" ".join(str(table.get("summary", "")).split()),
+    )
+    return replace(spec, axes=_read_axes(table.get("axes", {}), spec.paths))
+
+
+def _read_tree(table: Mapping[str, Any]) -> dict[str, Any]:
+    tree = {key: table[key] for key in SETTINGS if key in table}
+    for name in ("experiment",) if "experiment" in table else PARTS:
+        if not is_object_table(tree.get(name)):
+            raise GyrostatError(f"{name} must be a table with a kind; got {errors.shown(tree.get(name))}.")
+    if "num_steps" not in tree:
+        raise GyrostatError("num_steps is missing: say how many steps a run takes.")
+    if "experiment" in table and any(name in table for name in PARTS):
+        raise GyrostatError("experiment stands for algorithm, environments and measurements: leave those out.")
+    return tree
+
+
+# Axes
+
+
+def _read_axes(table: Any, paths: list[str]) -> tuple[SweepAxis, ...]:
+    if not isinstance(table, Mapping) or not table:
+        raise GyrostatError("axes must name at least one setting to vary, as in axes.spread = [1, 6].")
+    from gyrostat.diagnostics import DIAGNOSTICS
+
+    given = [(full_path(key, paths), values) for key, values in _unnested(table)]
+    if len({path for path, _ in given}) < len(given):
+        raise GyrostatError("axes name one setting twice: leave one out.")
+    taken = {*RESERVED, *DIAGNOSTICS}
+    last_names = [path.rsplit(".", 1)[-1] for path, _ in given]
+    axes = []
+    for (path, values), last in zip(given, last_names, strict=True):
+        unique = last_names.count(last) == 1 and last not in taken
+        axes.append(read_axis(last if unique else path.replace(".", "_"), path, values))
+    return tuple(axes)
+
+
+def _unnested(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """``axes.algorithm.step_size = ...`` arrives from TOML as nested tables: give each axis its path."""
+    for key, value in table.items():
+        if isinstance(value, Mapping) and not set(value) & {"linear", "log", "list"}:
+            yield from _unnested(value, f"{prefix}{key}.")
+        else:
+            yield prefix + key, value
+
+
+def full_path(name: str, paths: list[str]) -> str:
+    """The path that a name stands for: the name itself, or the only path that ends with it.
+
+    >>> full_path("spread", ["algorithm.step_size", "environments.law.spread"])
     'environments.law.spread'
     """
     matches = [path for path in paths if path == name] or [path for path in paths if path.endswith(f".{name}")]
@@ -102,34 +335,136 @@ def found(name: str, paths: list[str]) -> str:
     return errors.choice("setting", name, [*ends, *paths])
 
 
-def _worked_out(value: Any, tree: Tree, paths: list[str], asking: tuple[str, ...]) -> Any:
-    """A value with its formulas replaced; ``asking`` are the settings whose formulas wait for it."""
+def read_axis(name: str, path: str, given: Any) -> SweepAxis:
+    """An axis from ``[1, 2, 3]``, ``{linear = [0, 1], points = 5}``, ``{log = [.01, 1], points = 9}`` or ``{list = [...]}``.
+
+    ``whole = true`` rounds to whole numbers, and ``label`` is the text of the axis in figures.
+
+    >>> read_axis("spread", "law.spread", {"linear": [0.0, 1.0], "points": 3}).values
+    (0.0, 0.5, 1.0)
+    """
+    table = given if isinstance(given, Mapping) else {"list": given}
+    for key in table:
+        errors.choice(f"key of axis {name}", key, AXIS_KEYS)
+    kinds = [key for key in ("linear", "log", "list") if key in table]
+    if len(kinds) != 1:
+        raise GyrostatError(f"axis {name} must say exactly one of linear, log and list; got {kinds or 'none'}.")
+    (kind,) = kinds
+    values = _listed(name, table["list"]) if kind == "list" else _ranged(name, kind, table)
+    if table.get("whole"):
+        values = [int(v) for v in dict.fromkeys(np.round(values).astype(int).tolist())]
+    if len(set(map(repr, values))) < len(values):
+        raise GyrostatError(f"axis {name} lists a value twice: leave one out.")
+    scale: Any = _scale_of(values) if kind == "list" else kind
+    return SweepAxis(name, path, tuple(values), scale, str(table.get("label", name.replace("_", " "))))
+
+
+def _listed(name: str, values: Any) -> list[Any]:
+    if isinstance(values, str) or not isinstance(values, Sequence | np.ndarray) or len(values) == 0:
+        raise GyrostatError(f"axis {name} must list at least one value; got {errors.shown(values)}.")
+    return [v.item() if isinstance(v, np.generic) else v for v in values]
+
+
+def _are_numbers(values: Sequence[Any]) -> bool:
+    return all(isinstance(v, int | float) and not isinstance(v, bool) for v in values)
+
+
+def _scale_of(values: Sequence[Any]) -> Scale:
+    """Listed numbers that span a factor of ten or more (10, 30, 100, 300) are shown on a log axis."""
+    if not _are_numbers(values):
+        return "list"
+    x = np.sort(np.array(values, dtype=float))
+    return "log" if len(x) > 2 and x[0] > 0 and x[-1] / x[0] >= 10 else "linear"
+
+
+def _ranged(name: str, kind: str, table: Mapping[str, Any]) -> list[float]:
+    ends = _listed(name, table[kind])
+    if len(ends) != 2:
+        raise GyrostatError(f"axis {name} must give two ends, as in {kind} = [0.01, 1]; got {len(ends)} numbers.")
+    low, high = (float(errors.number(f"axis {name}", end, above=0 if kind == "log" else None)) for end in ends)
+    if not low < high:
+        raise GyrostatError(f"axis {name} must go upwards; got {low:g} to {high:g}.")
+    points = errors.integer(f"points of axis {name}", table.get("points", 11), least=2)
+    values = np.geomspace(low, high, points) if kind == "log" else np.linspace(low, high, points)
+    # Twelve digits: nobody means a step size of 0.30000000000000004, and a value must stay the same when an axis is extended.
+    return [float(f"{v:.12g}") for v in values]
+
+
+# What to record
+
+
+def read_record(kept: Any, success: Any) -> RecordSpec:
+    """Read the tables ``[record]`` and ``[success]`` of a spec."""
+    if not isinstance(kept, Mapping) or not isinstance(success, Mapping):
+        raise GyrostatError("record and success must be tables, as in success.spurious = {below = 0.1}.")
+    for key in kept:
+        errors.choice("key of record", key, RECORD_KEYS)
+    record = RecordSpec(
+        final=_diagnostic_names("final", kept.get("final", ())),
+        paths=_diagnostic_names("paths", kept.get("paths", ())),
+        quantiles=_diagnostic_names("quantiles", kept.get("quantiles", ())),
+        points=errors.integer("record.points", kept.get("points", 21), least=2),
+        success=tuple(_read_success_test(name, given) for name, given in success.items()),
+    )
+    if not record.diagnostics and not record.success:
+        raise GyrostatError("record keeps nothing: name diagnostics in record.final, record.paths or success.")
+    return record
+
+
+def _diagnostic_names(key: str, given: Any) -> tuple[str, ...]:
+    from gyrostat.diagnostics import DIAGNOSTICS
+
+    if isinstance(given, str) or not all(isinstance(name, str) for name in given):
+        raise GyrostatError(f"record.{key} must list names of diagnostics; got {errors.shown(given)}.")
+    for name in given:
+        errors.choice("diagnostic", name, DIAGNOSTICS)
+        if DIAGNOSTICS[name].dims:
+            raise GyrostatError(f"{name} is not one number: a sweep keeps numbers only; see gyrostat.run_grid.")
+    return tuple(given)
+
+
+def _read_success_test(name: str, given: Any) -> tuple[str, str, float]:
+    if name not in RUN_OUTCOMES:
+        _diagnostic_names("final", [name])
+    if not isinstance(given, Mapping) or len(given) != 1:
+        raise GyrostatError(f"success.{name} must say below or above one number; got {errors.shown(given)}.")
+    ((test, limit),) = given.items()
+    chosen = errors.choice(f"test of success.{name}", test, SUCCESS_TESTS)
+    return name, chosen, float(errors.number(f"success.{name}", limit))
+
+
+# Settings of a cell, and the identity of a sweep
+
+
+def _evaluated(value: Any, tree: dict[str, Any], paths: list[str], waiting: tuple[str, ...]) -> Any:
+    """A value with its formulas evaluated; ``waiting`` are the settings whose formulas need this value."""
 
     def look_up(name: str) -> Any:
-        path = found(name, paths)
-        if path in asking:
-            raise GyrostatError(f"formulas go in a circle: {' needs '.join((*asking, path))}.")
-        return _worked_out(setting_at(tree, path), tree, paths, (*asking, path))
+        path = full_path(name, paths)
+        if path in waiting:
+            raise GyrostatError(f"formulas go in a circle: {' needs '.join((*waiting, path))}.")
+        return _evaluated(setting_at(tree, path), tree, paths, (*waiting, path))
 
     if is_formula(value):
         return evaluate(value, look_up)
     if isinstance(value, Mapping):
-        return {name: _worked_out(x, tree, paths, asking) for name, x in value.items()}
-    return [_worked_out(x, tree, paths, asking) for x in value] if isinstance(value, list) else value
+        return {name: _evaluated(x, tree, paths, waiting) for name, x in value.items()}
+    return [_evaluated(x, tree, paths, waiting) for x in value] if isinstance(value, list) else value
 
 
-def _flat(tree: Tree, prefix: str = "") -> dict[str, Any]:
+def _flat(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """All settings by their paths, as plain data."""
     flat: dict[str, Any] = {}
     for name, value in tree.items():
         if isinstance(value, Mapping):
-            flat |= _flat(dict(value), f"{prefix}{name}.")
+            flat |= _flat(value, f"{prefix}{name}.")
         elif name == "kind" and (callable(value) or ":" in str(value)):
-            flat[prefix + name] = [kind_name(value), _source(value)]
+            flat[prefix + name] = [kind_name(value), _source_digest(value)]
         else:
             flat[prefix + name] = plain(value)
     return flat
 
 
-def _source(kind: Any) -> str:
-    """A digest of a user's function: a store must not be continued by another one of the same name."""
+def _source_digest(kind: Any) -> str:
+    """A digest of a user's function: another function of the same name must not continue a store."""
     return hashlib.sha256(inspect.getsource(find_callable(kind)).encode()).hexdigest()[:12]

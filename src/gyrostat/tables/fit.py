@@ -14,8 +14,7 @@ from rich.table import Table
 from gyrostat import __version__, errors
 from gyrostat.errors import GyrostatError
 from gyrostat.estimators import InvariantLinearRegressor, InvariantQuadraticRegressor
-from gyrostat.estimators.invariant.diagnosis import Heterogeneity, heterogeneity
-from gyrostat.estimators.invariant.verdicts import shown_p
+from gyrostat.estimators.invariant.diagnosis import HeterogeneityReport, heterogeneity, shown_p
 from gyrostat.tables.forest_plot import draw
 from gyrostat.tables.model_files import KINDS, SavedModel
 from gyrostat.tables.reading import Column, column, columns_of, complete, matrix, read_table
@@ -50,7 +49,7 @@ def fit(
     missing: str = "error",
     directions: str = "features",
     seed: int = 0,
-) -> tuple[SavedModel, Heterogeneity]:
+) -> tuple[SavedModel, HeterogeneityReport]:
     """Fit the table in ``data``; the model, ``heterogeneity.csv``, the forest plot and ``summary.html`` go into ``out``."""
     errors.choice("kind", kind, KINDS)
     _written(lambda: out.mkdir(parents=True, exist_ok=True), out)  # before anything is computed
@@ -158,7 +157,7 @@ def _quadratic(rows: Rows, options: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _write(out: Path, model: SavedModel, found: Heterogeneity) -> None:
+def _write(out: Path, model: SavedModel, found: HeterogeneityReport) -> None:
     def everything() -> None:
         model.write(out / MODEL)
         found.table().to_csv(out / "heterogeneity.csv")
@@ -175,7 +174,7 @@ def _written(write: Any, out: Path) -> None:
         raise GyrostatError(f"--out {str(out)!r} cannot be written ({error.strerror}): choose another place.") from None
 
 
-def _show(console: Console, found: Heterogeneity, model: SavedModel, out: Path) -> None:
+def _show(console: Console, found: HeterogeneityReport, model: SavedModel, out: Path) -> None:
     table = Table(title=f"{model.target} by {model.environment}", title_justify="left", pad_edge=False)
     heads = ["feature", "mean effect", "variation", "p, all the same", "verdict", "reason"]
     for name in heads:

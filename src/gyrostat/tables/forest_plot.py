@@ -13,8 +13,7 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from gyrostat.estimators.invariant.diagnosis import Heterogeneity
-from gyrostat.estimators.invariant.verdicts import KEPT, REMOVED, UNCLEAR
+from gyrostat.estimators.invariant.diagnosis import KEPT, REMOVED, UNCLEAR, HeterogeneityReport
 from gyrostat.figures.matplotlib_renderer import STYLE, save, settle
 from gyrostat.figures.palette import COLOURS
 
@@ -23,7 +22,7 @@ MOST, MOST_ROWS = 12, 30
 """Panels of one figure, and environments of one panel: the first ones are drawn, and the note says so."""
 
 
-def forest(found: Heterogeneity) -> Figure:
+def forest(found: HeterogeneityReport) -> Figure:
     """One panel for each feature (removed ones first) and each principal direction of variation.
 
     >>> from gyrostat import heterogeneity
@@ -52,7 +51,7 @@ def forest(found: Heterogeneity) -> Figure:
     return figure
 
 
-def draw(found: Heterogeneity, base: Path) -> list[Path]:
+def draw(found: HeterogeneityReport, base: Path) -> list[Path]:
     """The forest plot as ``base.png`` and ``base.svg``."""
     with mpl.rc_context(STYLE):  # type: ignore[arg-type]
         figure = forest(found)

@@ -9,8 +9,7 @@ from typing import Any
 
 import xarray as xr
 
-from gyrostat.estimators.invariant.diagnosis import Heterogeneity
-from gyrostat.estimators.invariant.verdicts import KEPT, REMOVED, shown_p
+from gyrostat.estimators.invariant.diagnosis import KEPT, REMOVED, HeterogeneityReport, shown_p
 from gyrostat.figures.pages import base_style
 from gyrostat.parallel.whole_files import write_whole
 from gyrostat.tables.model_files import SavedModel
@@ -31,7 +30,7 @@ READING = (
 )
 
 
-def said(found: Heterogeneity, model: SavedModel) -> list[str]:
+def said(found: HeterogeneityReport, model: SavedModel) -> list[str]:
     """What was found, in sentences; a quadratic model speaks first, as the diagnostics are of linear effects."""
     if model.kind == "linear":
         return list(found.advice)
@@ -47,7 +46,7 @@ def said(found: Heterogeneity, model: SavedModel) -> list[str]:
     ]
 
 
-def write_summary(path: Path, found: Heterogeneity, model: SavedModel, picture: Path) -> None:
+def write_summary(path: Path, found: HeterogeneityReport, model: SavedModel, picture: Path) -> None:
     """Write the page."""
     about = model.about
     drawing = f"data:image/svg+xml;base64,{base64.b64encode(picture.read_bytes()).decode()}"

@@ -1,101 +1,11 @@
-"""Theory: what the papers promised, as functions that return values, bounds and verdicts, and our own predictors."""
+"""Theory: what the papers state, as functions that return values, bounds and verdicts, and our own predictors.
 
-from gyrostat.theory.amplification import amplification_limit, amplified, amplified_error_law, critical_amplification
-from gyrostat.theory.assessment import Assessment, Prediction, Setting, assess
-from gyrostat.theory.bounds import (
-    Heterogeneity,
-    assumptions,
-    edge_overlap,
-    heterogeneity,
-    isometry_bound,
-    overlap_constant,
-    pooled_gap,
-    step_conditions,
-    step_window,
-    theorem2_bound,
-)
-from gyrostat.theory.conditions import Condition
-from gyrostat.theory.decay import turning_rate
-from gyrostat.theory.error_law import error_law, leading_error
-from gyrostat.theory.gradient_descent import (
-    Toy,
-    exact_width_rate,
-    imbalance_increment,
-    imbalanced_rate,
-    increment_bound,
-    lower_bound,
-    symmetric_tail,
-    theorem31_conditions,
-    theorem41_bounds,
-    theorem42_conditions,
-    theorem42_rate,
-    theorem43_rate,
-    theorem51_rate,
-    toy_sequences,
-)
-from gyrostat.theory.landscape import CriticalPoint, Fold, critical_points, fold
-from gyrostat.theory.sequences import calibration, calibration_line, controller, envelope, phase_one_length
-from gyrostat.theory.transition import (
-    critical_spread,
-    eliminated_by_lyapunov,
-    exact_moments,
-    informal_window,
-    lyapunov_exponent,
-    moment_growth,
-    surrogate,
-)
+``bounds``, ``proof_sequences``, ``transition``, ``amplification`` and ``final_error`` are about HeteroSGD (Xu 2024),
+``gradient_descent`` about factorisation and sensing (Xiong 2024), ``deep_linear`` about deep networks (Wang 2023).
+``conditions`` declares a condition of a theorem; ``assessment`` checks all of them for one setting. Names are imported on
+first use, so that the closed formulas do not import JAX.
+"""
 
-__all__ = [
-    "Assessment",
-    "Condition",
-    "CriticalPoint",
-    "Fold",
-    "Heterogeneity",
-    "Prediction",
-    "Setting",
-    "Toy",
-    "amplification_limit",
-    "amplified",
-    "amplified_error_law",
-    "assess",
-    "assumptions",
-    "calibration",
-    "calibration_line",
-    "controller",
-    "critical_amplification",
-    "critical_points",
-    "critical_spread",
-    "edge_overlap",
-    "eliminated_by_lyapunov",
-    "envelope",
-    "error_law",
-    "exact_moments",
-    "exact_width_rate",
-    "fold",
-    "heterogeneity",
-    "imbalance_increment",
-    "imbalanced_rate",
-    "increment_bound",
-    "informal_window",
-    "isometry_bound",
-    "leading_error",
-    "lower_bound",
-    "lyapunov_exponent",
-    "moment_growth",
-    "overlap_constant",
-    "phase_one_length",
-    "pooled_gap",
-    "step_conditions",
-    "step_window",
-    "surrogate",
-    "symmetric_tail",
-    "theorem2_bound",
-    "theorem31_conditions",
-    "theorem41_bounds",
-    "theorem42_conditions",
-    "theorem42_rate",
-    "theorem43_rate",
-    "theorem51_rate",
-    "toy_sequences",
-    "turning_rate",
-]
+import lazy_loader as lazy
+
+__getattr__, __dir__, __all__ = lazy.attach_stub(__name__, __file__)

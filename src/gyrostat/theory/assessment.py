@@ -1,4 +1,4 @@
-"""Everything the theory says about one setting: assumptions, windows, predictors, expected error."""
+"""Everything the theory says about one setting: assumptions, step windows, predicted outcome and error; and in words."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from gyrostat.diagnostics import IsometryEstimate, isometry_constant
 from gyrostat.environments import Finite, Law
 from gyrostat.theory import bounds, transition
 from gyrostat.theory.conditions import Condition
-from gyrostat.theory.error_law import error_law
+from gyrostat.theory.final_error import error_law
+from gyrostat.theory.predictors import surrogate
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,7 +44,7 @@ class Setting:
 
 
 class Prediction(NamedTuple):
-    """What will happen: the chance that the spurious part is eliminated, and the error left if it is."""
+    """The predicted outcome: the probability that the spurious part is eliminated, and the error that is left if it is."""
 
     eliminated: float
     lyapunov: bool
@@ -69,9 +70,9 @@ def assess(setting: Setting, *, isometry_draws: int = 3, runs: int = 2000, seed:
     (True, True)
     """
     law, d, r1 = setting.law, setting.dimension, setting.rank
-    # RIP of rank 4 (r1 + r2) is what Assumption 3 asks for; above the dimension it is the whole spectrum.
-    wanted = min(4 * (r1 + law.rank), d)
-    isometry = isometry_constant(d, setting.num_samples, wanted, draws=isometry_draws, seed=seed)
+    # Assumption 3 asks for RIP of rank 4 (r1 + r2); above the dimension that is the whole spectrum.
+    rip_rank = min(4 * (r1 + law.rank), d)
+    isometry = isometry_constant(d, setting.num_samples, rip_rank, draws=isometry_draws, seed=seed)
     rule = transition.eliminated_by_lyapunov(
         law, setting.step_size, init_scale=setting.init_scale, num_steps=setting.num_steps
     )
@@ -89,7 +90,7 @@ def assess(setting: Setting, *, isometry_draws: int = 3, runs: int = 2000, seed:
 
 def _predict(setting: Setting, lyapunov: bool, runs: int, seed: int) -> Prediction:
     law = setting.law
-    final = transition.surrogate(
+    final = surrogate(
         law,
         setting.step_size,
         init_scale=setting.init_scale,
@@ -110,7 +111,7 @@ def _predict(setting: Setting, lyapunov: bool, runs: int, seed: int) -> Predicti
 
 
 def _critical(setting: Setting) -> float | None:
-    """The closed form, where the law is a symmetric two-point law."""
+    """The critical spread in closed form, if the law has two equally likely values; otherwise None."""
     law = setting.law
     if not (isinstance(law, Finite) and law.count == 2 and np.allclose(law.weights, 0.5) and law.rank >= 1):
         return None
@@ -118,3 +119,24 @@ def _critical(setting: Setting) -> float | None:
     return transition.critical_spread(
         setting.step_size, init_scale=setting.init_scale, num_steps=setting.num_steps, mean=mean
     )
+
+
+def assessment_sentences(setting: Setting, assessment: Assessment) -> list[str]:
+    """The isometry constant and the predicted outcome in words."""
+    delta, prediction = assessment.isometry, assessment.prediction
+    outcome = "eliminated" if prediction.lyapunov else "learnt"
+    sentences = [
+        f"Isometry constant (rank {min(4 * (setting.rank + setting.law.rank), setting.dimension)}): at least "
+        f"{delta.value:.3g} [{delta.low:.3g}, {delta.high:.3g}], found by search on {len(delta.draws)} designs.",
+        f"Predicted: the spurious signal is {outcome} in a typical run; {prediction.eliminated:.0%} of runs end "
+        "without it (surrogate).",
+    ]
+    if prediction.critical_spread is not None:
+        sentences.append(
+            f"Predicted transition: M* = {prediction.critical_spread:.3g} at this step size, initial scale and horizon."
+        )
+    if prediction.eliminated > 0.05:
+        sentences.append(f"Where it is eliminated, the error ||UU^T - A_star||_F is about {prediction.error:.3g}.")
+    if prediction.pooled_gap is not None:
+        sentences.append(f"Pooled training never comes closer to A_star than {prediction.pooled_gap:.3g}.")
+    return sentences

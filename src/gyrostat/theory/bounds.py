@@ -1,16 +1,18 @@
-"""Assumptions, step windows and error bounds of Xu 2024, each with its literal constants where the paper gives them."""
+"""Assumptions, step windows and error bounds of Xu 2024, with the literal constants where the paper gives them."""
 
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from gyrostat import errors
-from gyrostat.environments import Law
 from gyrostat.theory.conditions import Condition
 from gyrostat.theory.transition import moment_growth
+
+if TYPE_CHECKING:
+    from gyrostat.environments import Law
 
 CONSTANT = "absolute constant left open, taken as 1"
 

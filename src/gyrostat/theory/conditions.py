@@ -1,16 +1,16 @@
-"""A condition of a theorem as data: what it asks, what was found, whether it holds."""
+"""A condition of a theorem as data: the value, the bound it must meet, whether it does; and the same as text."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 Relation = Literal["<", "<=", ">", ">=", "in"]
 
 
 @dataclass(frozen=True)
 class Condition:
-    """``value relation bound``; ``holds`` is None when the paper leaves a constant open and only a size can be given.
+    """``value relation bound``. Where the paper leaves a constant open, ``note`` says so, and the constant is taken as 1.
 
     >>> Condition("step size", "Theorem 2", 0.05, "<", 0.1).holds
     True
@@ -31,3 +31,40 @@ class Condition:
             return low < self.value < high
         compare = {"<": float.__lt__, "<=": float.__le__, ">": float.__gt__, ">=": float.__ge__}[self.relation]
         return bool(compare(float(self.value), float(self.bound)))
+
+
+RELATIONS = {"<": "<", "<=": "≤", ">": ">", ">=": "≥", "in": "∈"}
+
+
+class ConditionText(NamedTuple):
+    """The columns of a table of conditions."""
+
+    name: str
+    source: str
+    value: str
+    relation: str
+    bound: str
+    verdict: str
+    note: str
+
+
+def condition_text(condition: Condition) -> ConditionText:
+    """A condition as text.
+
+    >>> condition_text(Condition("step size", "Theorem 2", 0.05, "in", (0.2, 0.1))).bound
+    '(0.2, 0.1), empty'
+    """
+    if isinstance(condition.bound, tuple):
+        low, high = condition.bound
+        bound = f"({low:.3g}, {high:.3g})" + ("" if low < high else ", empty")
+    else:
+        bound = f"{condition.bound:.4g}"
+    return ConditionText(
+        condition.name,
+        condition.source,
+        f"{condition.value:.4g}",
+        RELATIONS[condition.relation],
+        bound,
+        "holds" if condition.holds else "fails",
+        condition.note,
+    )

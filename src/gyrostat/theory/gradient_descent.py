@@ -1,4 +1,5 @@
-"""What Xiong, Ding, Du 2024 promise of gradient descent with one factor, with two, and after the imbalance step.
+"""Rates, bounds and conditions of Xiong, Ding, Du 2024: gradient descent with one factor, two factors, and after the
+imbalance step.
 
 All rates are those of the squared error (or of the loss) per step: ``||E||_F^2 ~ exp(-rate * t)``.
 """
@@ -36,7 +37,7 @@ def exact_width_rate(step_size: float, smallest: float) -> float:
 
 
 def imbalanced_rate(step_size: float, smallest: float) -> float:
-    """The late rate of factorisation by F G^T: ``-2 log(1 - eta lambda_min(F^T F))`` with F as it ends.
+    """The late rate of factorisation by F G^T: ``-2 log(1 - eta lambda_min(F^T F))`` with F at the end.
 
     >>> round(imbalanced_rate(0.2, 1.0), 4)
     0.4463
@@ -57,7 +58,7 @@ def lower_bound(
 
 
 class Toy(NamedTuple):
-    """The three sequences (4.4) that the toy example of Theorem 4.1 comes down to, and the squared error they give."""
+    """The three sequences (4.4) of the toy example of Theorem 4.1, and the squared error they give."""
 
     large: np.ndarray
     small: np.ndarray

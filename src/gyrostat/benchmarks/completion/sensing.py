@@ -10,7 +10,7 @@ import numpy as np
 from gyrostat.benchmarks.records import markdown_table
 
 
-class SensingSetting(NamedTuple):
+class MeasurementSetting(NamedTuple):
     """Gaussian measurements of an n x n matrix; ``noise`` is a share of the deviation of responses."""
 
     condition: float = 1.0
@@ -26,10 +26,10 @@ class SensingSetting(NamedTuple):
         return f"kappa-{self.condition:g}" + (f"-noise-{self.noise:g}" if self.noise else "")
 
 
-SETTINGS = tuple(SensingSetting(condition, noise) for noise in (0.0, 0.05) for condition in (1.0, 10.0))
+SETTINGS = tuple(MeasurementSetting(condition, noise) for noise in (0.0, 0.05) for condition in (1.0, 10.0))
 
 
-def sensed(setting: SensingSetting, draws: int) -> dict[str, Any]:
+def sensed(setting: MeasurementSetting, draws: int) -> dict[str, Any]:
     """For every solver: the medians over draws of its steps, error and rates, and how often it found the rank."""
     from gyrostat.estimators.low_rank.matrix_sensing import SOLVERS
 
@@ -44,10 +44,10 @@ def sensed(setting: SensingSetting, draws: int) -> dict[str, Any]:
     }
 
 
-def drawn(setting: SensingSetting, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def drawn(setting: MeasurementSetting, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The matrix, its measurements and the responses.
 
-    >>> A, X, y = drawn(SensingSetting(condition=10.0), 0)
+    >>> A, X, y = drawn(MeasurementSetting(condition=10.0), 0)
     >>> X.shape, np.linalg.svd(A)[1][:3].round(6).tolist()
     ((400, 20, 20), [1.0, 0.1, 0.0])
     """
@@ -59,7 +59,7 @@ def drawn(setting: SensingSetting, seed: int) -> tuple[np.ndarray, np.ndarray, n
     return A, X, y + setting.noise * np.std(y) * rng.standard_normal(len(y))
 
 
-def _fitted(solver: str, setting: SensingSetting, A: np.ndarray, X: np.ndarray, y: np.ndarray) -> dict[str, Any]:
+def _fitted(solver: str, setting: MeasurementSetting, A: np.ndarray, X: np.ndarray, y: np.ndarray) -> dict[str, Any]:
     from gyrostat.estimators import MatrixSensingRegressor
 
     model = MatrixSensingRegressor(solver=solver, max_iter=setting.max_iter, random_state=0).fit(X, y)
@@ -85,7 +85,7 @@ def _median(fits: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 def section(results: Sequence[dict[str, Any]]) -> list[str]:
     """The lines of the page: a table of steps and errors, and one of rates."""
-    setting, draws = SensingSetting(**results[0]["setting"]), results[0]["draws"]
+    setting, draws = MeasurementSetting(**results[0]["setting"]), results[0]["draws"]
     heads = ["", *(one["name"] for one in results)]
     solvers = list(results[0]["solvers"])
 

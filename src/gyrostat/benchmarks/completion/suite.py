@@ -15,7 +15,7 @@ from gyrostat.benchmarks.completion import page, phase_diagram
 from gyrostat.benchmarks.completion.image import restored
 from gyrostat.benchmarks.completion.peers import PEERS
 from gyrostat.benchmarks.completion.problems import REAL, Synthetic, real, small, synthetic
-from gyrostat.benchmarks.completion.sensing import SETTINGS, SensingSetting, sensed
+from gyrostat.benchmarks.completion.sensing import SETTINGS, MeasurementSetting, sensed
 from gyrostat.benchmarks.completion.study import OURS, CompletionRow, compared
 from gyrostat.benchmarks.records import BenchmarkRecord, Group, GroupResult, Report, run_groups
 
@@ -62,7 +62,7 @@ class CompletionSizes(NamedTuple):
     matrices: int = 8
     draws: int | None = None
     image: bool = True
-    sensing: tuple[SensingSetting, ...] = SETTINGS
+    sensing: tuple[MeasurementSetting, ...] = SETTINGS
 
 
 def run(say: Callable[[str], Any], sizes: CompletionSizes = CompletionSizes()) -> Report:  # noqa: B008  (immutable)
@@ -142,7 +142,7 @@ def _image(sizes: CompletionSizes) -> GroupResult:
     ], []
 
 
-def _sensing(setting: SensingSetting, sizes: CompletionSizes) -> GroupResult:
+def _sensing(setting: MeasurementSetting, sizes: CompletionSizes) -> GroupResult:
     result = sensed(setting, sizes.draws or 5)
     ours, plain = (result["solvers"][solver]["steps"] for solver in ("auto", "gd"))
     name = f"completion/sensing-{setting.name}"

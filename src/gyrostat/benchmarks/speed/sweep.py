@@ -62,10 +62,10 @@ def record_settings(sizes: SweepSizes, seconds: float) -> dict[str, Any]:
 
 def loops(sizes: SweepSizes) -> GroupResult:
     """A sweep in this process, data written, against loops over cells, and over cells and seeds."""
-    from gyrostat.sweeps import run_sweep, spec
+    from gyrostat.sweeps import read_spec, run_sweep
 
     cells = sizes.step_sizes * sizes.spreads
-    grid = spec(table(sizes))
+    grid = read_spec(table(sizes))
     (algorithm, problem), steps = grid.cell((1, 1))
 
     def ours() -> None:
@@ -98,12 +98,12 @@ def loops(sizes: SweepSizes) -> GroupResult:
 
 def workers(sizes: SweepSizes) -> GroupResult:
     """The same sweep with one and with two worker processes, started and compiled beforehand."""
-    from gyrostat.sweeps import engines
+    from gyrostat.sweeps import executors
 
     allow_all_cores()
     if (os.cpu_count() or 1) < 2 or not Path("/proc/self/stat").exists():
         return [], ["sweep: parallel efficiency left out: it needs two cores, and a system with /proc."]
-    with engines.local(1) as single, engines.local(2) as double:
+    with executors.local_executor(1) as single, executors.local_executor(2) as double:
         spent = {"one": math.inf, "two": math.inf}
 
         def timed(name: str, engine: Any) -> None:
@@ -134,11 +134,12 @@ def processor_seconds(engine: Any) -> float:
 def through(engine: Any, sizes: SweepSizes) -> None:
     """One sweep into a new folder, on workers that have started already."""
     from gyrostat.parallel.progress import ProgressDisplay
-    from gyrostat.sweeps import prepared, spec
-    from gyrostat.sweeps.session import Session
+    from gyrostat.sweeps import read_spec
+    from gyrostat.sweeps.run import Session
+    from gyrostat.sweeps.store import open_store
 
     with tempfile.TemporaryDirectory() as folder:
-        store, asked = prepared(spec(table(sizes)), folder, extend=False, fresh=False)
+        store, asked = open_store(read_spec(table(sizes)), folder, extend=False, fresh=False)
         Session(asked, store, ProgressDisplay(Console(quiet=True), "cells")).run(engine, refine=False)
 
 

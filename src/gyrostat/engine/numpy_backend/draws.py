@@ -15,9 +15,8 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from gyrostat.algorithms.batches import OneEnvironment
 from gyrostat.environments import Law
-from gyrostat.jax_tools.binomial_counts import multinomial
-from gyrostat.jax_tools.normals import chi_square, stretch
-from gyrostat.jax_tools.random_bits import fold_in, split
+from gyrostat.jax_tools.random_streams import fold_in, normal_slice, split
+from gyrostat.jax_tools.rejection_sampling import chi_square, multinomial
 from gyrostat.measurements.fresh_gaussian import BLOCK
 
 LANES, STEPS, PIECE = 16, 25, 1024
@@ -63,7 +62,7 @@ def _voices(key: PRNGKeyArray, way: str, voices: int) -> PRNGKeyArray:
 @jax.jit
 def normals(keys: PRNGKeyArray, start: Array) -> Float[Array, "keys piece"]:
     """Numbers ``start`` ... of the stream of normals of every key."""
-    return jax.lax.map(lambda key: stretch(key, start, PIECE), keys)
+    return jax.lax.map(lambda key: normal_slice(key, start, PIECE), keys)
 
 
 @eqx.filter_jit

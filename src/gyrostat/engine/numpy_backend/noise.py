@@ -16,6 +16,7 @@ import numpy as np
 from gyrostat.engine.numpy_backend import draws
 from gyrostat.jax_tools.float64 import double
 from gyrostat.models.spaces import SymmetricMatrices
+from gyrostat.models.symmetric_coordinates import upper_triangle
 
 MOST = 250_000_000
 """Bytes that are kept."""
@@ -79,12 +80,9 @@ def _streams(source: Source, block: int, pieces: int) -> np.ndarray:
 
 def _matrices(coordinates: np.ndarray, dimension: int, dtype: type) -> np.ndarray:
     """Symmetric matrices with these isometric coordinates, as :class:`SymmetricMatrices` makes them."""
-    rows, columns = np.triu_indices(dimension)
-    where = np.zeros((dimension, dimension), dtype=int)
-    where[rows, columns] = where[columns, rows] = np.arange(rows.size)
-    scale = np.where(rows == columns, 1.0, 1 / np.sqrt(2.0))
-    # Not by indexing, whose result may lie in memory in another order.
-    return np.take((coordinates * scale).astype(dtype), where, axis=-1)
+    table = upper_triangle(dimension)
+    # XLA multiplies by the inverse of a constant instead of dividing by it; `smat` divides, which rounds differently.
+    return np.take((coordinates * (1 / table.scale)).astype(dtype), table.position, axis=-1)
 
 
 SHELF = Shelf()

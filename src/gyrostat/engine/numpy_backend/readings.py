@@ -10,8 +10,8 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from scipy.linalg import blas
 
-from gyrostat.engine.numpy_backend.small import diagonal, matrix, rank_of
 from gyrostat.engine.numpy_backend.truth import Truth
+from gyrostat.models.symmetric_coordinates import diagonal, dimension_of, smat
 
 
 class Reading(Protocol):
@@ -97,14 +97,14 @@ class Mixed(NamedTuple):
     def __call__(self, A: np.ndarray, room: np.ndarray, t: int, rate: float) -> None:
         of, share = self.truth, rate / self.samples
         inside = of.inside(A) - self.known
-        A -= of.whole(of.half(matrix(inside), of.values), room)
+        A -= of.whole(of.half(smat(inside), of.values), room)
         x, w = flat(A), flat(self.noise[t])
         norm = np.sqrt(np.vecdot(x, x).astype(float))
         safe = np.where(norm > 0, norm, 1.0)
         along, energy = self.span(np.concatenate([inside, norm[:, None]], axis=1), t)
         across = np.sqrt(energy)
         combine(x, share * (along[:, -1] - across * np.vecdot(x, w) / safe) / safe, w, share * across)
-        A += of.whole(of.half(matrix(share * (along[:, :-1] - across[:, None] * self.seen[t])), 0.0), room)
+        A += of.whole(of.half(smat(share * (along[:, :-1] - across[:, None] * self.seen[t])), 0.0), room)
 
 
 class FiniteSpan(NamedTuple):
@@ -134,6 +134,6 @@ class ContinuousSpan(NamedTuple):
 
     def __call__(self, base: np.ndarray, t: int) -> tuple[np.ndarray, np.ndarray]:
         k = np.concatenate([base, np.full((len(base), 1), -self.spread)], axis=1)
-        k[:, diagonal(rank_of(base.shape[1] - 1))] -= self.centre
+        k[:, diagonal(dimension_of(base.shape[1] - 1))] -= self.centre
         along = np.einsum("bij,bj->bi", self.moments[t], k)
         return along[:, : base.shape[1]], np.vecdot(along, k)

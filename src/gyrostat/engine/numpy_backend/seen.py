@@ -19,12 +19,12 @@ from gyrostat.engine.numpy_backend import draws
 from gyrostat.engine.numpy_backend.looks import LOOKS
 from gyrostat.engine.numpy_backend.noise import SHELF, Source
 from gyrostat.engine.numpy_backend.readings import ContinuousSpan, FiniteSpan, Mixed, Population, Reading, Single
-from gyrostat.engine.numpy_backend.small import coordinates
 from gyrostat.engine.numpy_backend.truth import Truth
 from gyrostat.environments import Finite, Gaussian, RandomEnvironments, Uniform
 from gyrostat.jax_tools.float64 import double
 from gyrostat.measurements import FreshGaussian, Identity
 from gyrostat.models import Symmetric
+from gyrostat.models.symmetric_coordinates import svec
 
 
 def suits(cell: Cell, record: tuple[str, ...]) -> bool:
@@ -128,7 +128,7 @@ def _finite(law: Any, m: float, normals: np.ndarray, first: int, block: int) -> 
     weights = np.asarray(law.weights)
     label = ("shared", first, block, m, weights.tobytes())
     squares = SHELF.keep(label, lambda: _arrays(draws.shared_squares, block, first, jnp.asarray(m), weights))
-    places = coordinates(np.asarray(law.values))
+    places = svec(np.asarray(law.values))
     return FiniteSpan(np.pad(places, ((0, 0), (0, 1))), squares[:, : normals.shape[1]], normals)
 
 

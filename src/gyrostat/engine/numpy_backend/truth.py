@@ -11,9 +11,9 @@ import numpy as np
 
 from gyrostat.engine.numpy_backend import draws
 from gyrostat.engine.numpy_backend.noise import SHELF
-from gyrostat.engine.numpy_backend.small import coordinates
 from gyrostat.environments import RandomEnvironments
 from gyrostat.jax_tools.float64 import double
+from gyrostat.models.symmetric_coordinates import svec
 
 
 class Truth(NamedTuple):
@@ -62,7 +62,7 @@ class Truth(NamedTuple):
 
     def inside(self, A: np.ndarray) -> np.ndarray:
         """The coordinates of ``V*^T A V*``."""
-        return coordinates(self.across[:, self.rank :] @ (A @ self.frame[..., self.rank :]))
+        return svec(self.across[:, self.rank :] @ (A @ self.frame[..., self.rank :]))
 
 
 @functools.lru_cache

@@ -21,7 +21,7 @@ from gyrostat.algorithms.events import Event, Moment
 from gyrostat.algorithms.initialisation import FanInGaussian, FanInUniform, Orthogonal, ScaledGaussian, Start
 from gyrostat.models import DeepLinear, Model
 from gyrostat.models.deep_linear import directions, forward
-from gyrostat.models.spaces import Matrices
+from gyrostat.models.spaces import RectangularMatrices
 from gyrostat.typing import Params
 
 LEVELS = 12
@@ -38,8 +38,8 @@ class NarrowedNetwork(Model):
 
     layers: Shapes = eqx.field(static=True)
 
-    def space(self, shape: tuple[int, ...]) -> Matrices:
-        return Matrices(*shape)
+    def space(self, shape: tuple[int, ...]) -> RectangularMatrices:
+        return RectangularMatrices(*shape)
 
     def shapes(self, shape: tuple[int, ...]) -> Shapes:
         return (*self.layers, ())

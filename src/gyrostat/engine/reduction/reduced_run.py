@@ -13,7 +13,7 @@ from gyrostat.algorithms.events import Event
 from gyrostat.engine.reduction import hidden_layers
 from gyrostat.engine.reduction.choose import Reduction
 from gyrostat.environments import Environments
-from gyrostat.jax_tools.lapack_order import Turns
+from gyrostat.jax_tools.lapack_order import SequentialLapack
 from gyrostat.models import Model
 from gyrostat.typing import Params
 
@@ -60,7 +60,7 @@ def _with_fewer_rows(algorithm: Algorithm, environments: Environments, params: P
             return L, L
         return L, _basis(environments.right_basis, environments.right_spurious_basis, cofactor)
 
-    L, R = Turns()(bases)
+    L, R = SequentialLapack()(bases)
 
     def back(reduced: Params) -> Params:
         return model.rotated(reduced, L, R)
@@ -76,7 +76,7 @@ def _with_narrow_layers(run: ReducedRun, kind: str) -> ReducedRun:
     """The run in the subspaces of the hidden layers that it can reach."""
     start = run.params
     make_bases = hidden_layers.krylov_bases if kind == "krylov" else hidden_layers.closed_bases
-    bases = Turns()(lambda: make_bases(start))
+    bases = SequentialLapack()(lambda: make_bases(start))
     model, params = hidden_layers.narrowed(start, bases)
     rows, columns = run.environments.shape
     # The last block of the Krylov spaces: images of the other outer layer when the number of levels is even.

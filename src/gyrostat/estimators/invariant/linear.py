@@ -1,4 +1,4 @@
-"""Linear regression on what holds in every environment."""
+"""Linear regression on the effects that hold in every environment."""
 
 from __future__ import annotations
 
@@ -13,63 +13,66 @@ from gyrostat import errors
 from gyrostat.errors import GyrostatError
 from gyrostat.estimators.environment_labels import rows_by_environment
 from gyrostat.estimators.invariant.descent import WEAKEST, amplification, chosen_horizon, chosen_step, descend, orders
-from gyrostat.estimators.invariant.effects import Effects, measured, refuse_small
-from gyrostat.estimators.invariant.principal import principal_directions
+from gyrostat.estimators.invariant.effects import (
+    Effects,
+    measured_effects,
+    principal_directions,
+    refuse_small_environments,
+)
 from gyrostat.theory.transition import LEARNT
 
 PART = 0.1
-"""A direction has part in a feature if this much of its unit length lies along it."""
+"""A feature belongs to a direction if its entry in the unit vector is larger than this."""
 
 
 class InvariantLinearRegressor(RegressorMixin, BaseEstimator):
     """Coefficients that hold in every environment: HeteroSGD on the diagonal model, with amplified heterogeneity.
 
-    Descent on ``beta = u * u - v * v`` from a small start sees one environment per step. A feature whose effect varies over
-    environments is multiplied up and down in turns, which in the long run shrinks it, while one with the same effect
-    everywhere grows: the data of all environments together would keep both. What is not shown to vary is kept, so that
-    without heterogeneity this is least squares.
+    Descent on ``beta = u * u - v * v`` from a small start uses one environment per step. A feature whose effect varies over
+    environments grows in some steps and shrinks in others, which shrinks it in the long run, while a feature with the same
+    effect everywhere grows. Descent on the pooled data would keep both. Features that are not shown to vary are kept, so that
+    the result is least squares if there is no heterogeneity.
 
     Parameters
     ----------
     tolerance : how much an effect may vary between environments (its standard deviation over its mean) and still count as
-        invariant. Variation that errors of estimation explain does not count.
-    level : of the tests whether effects differ (Cochran's, with standard errors that allow for uneven noise) and whether there
-        is an effect at all. A feature is removed only if it differs at this level.
-    adjust : whether the effect of a feature is that beside all others (least squares within an environment, so give it more
-        rows than features), or that of the feature alone. Neither solves IRM's example, in which a feature is an effect of
-        the response and only variances change: ``gyrostat.heterogeneity`` recognises it.
-    step_size : ``"auto"`` or a number; the step on features and response of unit variance. ``"auto"`` takes 0.1, or less
-        where effects ask for less: steps stay stable if ``2 step_size sum |effects| <= 1`` in every environment. What the
-        transition predictor says at that step decides the amplification, feature by feature.
-    num_steps : ``"auto"`` or a number; ``"auto"`` is twice what an effect of 0.05 standard deviations needs to be learnt, and
-        is refused, with advice, where that is more than 50000.
-    num_orders : over how many random orders of the environments the result is averaged.
+        invariant. Variation that estimation errors explain does not count.
+    level : the level of the tests of whether effects differ (Cochran's, with standard errors that allow for uneven noise) and
+        of whether there is an effect at all. A feature is removed only if its effects differ at this level.
+    adjust : whether the effect of a feature is adjusted for all others (least squares within an environment, which then
+        needs more rows than features) or is that of the feature alone. Neither solves IRM's example, in which a feature is a
+        consequence of the response and only variances change; ``gyrostat.heterogeneity`` recognises it.
+    step_size : ``"auto"`` or a number; the step for features and responses of unit variance. ``"auto"`` is 0.1, or less if
+        the effects require it: steps are stable if ``2 step_size sum |effects| <= 1`` in every environment. The
+        amplification of each feature follows from the transition predictor at that step.
+    num_steps : ``"auto"`` or a number; ``"auto"`` is twice the number that an effect of 0.05 standard deviations needs to be
+        learnt. If this is more than 50000, it is refused with advice.
+    num_orders : the number of random orders of the environments over which the result is averaged.
     init_scale : the size of u and v at the start.
-    refit : whether the coefficients of the features kept are those of least squares on them, all rows counted alike and
-        every environment with a baseline of its own. Descent itself leaves them shrunk, by about
-        ``1 - (variation / tolerance)^2``.
-    directions : ``"features"``: each feature is kept or removed. ``"principal"``: so are the principal directions in which
-        effects vary between environments (in standard deviations), for a spurious part that is a combination of features.
+    refit : whether the coefficients of the kept features are refitted by least squares, with equal weight for all rows and
+        an intercept for each environment. Descent itself shrinks them, by about ``1 - (variation / tolerance)^2``.
+    directions : ``"features"``: each feature is kept or removed. ``"principal"``: principal directions in which effects vary
+        between environments (in standard deviations) are kept or removed, for spurious combinations of features.
     standardize : whether features are divided by their standard deviation within environments.
-    fit_intercept : whether means are taken out. They are taken out of each environment: a place where all responses are
-        higher has another baseline, not another effect. ``intercept_`` fits the mean over all rows.
+    fit_intercept : whether means are subtracted. They are subtracted within each environment: an environment in which all
+        responses are higher has another baseline, not another effect. ``intercept_`` fits the mean over all rows.
     random_state : for the orders.
 
     Attributes
     ----------
-    coef_, intercept_ : the prediction is ``X @ coef_ + intercept_``, in any environment. All features have a coefficient but
-        those that were removed; with ``adjust=False`` or ``refit=False`` also those too weak to be learnt have none.
+    coef_, intercept_ : the prediction is ``X @ coef_ + intercept_``, in any environment. The coefficients of removed features
+        are zero; with ``adjust=False`` or ``refit=False``, so are those of features too weak to be learnt.
     invariant_features_ : the numbers of the features that were learnt and whose mean effect is not zero at ``level``.
-    spurious_features_ : those that were removed: forgotten by the descent, and different between environments at ``level``.
-        A feature in neither list has too small an effect, or too uncertain a one, to be told.
-    invariant_directions_, spurious_directions_ : the same as unit vectors in standard deviations, (features, how many); with
-        ``directions="principal"`` this is what was decided on, and the lists of features are those with any part in them.
+    spurious_features_ : the numbers of the removed features: forgotten by the descent, and different between environments at
+        ``level``. A feature in neither list has an effect that is too small or too uncertain for a decision.
+    invariant_directions_, spurious_directions_ : the same as unit vectors in standard deviations, (features, count). With
+        ``directions="principal"`` the decision was on these, and the lists of features hold all features that belong to them.
     effects_, effect_errors_ : the effect of each feature in each environment, and its standard error.
     environments_ : the labels, in the order of their first rows.
-    path_, path_steps_ : coefficients along the way (before ``refit``), the mean over orders, and the steps.
+    path_, path_steps_ : coefficients during the descent (before ``refit``), averaged over orders, and the steps.
     n_iter_, step_size_, amplification_ : the number of steps, the step, and the kappa of each feature.
     status_ : ``"settled"``; ``"moving"`` if a clear effect of 0.05 standard deviations or more that was not removed is
-        not learnt yet, or still changed by a tenth over the last two quarters of the path (give more ``num_steps``);
+        not yet learnt, or still changed by a tenth over the last two quarters of the path (increase ``num_steps``);
         ``"nothing invariant"`` if every feature was removed, so that predictions are constant; ``"one environment"`` if there
         was nothing to compare, so that nothing can be found spurious.
 
@@ -118,18 +121,18 @@ class InvariantLinearRegressor(RegressorMixin, BaseEstimator):
         X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True, ensure_min_samples=2)
         self.environments_, rows = rows_by_environment(environments, len(X), least=2 if self.fit_intercept else 1)
         if self.adjust:
-            refuse_small(self.environments_, rows, X.shape[1])
+            refuse_small_environments(self.environments_, rows, X.shape[1])
         options = {"adjust": self.adjust, "standardize": self.standardize, "centred": self.fit_intercept}
-        data, seen, units = measured(X, y, rows, **options)
-        W, varies = self._basis(seen, level)
-        turned = seen.turned(W)
-        path, learnt = self._descend(turned.shown(varies), tolerance, alpha)
-        found = np.abs(learnt) > np.maximum(LEARNT * np.abs(turned.mean), 10 * alpha**2)  # more than the start, too
+        data, measured, units = measured_effects(X, y, rows, **options)
+        W, varies = self._basis(measured, level)
+        rotated = measured.rotated(W)
+        path, learnt = self._descend(rotated.denoised(varies), tolerance, alpha)
+        found = np.abs(learnt) > np.maximum(LEARNT * np.abs(rotated.mean), 10 * alpha**2)  # and above the start
         removed = ~found & varies
-        present = turned.present(level) if len(rows) > 1 else np.ones_like(found)
-        # Beside each other, least squares can estimate weak effects too; alone, the small start decides what is weak.
+        present = rotated.present(level) if len(rows) > 1 else np.ones_like(found)
+        # Joint least squares can estimate weak effects too. For features alone, the small start decides what is weak.
         kept = ~removed if self.adjust else found
-        coefficients = data.turned(W).least_squares(kept) if self.refit else np.where(found, learnt, 0.0)
+        coefficients = data.rotated(W).least_squares(kept) if self.refit else np.where(found, learnt, 0.0)
         self.coef_ = W @ coefficients * units
         self.intercept_ = float(y.mean() - X.mean(axis=0) @ self.coef_) if self.fit_intercept else 0.0
         self.invariant_directions_, self.spurious_directions_ = W[:, found & present], W[:, removed]
@@ -137,20 +140,20 @@ class InvariantLinearRegressor(RegressorMixin, BaseEstimator):
             np.flatnonzero(np.abs(V).max(axis=1, initial=0.0) > PART)
             for V in (self.invariant_directions_, self.spurious_directions_)
         )
-        self.effects_, self.effect_errors_ = seen.effects * units, seen.errors * units
+        self.effects_, self.effect_errors_ = measured.effects * units, measured.errors * units
         self.path_ = path @ W.T * units
-        self.status_ = "nothing invariant" if removed.all() else _status(path, turned, found, present & ~removed)
+        self.status_ = "nothing invariant" if removed.all() else _status(path, rotated, found, present & ~removed)
         return self
 
-    def _basis(self, seen: Effects, level: float) -> tuple[np.ndarray, np.ndarray]:
-        """The directions that are decided on, as columns, and which of them vary."""
+    def _basis(self, measured: Effects, level: float) -> tuple[np.ndarray, np.ndarray]:
+        """The directions to decide on, as columns, and a mask of those that vary."""
         if errors.choice("directions", self.directions, ("features", "principal")) == "features":
-            varies = seen.differ(level) if len(seen.effects) > 1 else np.zeros(len(seen.mean), bool)
+            varies = measured.differ(level) if len(measured.effects) > 1 else np.zeros(len(measured.mean), bool)
             return np.eye(len(varies)), varies
-        return principal_directions(seen, level)
+        return principal_directions(measured, level)
 
     def _descend(self, seen: Effects, tolerance: float, alpha: float) -> tuple[np.ndarray, np.ndarray]:
-        """The path, and what the last half of it learnt, in standard deviations."""
+        """The path, and the mean coefficients over its last half, in standard deviations."""
         count = errors.integer("num_orders", self.num_orders, least=1)
         eta = chosen_step(self.step_size, seen)
         steps = chosen_horizon(self.num_steps, eta, alpha)

@@ -8,7 +8,8 @@ from typing import NamedTuple
 import numpy as np
 
 from gyrostat.estimators.invariant.descent import RECORDS
-from gyrostat.estimators.invariant.sensing import Part, Reader, smat
+from gyrostat.estimators.invariant.matrix_rows import EnvironmentRows, Gradient
+from gyrostat.models.symmetric_coordinates import smat
 from gyrostat.theory.transition import critical_spread
 
 STRONGEST_STEP, MOST_STEPS = 0.1, 20_000
@@ -21,7 +22,7 @@ class Sensed(NamedTuple):
     effect has norm one; the effects there; and ``unit``, which takes a matrix back to the units of the data.
     """
 
-    readers: list[Reader]
+    readers: list[Gradient]
     effects: np.ndarray
     unit: float
 
@@ -30,12 +31,12 @@ class Sensed(NamedTuple):
         return np.stack([read(A) for read in self.readers])
 
 
-def sensed(parts: Sequence[Part]) -> Sensed:
+def sensed(parts: Sequence[EnvironmentRows]) -> Sensed:
     """Rows and responses of all environments, scaled together."""
     size = np.sqrt(np.mean([part.variance for part in parts])) or 1.0
     effects = np.stack([part.effect for part in parts]) / size
     effect = float(np.linalg.norm(effects.mean(axis=0), 2)) or 1.0
-    return Sensed([part.reader(float(size), effect) for part in parts], effects / effect, float(effect / size))
+    return Sensed([part.gradient(float(size), effect) for part in parts], effects / effect, float(effect / size))
 
 
 def automatic_step(data: Sensed) -> float:

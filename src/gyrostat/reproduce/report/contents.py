@@ -1,30 +1,74 @@
-"""What a results folder holds, gathered for the page: every declared experiment and every one that is stored."""
+"""The contents of a results folder for the report: every declared or stored experiment, with the status of its claims."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from gyrostat.experiments import registry
 from gyrostat.experiments.declarations import Experiment
-from gyrostat.figures.declarations import Figure
-from gyrostat.figures.matplotlib_renderer import render
-from gyrostat.parallel.workers import explain
-from gyrostat.reproduce.report import status
-from gyrostat.reproduce.report.status import Status
-from gyrostat.reproduce.store import Record, Store, experiment_of
+from gyrostat.reproduce.claims import is_surprise
+from gyrostat.reproduce.store import ClaimRecord, ResultsStore, experiment_of
 from gyrostat.reproduce.tasks import experiments_of
 
 
 @dataclass(frozen=True)
-class Entry:
-    """One experiment: its declaration, how it was run, its claims, its figure; what is not there is None or empty."""
+class Status:
+    """The status of a claim or a figure: ``key`` for scripts and styles, ``mark`` and ``word`` for readers."""
+
+    key: str
+    mark: str
+    word: str
+
+    @property
+    def brief(self) -> str:
+        """Mark and word, for a button."""
+        return f"{self.mark} {self.word.removeprefix('does ').replace('not hold as', 'not as')}"
+
+
+HOLDS = Status("holds", "✓", "holds")
+KNOWN = Status("known", "≠", "does not hold as printed")
+SURPRISE = Status("surprise", "!", "surprise")
+NO_CLAIM = Status("none", "–", "no claim")
+FAILED = Status("failed", "×", "could not be computed")
+ABSENT = Status("absent", "·", "not run")
+OF_CLAIMS = (HOLDS, KNOWN, SURPRISE)
+"""From the least to the most remarkable."""
+STATUSES = (*OF_CLAIMS, NO_CLAIM, FAILED, ABSENT)
+
+
+def claim_status(record: ClaimRecord) -> Status:
+    """The status of one claim.
+
+    >>> claim_status({"verdict": "fails", "expected": "fails"}).word
+    'does not hold as printed'
+    >>> claim_status({"verdict": "fails", "expected": "holds"}).word
+    'surprise'
+    """
+    if is_surprise(record):
+        return SURPRISE
+    return HOLDS if record["verdict"] == "holds" else KNOWN
+
+
+def figure_status(records: Sequence[ClaimRecord]) -> Status:
+    """The status of a figure: that of its most remarkable claim.
+
+    >>> figure_status([{"verdict": "holds", "expected": "holds"}, {"verdict": "fails", "expected": "fails"}]).key
+    'known'
+    """
+    return max(map(claim_status, records), key=OF_CLAIMS.index, default=NO_CLAIM)
+
+
+@dataclass(frozen=True)
+class ReportedExperiment:
+    """One experiment: its declaration, how it was run, its claims, its error; None or empty where there is none."""
 
     name: str
     declared: Experiment | None
     run: dict[str, Any] | None
-    records: Sequence[Record]
+    records: Sequence[ClaimRecord]
     error: str = ""
 
     @property
@@ -32,24 +76,55 @@ class Entry:
         return self.name.split("/")[0]
 
     @property
+    def figure_name(self) -> str:
+        return self.name.split("/")[1]
+
+    @property
     def title(self) -> str:
         return self.declared.title if self.declared else self.name
 
     @property
+    def source(self) -> str:
+        return self.declared.source if self.declared else "no longer declared"
+
+    @property
+    def summary(self) -> str:
+        return self.declared.summary if self.declared else ""
+
+    @property
     def status(self) -> Status:
         if self.error:
-            return status.FAILED
-        return status.ABSENT if self.run is None else status.of_figure(self.records)
+            return FAILED
+        return ABSENT if self.run is None else figure_status(self.records)
+
+    @property
+    def was_run(self) -> bool:
+        """Whether it was run, successfully or not, and so has a section of its own."""
+        return self.status is not ABSENT
+
+    @property
+    def explanation(self) -> str:
+        """Title and status, and the statements that do not hold as printed with their reasons."""
+        known = [f"≠ {r['statement']} {r['reason']}" for r in self.records if claim_status(r) is KNOWN]
+        return "\n".join([f"{self.title}: {self.status.word}", *known])
+
+    @property
+    def tally(self) -> str:
+        """How many of its claims hold."""
+        if not self.records:
+            return self.status.word
+        held = Counter(map(claim_status, self.records))[HOLDS]
+        return f"{held} of {len(self.records)} hold{'s' if len(self.records) == 1 else ''}"
 
 
-def gather(store: Store) -> list[Entry]:
-    """The experiments of every paper that the folder knows, in the order of the papers."""
+def gather(store: ResultsStore) -> list[ReportedExperiment]:
+    """The experiments of every paper of which the folder has a result or an error, in the order of the papers."""
     finished, records = set(store.finished()), store.claims()
     failed = [name for paper in registry.PAPERS for name in experiments_of(paper) if store.error(name).is_file()]
     known = {name.split("/")[0] for name in [*finished, *failed]}
     names = [name for paper in registry.PAPERS if paper in known for name in experiments_of(paper)]
     return [
-        Entry(
+        ReportedExperiment(
             name,
             _declared(name),
             store.run(name) if name in finished else None,
@@ -63,22 +138,3 @@ def gather(store: Store) -> list[Entry]:
 def _declared(name: str) -> Experiment | None:
     paper, experiment = name.split("/")
     return registry.experiments(paper).get(experiment) if paper in registry.PAPERS else None
-
-
-def figure_of(store: Store, entry: Entry) -> tuple[Figure | None, str]:
-    """The figure of a finished experiment, made again from its data; or None and why there is none.
-
-    Its files are drawn as well if they are missing.
-    """
-    if entry.declared is None:
-        return None, "This version of gyrostat no longer declares this experiment, so only its file is shown."
-    dataset = store.load(entry.name)
-    if dataset is None:
-        return None, ""
-    try:
-        figure = entry.declared.draw(dataset)
-        if not store.figure(entry.name).with_name(f"{entry.declared.name}.png").exists():
-            render(figure, store.figure(entry.name))
-    except Exception as error:  # data of another version: the page says so, and shows all that it can
-        return None, f"The stored data cannot be drawn by this version of gyrostat: {explain(error)[0]}"
-    return figure, ""

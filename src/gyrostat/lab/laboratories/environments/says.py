@@ -41,7 +41,7 @@ def sentences(s: Setting) -> list[str]:
     options = {"init_scale": s["init_scale"], "num_steps": s["num_steps"]}
     fate = "eliminated" if transition.eliminated_by_lyapunov(law, eta, **options).holds else "learnt"
     m = math.inf if s["measurements"] == "population" else s["num_samples"]
-    share = float((transition.surrogate(law, eta, **options, num_samples=m, runs=500) < transition.LEARNT).mean())
+    share = float((theory.surrogate(law, eta, **options, num_samples=m, runs=500) < transition.LEARNT).mean())
     said = [f"Hetero: the spurious part is {fate} in a typical run; {share:.0%} of runs end without it."]
     if s["law"] == "two-point":
         critical = transition.critical_spread(eta, **options, mean=s["mean"]) / (1 + s["amplify"])

@@ -1,0 +1,152 @@
+"""Claims: judging them on data, their records in ``claims.json``, and their tables on the terminal (``gyrostat claims``)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from gyrostat import errors
+from gyrostat.errors import GyrostatError
+from gyrostat.experiments import registry
+from gyrostat.experiments.declarations import Experiment
+from gyrostat.parallel.whole_files import plain
+from gyrostat.reproduce.store import ClaimRecord, ResultsStore
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+COLOURS = {"holds": "green", "fails": "red", "undecided": "yellow"}
+
+
+def judge(name: str, experiment: Experiment, dataset: xr.Dataset, seconds: float) -> list[ClaimRecord]:
+    """The record of every claim of the experiment ``name`` (``paper/experiment``), measured on its data."""
+    records = []
+    for claim in experiment.claims:
+        outcome = claim.measure(dataset)
+        records.append(
+            {
+                "id": f"{name}/{claim.slug}",
+                "statement": claim.statement,
+                "criterion": claim.criterion,
+                "measured": plain(outcome.measured),
+                "verdict": outcome.verdict,
+                "expected": claim.expected,
+                "reason": claim.reason,
+                "seeds": int(dataset.sizes.get("seed", 0)),
+                "seconds": round(seconds, 3),
+            }
+        )
+    return records
+
+
+def is_surprise(record: ClaimRecord) -> bool:
+    """Whether the verdict differs from the expected one."""
+    return record["verdict"] != record["expected"]
+
+
+def measured_text(record: ClaimRecord) -> str:
+    """The measured numbers on one line.
+
+    >>> measured_text({"measured": {"slope": -0.5, "rate": None}})
+    'slope -0.5, rate n/a'
+    """
+    return ", ".join(f"{name} {_short(value)}" for name, value in record["measured"].items())
+
+
+def _short(value: object) -> str:
+    if value is None:
+        return "n/a"
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def claims_table(records: Sequence[ClaimRecord]) -> Table:
+    """A table of verdicts, expectations and measured numbers, in which surprises stand out."""
+    table = Table(title="Claims", title_justify="left", pad_edge=False)
+    for heading, ratio in (("claim", 3), ("verdict", None), ("expected", None), ("measured", 4), ("", None)):
+        table.add_column(heading, ratio=ratio, overflow="fold")
+    for record in records:
+        odd = is_surprise(record)
+        table.add_row(
+            Text(record["id"]),
+            Text(record["verdict"], style=f"bold {COLOURS[record['verdict']]}" if odd else ""),
+            Text(record["expected"]),
+            Text(measured_text(record)),
+            Text("SURPRISE", style="bold red") if odd else Text(""),
+        )
+    return table
+
+
+def statements_table(records: Sequence[ClaimRecord]) -> Table:
+    """A table of declared statements with their criteria."""
+    table = Table("claim", "statement", "criterion", "expected", title="Statements", title_justify="left")
+    for record in records:
+        table.add_row(*(Text(record[key]) for key in ("id", "statement", "criterion", "expected")))
+    return table
+
+
+def show_claims(
+    console: Console,
+    folder: Path | None,
+    *,
+    paper: str | None = None,
+    verdict: str | None = None,
+    surprises: bool = False,
+    as_json: bool = False,
+) -> None:
+    """Print the claims of ``folder`` that pass the filters; without a folder, the declared statements."""
+    if paper is not None:
+        errors.choice("paper", paper, registry.PAPERS)
+    if folder is None:
+        if verdict is not None or surprises:
+            raise GyrostatError("--verdict and --surprises need a results folder: gyrostat claims DIR.")
+        records = declared_claims(paper)
+    else:
+        records = stored_claims(folder, paper=paper, verdict=verdict, surprises=surprises)
+    if as_json:
+        console.file.write(json.dumps(records, indent=1) + "\n")
+    elif not records:
+        console.print("No claims.")
+    else:
+        console.print(claims_table(records) if folder is not None else statements_table(records))
+
+
+def stored_claims(
+    folder: Path, *, paper: str | None = None, verdict: str | None = None, surprises: bool = False
+) -> list[ClaimRecord]:
+    """The records of a results folder that pass the filters."""
+    store = ResultsStore(folder)
+    if not store.claims_file.is_file():
+        raise GyrostatError(f"{str(folder)!r} holds no claims.json: run gyrostat reproduce --out {folder}.")
+    return [
+        record
+        for record in store.claims()
+        if (paper is None or record["id"].startswith(f"{paper}/"))
+        and (verdict is None or record["verdict"] == verdict)
+        and (is_surprise(record) or not surprises)
+    ]
+
+
+def declared_claims(paper: str | None = None) -> list[ClaimRecord]:
+    """The statements that can be checked: id, statement, criterion, expected verdict and reason.
+
+    >>> all(record["id"].startswith("xu2024/") for record in declared_claims("xu2024"))
+    True
+    """
+    return [
+        {
+            "id": f"{name}/{experiment.name}/{claim.slug}",
+            "statement": claim.statement,
+            "criterion": claim.criterion,
+            "expected": claim.expected,
+            "reason": claim.reason,
+        }
+        for name in (registry.PAPERS if paper is None else [paper])
+        for experiment in registry.experiments(name).values()
+        for claim in experiment.claims
+    ]

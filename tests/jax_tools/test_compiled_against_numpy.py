@@ -1,0 +1,52 @@
+"""The check of compiled programs passes here and notices wrong numbers."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+
+from gyrostat.jax_tools import compiled_against_numpy
+from gyrostat.jax_tools.compiled_against_numpy import Check, judge
+from gyrostat.jax_tools.float64 import double
+
+
+def test_compiled_float64_programs_agree_with_numpy_here():
+    checks = compiled_against_numpy.check_all()
+    wrong = [check for check in checks if check.dtype == "float64" and not check.good]
+    assert wrong == [] and len(checks) > 40
+
+
+def test_a_wrong_program_is_noticed():
+    def last_row_wrong(M, X):
+        return compiled_against_numpy.ROWS["vmap of sum(M x)"][0](M, X).at[-1].add(0.01)
+
+    random = np.random.default_rng(0)
+    M, X = random.normal(size=(3, 3)), random.normal(size=(50, 3))
+    pair = compiled_against_numpy.ROWS["vmap of sum(M x)"]
+    with double():
+        assert compiled_against_numpy._check("right", pair, M, X).good
+        assert not compiled_against_numpy._check("wrong", (last_row_wrong, pair[1]), M, X).good
+
+
+def test_verdicts():
+    good = Check("vmap of sum(M x)", "float64", (16_385, 3), 1e-16)
+    bad = Check("vmap of sum(M x)", "float64", (16_385, 3), 0.1)
+    single = Check("vmap of sum(M x)", "float32", (32_769, 3), 0.1)
+    nothing = Check("vmap of sum(M x)", "float64", (16_385, 3), float("nan"))
+    trusted, said = judge([good, bad], "0.10.2")
+    assert not trusted and "0.10.2 is known" in said[0] and said[-1].startswith("FAILED: 1 float64 case")
+    trusted, said = judge([good, single], "0.10.1")
+    assert trusted and any(line.startswith("WARNING") for line in said) and said[-1].startswith("All is well")
+    assert judge([good], "0.8.3") == (True, ["All is well: compiled float64 programs agree with NumPy."])
+    assert not judge([nothing], "0.8.3")[0]
+
+
+def test_import_does_not_change_the_precision_of_jax():
+    code = (
+        "import gyrostat, gyrostat.engine.run, gyrostat.reproduce.runner, jax, jax.numpy as jnp; "
+        "print(jnp.ones(1).dtype, jax.config.read('jax_enable_x64'))"
+    )
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert said.split() == ["float32", "False"]
