@@ -189,7 +189,7 @@ def test_every_tab_can_be_used_by_everyone(page, tab):
 
 def test_presets_load(page):
     before = number(page)
-    page.select_option("#preset", "factors xiong2024/figI3")
+    page.select_option("#preset", "factors xiong2024/fig1.2c")
     settle(page, before)
     assert page.input_value("#set-init_scale") == "0.05" and "lab=factors" in page.url
     # An imbalance step after which the loss no longer depends on the start: many orders of magnitude.

@@ -1,4 +1,4 @@
-"""Sweeps: the same bits in any company, one trace per shape, resuming, extending, failing cells, refinement."""
+"""Running sweeps: one trace per shape, resuming, extending, failing cells, the lock, export."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from rich.console import Console
 import gyrostat as gs
 from checks import refuses
 from gyrostat.engine import compile as programs
-from gyrostat.engine.simulate import simulate
 from gyrostat.experiments.statistics import wilson
 from gyrostat.parallel.progress import ProgressDisplay
 from gyrostat.sweeps import executors, plan, read_spec, run_sweep, sweep
@@ -44,42 +43,6 @@ def files(folder: Path) -> dict[str, bytes]:
     return {str(p.relative_to(store)): p.read_bytes() for p in sorted(store.rglob("*")) if p.is_file()}
 
 
-def cell(spread, *, measurements=None, order="iid", overlap=0.0, dimension=5):
-    environments = gs.RandomEnvironments(dimension, law=gs.TwoPoint(spread=spread), overlap=overlap)
-    return gs.HeteroSGD(0.05, init_scale=0.1, order=order), gs.Problem(
-        environments, measurements or gs.FreshGaussian(50)
-    )
-
-
-def network(step_size):
-    model = gs.DeepLinear(3, 12)
-    environments = gs.RandomRectangular(3, 3)
-    pairs = [(i, j) for i in range(3) for j in range(3)]
-    return gs.RidgeDescent(step_size, 0.01, model=model, start=gs.Orthogonal()), gs.Problem(
-        environments, gs.Entries(pairs)
-    )
-
-
-@pytest.mark.parametrize(
-    "cells",
-    [
-        [cell(M, order="cyclic") for M in (1.0, 3.0)],
-        [cell(M, overlap=e) for M, e in ((1.0, 0.0), (3.0, 0.3), (6.0, 0.3))],
-        [cell(M, measurements=gs.FixedGaussian(50)) for M in (1.0, 3.0)],
-        [network(eta) for eta in (0.05, 0.2)],
-    ],
-    ids=["cyclic", "overlaps", "fixed data", "networks"],
-)
-def test_with_reproducible_bits_a_run_is_the_same_in_any_call(cells):
-    options = {"num_steps": 30, "record": ("signal",), "record_at": 2, "reproducible_bits": True}
-    together = simulate(cells, seeds=5, **options).values["signal"]
-    for i, one in enumerate(cells):
-        alone = simulate([one], seeds=[4, 2], **options).values["signal"]
-        assert np.array_equal(alone[0], together[i][[4, 2]])
-    backwards = simulate(cells[::-1], seeds=[3, 0], **options).values["signal"]
-    assert np.array_equal(backwards[::-1], together[:, [3, 0]])
-
-
 def test_nothing_is_compiled_per_cell(tmp_path, monkeypatch):
     traced = []
     plain = programs.one_run
@@ -97,7 +60,7 @@ def test_nothing_is_compiled_per_cell(tmp_path, monkeypatch):
 
 
 def stopping(after: int):
-    """An engine that is interrupted after so many chunks."""
+    """An executor that is interrupted after this many chunks."""
 
     class Stopping:
         jobs = 1
@@ -110,9 +73,9 @@ def stopping(after: int):
     return Stopping()
 
 
-def session(table, out, engine):
-    store, asked = open_store(read_spec(table), out, extend=False, fresh=False)
-    return Session(asked, store, ProgressDisplay(Console(quiet=True), "cells")).run(engine, refine=False)
+def session(table, out, executor):
+    store, spec = open_store(read_spec(table), out, extend=False, fresh=False)
+    return Session(spec, store, ProgressDisplay(Console(quiet=True), "cells")).run(executor, refine=False)
 
 
 @pytest.mark.parametrize("quantiles", [[], ["signal"]])
@@ -133,8 +96,8 @@ def test_interrupted_and_resumed_is_uninterrupted_byte_for_byte(tmp_path, monkey
 
 
 def test_the_mark_comes_last(tmp_path, monkeypatch):
-    store, asked = open_store(read_spec(TABLE), tmp_path, extend=False, fresh=False)
-    chunk = plan.plan_chunks(asked, store.unfinished([(0, 0)], 3), 1)[0][0]
+    store, spec = open_store(read_spec(TABLE), tmp_path, extend=False, fresh=False)
+    chunk = plan.plan_chunks(spec, store.unfinished([(0, 0)], 3), 1)[0][0]
     data, _ = chunk.compute()
     written = []
     plain = type(store.root["done"]).__setitem__
@@ -186,7 +149,7 @@ def test_a_changed_spec_is_refused_with_the_difference(tmp_path):
     assert (fresh.steps == 41).all()
 
 
-def test_two_sweeps_in_one_folder_are_one_too_many(tmp_path):
+def test_a_second_sweep_in_a_folder_is_refused(tmp_path):
     with lock_folder(tmp_path):
         refuses(lambda: sweep(TABLE, out=tmp_path, jobs=0), "another sweep is writing")
     (tmp_path / "file").write_text("")
@@ -224,7 +187,7 @@ def test_extending_keeps_what_is_there_and_adds_the_rest(tmp_path, monkeypatch):
     whole = sweep(large, out=tmp_path / "whole", jobs=0)
     assert grown.drop_attrs().identical(whole.drop_attrs())
     again = run_sweep(large, out=tmp_path / "grown", jobs=0)
-    assert (again.kept, again.computed) == (6, 0)  # the order of the values is no difference
+    assert (again.kept, again.computed) == (6, 0)  # the order of the values makes no difference
 
 
 def test_poisoned_cells_are_reported_and_do_not_stop_the_rest(tmp_path, monkeypatch):
@@ -252,7 +215,7 @@ def test_poisoned_cells_are_reported_and_do_not_stop_the_rest(tmp_path, monkeypa
     found = SweepStore(tmp_path).load()
     assert np.isnan(found.signal.sel(spread=2.0, overlap=0.2)).all() and int((found.done > 0).sum()) == 7
     monkeypatch.setattr(plan.Chunk, "compute", plain)
-    again = run_sweep(table, out=tmp_path, jobs=0)  # a cause that is gone: only what failed is tried again
+    again = run_sweep(table, out=tmp_path, jobs=0)  # without the cause, only the cells that failed are tried again
     assert (again.kept, again.computed, len(again.failures)) == (7, 1, 2)
 
 

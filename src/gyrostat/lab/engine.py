@@ -11,7 +11,7 @@ from gyrostat.engine.numpy_backend.course import Values, course
 from gyrostat.engine.numpy_backend.draws import LANES
 from gyrostat.engine.numpy_backend.seen import suits
 from gyrostat.engine.simulate import simulate
-from gyrostat.lab.lab import RECORDS
+from gyrostat.lab.declarations import RECORDS
 
 PRECISIONS = {"single": np.float32, "double": np.float64}
 FEWER = 51

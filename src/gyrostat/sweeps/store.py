@@ -21,13 +21,15 @@ from filelock import FileLock, Timeout
 
 from gyrostat import __version__, errors
 from gyrostat.errors import GyrostatError
-from gyrostat.experiments.statistics import wilson
 from gyrostat.parallel.whole_files import plain, writable, write_whole
 from gyrostat.reproduce.code_digest import code_digest
 from gyrostat.sweeps.spec import QUANTILES, Point, Spec
 
 if TYPE_CHECKING:
     import xarray as xr
+
+# xarray, and the statistics that need it, are imported inside functions: workers import this module, too, and xarray alone
+# takes most of a second.
 
 DONE, SUCCEEDED = "done", "succeeded"
 SEED, RECORD, QUANTILE = "seed", "record", "quantile"
@@ -211,6 +213,8 @@ class SweepStore:
 
     def success_shares(self, seeds: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The share of successes and the ends of its interval, in the order of the store; NaN where not computed."""
+        from gyrostat.experiments.statistics import wilson
+
         finished = self.seeds_done >= seeds
         low, high = wilson(self.num_successes, seeds)
         share, low, high = (np.where(finished, x, np.nan) for x in (self.num_successes / seeds, low, high))
@@ -235,6 +239,8 @@ class SweepStore:
 
 def with_success(ds: xr.Dataset) -> xr.Dataset:
     """The data with the share of successes and its 95 % (Wilson) interval, from the finished seeds of each cell."""
+    from gyrostat.experiments.statistics import wilson
+
     if SUCCEEDED not in ds:
         return ds
     count = (ds.succeeded >= 0).sum(SEED)

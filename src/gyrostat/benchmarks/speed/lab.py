@@ -35,8 +35,8 @@ def _move(name: str, sizes: LabSizes) -> GroupResult:
     """All seeds of one side, in single (drawn first) and double precision, against ``simulate`` with as many records."""
     import gyrostat as gs
     from gyrostat.engine.simulate import simulate
+    from gyrostat.lab.declarations import RECORDS
     from gyrostat.lab.engine import FEWER, parts
-    from gyrostat.lab.lab import RECORDS
 
     environments = gs.RandomEnvironments(sizes.dimension, law=gs.TwoPoint(mean=1.0, spread=6.0))
     cell = getattr(gs, name)(0.05), gs.Problem(environments, gs.FreshGaussian(sizes.num_samples))

@@ -1,4 +1,4 @@
-"""A matrix of unknown rank from linear measurements: the estimator, the choice of its rank, and rates of convergence."""
+"""A matrix of unknown rank from linear measurements: the estimator, and the choice of its rank."""
 
 from __future__ import annotations
 
@@ -12,10 +12,15 @@ from sklearn.utils.validation import check_is_fitted
 from gyrostat import errors
 from gyrostat.errors import GyrostatError
 from gyrostat.estimators.environment_labels import environment_codes
-from gyrostat.estimators.low_rank.factored import DAMPING, Descent, Responses, descend
-from gyrostat.estimators.low_rank.measurement_operators import ScaledOperator, measurement_operator
+from gyrostat.estimators.low_rank.measurement_operators import Responses, ScaledOperator, measurement_operator
+from gyrostat.estimators.low_rank.sensing_descent import (
+    SOLVERS,
+    SensedFactors,
+    actual_rate,
+    predicted_rate,
+    sensing_descent,
+)
 
-SOLVERS = ("auto", "gd", "imbalance", "scaled", "prec")
 PATH = [("rank", int), ("validation_error", float)]
 HELD_OUT = 0.15
 """The share of measurements held out while the rank is chosen."""
@@ -29,8 +34,6 @@ NOISY = 1e-4
 """No rate is predicted if more than this share of the first loss is left at the end, because the rest may be noise."""
 MOST_COLUMNS = 1500
 """The widest Jacobian from which a rate is predicted."""
-FLAT = 1e-10
-"""Eigenvalues below this share of the largest belong to directions that do not change any measurement."""
 
 
 class MatrixSensingRegressor(RegressorMixin, BaseEstimator):
@@ -132,7 +135,7 @@ class MatrixSensingRegressor(RegressorMixin, BaseEstimator):
         s = np.linalg.svd(self.matrix_, compute_uv=False)
         self.singular_values_ = s[s > ZERO * max(s[0], np.finfo(float).tiny)]
         self.rank_ = len(self.singular_values_)
-        residual = y - operator.see(self.matrix_, np.eye(self.matrix_.shape[1]))
+        residual = y - operator.measure(self.matrix_, np.eye(self.matrix_.shape[1]))
         self.intercept_ = float(data.weights @ residual) if self.fit_intercept else 0.0
         self.n_iter_ = len(wide.losses) + len(last.losses)
         self.converged_, self.solver_ = bool(last.converged), last.solver
@@ -147,14 +150,14 @@ class MatrixSensingRegressor(RegressorMixin, BaseEstimator):
             raise GyrostatError(
                 f"X must measure matrices of shape {self.matrix_.shape}, as in fit; got {operator.shape}."
             )
-        return operator.see(self.matrix_, np.eye(self.matrix_.shape[1])) + self.intercept_
+        return operator.measure(self.matrix_, np.eye(self.matrix_.shape[1])) + self.intercept_
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.two_d_array, tags.input_tags.three_d_array = False, True
         return tags
 
-    def _keep_rates(self, data: Responses, found: Descent) -> None:
+    def _keep_rates(self, data: Responses, found: SensedFactors) -> None:
         narrow = found.F.shape[1] * sum(data.operator.shape) <= MOST_COLUMNS
         noisy = found.losses[-1] > NOISY * float(data.weights @ data.centre(data.y) ** 2)
         known = narrow and not noisy and len(found.losses) >= SHORT
@@ -169,7 +172,7 @@ class MatrixSensingRegressor(RegressorMixin, BaseEstimator):
         most = min(n1, n2) if room <= 0 else int((n1 + n2 - np.sqrt(room)) / 2)
         return int(np.clip(most, 1, min(n1, n2, 20)))
 
-    def _from_small_start(self, data: Responses, random: np.random.RandomState) -> Descent:
+    def _from_small_start(self, data: Responses, random: np.random.RandomState) -> SensedFactors:
         alpha, k = float(errors.number("init_scale", self.init_scale, above=0)), self._width(data)
         # F three times as large as G: the imbalance that makes descent exact (Xiong 2024, eq. 4.6)
         n1, n2 = data.operator.shape
@@ -185,11 +188,11 @@ class MatrixSensingRegressor(RegressorMixin, BaseEstimator):
                 break
         return found
 
-    def _descend(self, data: Responses, F: np.ndarray, G: np.ndarray, *, solver: str) -> Descent:
+    def _descend(self, data: Responses, F: np.ndarray, G: np.ndarray, *, solver: str) -> SensedFactors:
         limit = errors.integer("max_iter", self.max_iter, least=1)
         tol = float(errors.number("tol", self.tol, above=0))
         with np.errstate(over="ignore", invalid="ignore"):  # divergence is for the caller to see
-            return descend(data, F, G, solver=solver, step_size=self.step_size_, limit=limit, tolerance=tol)
+            return sensing_descent(data, F, G, solver=solver, step_size=self.step_size_, limit=limit, tolerance=tol)
 
 
 class _BestRank(NamedTuple):
@@ -201,7 +204,7 @@ class _BestRank(NamedTuple):
     errors: np.ndarray
 
 
-def _best_rank(data: Responses, held: np.ndarray, wide: Descent, step_size: float) -> _BestRank:
+def _best_rank(data: Responses, held: np.ndarray, wide: SensedFactors, step_size: float) -> _BestRank:
     """Refine each rank up to the width without the held-out measurements, judge it on them, and choose one."""
     train, test = data.take(~held), data.take(held)
     U, s, Vt = np.linalg.svd(wide.F @ wide.G.T, full_matrices=False)
@@ -209,7 +212,7 @@ def _best_rank(data: Responses, held: np.ndarray, wide: Descent, step_size: floa
     for rank in range(1, min(wide.F.shape[1], len(s)) + 1):
         root = np.sqrt(np.maximum(s[:rank], 1e-12 * s[0]))
         F, G = U[:, :rank] * root, Vt[:rank].T * root
-        found = descend(train, F, G, solver="prec", step_size=min(step_size, 0.5), limit=100, tolerance=1e-9)
+        found = sensing_descent(train, F, G, solver="prec", step_size=min(step_size, 0.5), limit=100, tolerance=1e-9)
         wrong = test.residual(found.F, found.G) if held.any() else train.residual(found.F, found.G)
         tried.append((float(np.sqrt(np.mean(wrong**2))), found.F, found.G))
     errors = np.array([error for error, *_ in tried])
@@ -220,56 +223,13 @@ def _best_rank(data: Responses, held: np.ndarray, wide: Descent, step_size: floa
 
 def _largest_singular_value(data: Responses, random: np.random.RandomState) -> float:
     """The largest singular value of ``sum_i w_i y_i X_i``, by power iteration."""
-    u, v = (random.standard_normal((n, 1)) for n in data.operator.shape)
-    e, size = data.weights * data.centre(data.y), 0.0
+    # The left vector is drawn although it is not needed, so that all later random numbers stay the same.
+    _, v = (random.standard_normal((n, 1)) for n in data.operator.shape)
+    M, size = data.operator.gradient(data.weights * data.centre(data.y)), 0.0
     for _ in range(30):
-        u, _ = data.operator.adjoint(e, u, v)
+        u = M @ v
         u = u / (np.linalg.norm(u) or 1.0)
-        _, v = data.operator.adjoint(e, u, v)
+        v = M.mT @ u
         size = float(np.linalg.norm(v))
         v = v / (size or 1.0)
     return size
-
-
-def predicted_rate(data: Responses, found: Descent, step_size: float) -> float:
-    """The rate of the loss at the point reached, ``-log(|e'|^2 / |e|^2)`` with ``e' = (I - eta J J^T) e``, linearised there.
-
-    J is the Jacobian of the weighted measurements, preconditioned as in the solver, and e is the part of the residual in its
-    range. Late in a descent, only the slowest direction is left in e, and this is ``-2 log(1 - eta lambda)``.
-    It is NaN if the step is too long for the curvature (``eta lambda >= 2``), where descent only continues because it is
-    nonlinear.
-    """
-    J = _jacobian(data, found)
-    U, s, _ = np.linalg.svd(J, full_matrices=False)
-    values = s**2
-    if step_size * values[0] >= 2:
-        return float("nan")
-    moving = values > FLAT * values[0]
-    c = (U.T @ (np.sqrt(data.weights) * data.residual(found.F, found.G)))[moving]
-    before, after = np.sum(c**2), np.sum((c * (1 - step_size * values[moving])) ** 2)
-    return float(-np.log(after / before)) if after > 0 else float("nan")
-
-
-def _jacobian(data: Responses, found: Descent) -> np.ndarray:
-    F, G, (n1, k) = found.F, found.G, found.F.shape
-    J = data.operator.jacobian(F, G)
-    if data.centred:
-        J = np.stack([data.centre(column) for column in J.T], axis=1)
-    J = J * np.sqrt(data.weights)[:, None]
-    if found.solver not in ("scaled", "prec"):
-        return J
-    damping = DAMPING if found.solver == "scaled" else np.sqrt(found.losses[-1])
-    blocks = [np.linalg.inv(np.linalg.cholesky(P.T @ P + (damping + 1e-15) * np.eye(k))).T for P in (G, F)]
-    parts = (J[:, : n1 * k], J[:, n1 * k :])
-    return np.hstack([(p.reshape(len(J), -1, k) @ b).reshape(len(J), -1) for p, b in zip(parts, blocks, strict=True)])
-
-
-def actual_rate(losses: np.ndarray) -> float:
-    """The slope of the log of the loss over the last tenth of the steps (at least five).
-
-    >>> round(actual_rate(np.exp(-0.3 * np.arange(100))), 6)
-    0.3
-    """
-    late = losses[-max(len(losses) // 10, 5) :]
-    steps = np.arange(len(late))
-    return float("nan") if len(late) < 5 or late.min() <= 0 else float(-np.polyfit(steps, np.log(late), 1)[0])

@@ -1,4 +1,4 @@
-"""Tables that people bring: their columns, and how effects differ between environments."""
+"""Tables that users bring to the page: their columns, and how effects differ between environments."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ import pandas as pd
 from gyrostat.errors import GyrostatError
 from gyrostat.estimators.invariant.diagnosis import heterogeneity, shown_p
 from gyrostat.tables.fit import rows_of_table
-from gyrostat.tables.reading import read_table
+from gyrostat.tables.table_files import read_table
 
 MOST_ROWS, MOST_FEATURES = 200_000, 60
 
 
-def described(path: str) -> dict[str, Any]:
-    """The names of a table's columns, and a guess which is the environment (few different words) and which the target.
+def describe_columns(path: str) -> dict[str, Any]:
+    """The columns of a table, with a guess at the environment (a column of words, few of them different) and the target.
 
-    >>> described("example:sites")["environment"]
+    >>> describe_columns("example:sites")["environment"]
     'site'
     """
     frame = read_table(Path(path))
@@ -28,11 +28,11 @@ def described(path: str) -> dict[str, Any]:
     numbers = [name for name in frame if name not in words]
     environment = max(several, key=lambda name: frame[name].nunique(), default=frame.columns[-1])
     target = numbers[-1] if numbers else frame.columns[-1]
-    names = list(frame.columns)
-    return {"kind": "columns", "columns": names, "rows": len(frame), "environment": environment, "target": target}
+    columns = list(frame.columns)
+    return {"kind": "columns", "columns": columns, "rows": len(frame), "environment": environment, "target": target}
 
 
-def diagnosed(path: str, target: str, environment: str, missing: str) -> dict[str, Any]:
+def diagnose_effects(path: str, target: str, environment: str, missing: str) -> dict[str, Any]:
     """:func:`gyrostat.heterogeneity` of a table as plain data."""
     frame = read_table(Path(path))
     if len(frame) > MOST_ROWS:
@@ -42,16 +42,16 @@ def diagnosed(path: str, target: str, environment: str, missing: str) -> dict[st
         raise GyrostatError(
             f"the table has {rows.X.shape[1]} features; the page takes {MOST_FEATURES}: use gyrostat fit."
         )
-    found = heterogeneity(rows.X, rows.y, rows.labels)
+    diagnosis = heterogeneity(rows.X, rows.y, rows.labels)
     return {
         "kind": "diagnosis",
         "rows": len(rows.y),
         "target": target,
         "environment": environment,
-        "environments": found.features.environment.values.tolist(),
-        "advice": list(found.advice),
-        "features": [_feature(found.features.isel(feature=j)) for j in range(found.features.sizes["feature"])],
-        "tolerance": found.features.attrs["tolerance"],
+        "environments": diagnosis.features.environment.values.tolist(),
+        "advice": list(diagnosis.advice),
+        "features": [_feature(diagnosis.features.isel(feature=j)) for j in range(diagnosis.features.sizes["feature"])],
+        "tolerance": diagnosis.features.attrs["tolerance"],
     }
 
 
