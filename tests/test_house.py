@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import importlib
+import importlib.util
 from collections import Counter
 from pathlib import Path
 
@@ -22,7 +24,10 @@ def test_nothing_is_loose_but_errors_and_types():
 
 def test_class_names_are_distinct():
     found = Counter(
-        node.name for path in MODULES for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.ClassDef)
+        node.name
+        for path in MODULES
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ClassDef)
     )
     assert [name for name, count in found.items() if count > 1] == []
 
@@ -30,7 +35,24 @@ def test_class_names_are_distinct():
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(HOME)))
 def test_every_module_says_what_is_inside(path):
     text = ast.get_docstring(ast.parse(path.read_text()))
-    assert text and text.splitlines()[0].endswith((".", ":"))
+    assert text and text.splitlines()[0].endswith((".", ":", "?"))
+
+
+def test_every_import_of_ours_exists():
+    """Also those inside functions, which only a run of that function would find."""
+    wrong = []
+    for path in [*MODULES, *TESTS.rglob("*.py")]:
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "gyrostat":
+                wrong += [f"{path.name}: {node.module}.{a.name}" for a in node.names if not exists(node.module, a.name)]
+    assert wrong == []
+
+
+def exists(module: str, name: str) -> bool:
+    try:
+        return hasattr(importlib.import_module(module), name) or bool(importlib.util.find_spec(f"{module}.{name}"))
+    except ModuleNotFoundError:
+        return False
 
 
 def test_tests_mirror_the_rooms():

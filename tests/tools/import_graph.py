@@ -72,7 +72,9 @@ def draw(path: Path) -> None:
         left.text(x, y, names[i], ha="center", va="center", fontsize=10, bbox=box)
     left.set(xlim=(-2.6, 2.6), ylim=(-0.7, level.max() + 0.7), title="An arrow points to the room that is imported")
     left.axis("off")
-    right.imshow(np.where(counts > 0, np.log1p(counts), np.nan), cmap="Blues", vmin=-0.5, vmax=np.log1p(counts.max()) * 1.4)
+    right.imshow(
+        np.where(counts > 0, np.log1p(counts), np.nan), cmap="Blues", vmin=-0.5, vmax=np.log1p(counts.max()) * 1.4
+    )
     for i, j in np.argwhere(counts > 0):
         right.text(j, i, counts[i, j], ha="center", va="center", fontsize=7.5)
     right.set_xticks(range(len(names)), names, rotation=60, ha="right", fontsize=9)

@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import sys
 import tempfile
@@ -28,10 +29,10 @@ def crossed(operation: Callable[[], Any]) -> list[str]:
     def look(frame: Any, event: str, _: Any) -> None:
         code = frame.f_code
         outer = frame.f_back.f_code.co_name if frame.f_back else ""
-        if event == "call" and code.co_filename.startswith(str(HOME)) and code.co_name not in AT_IMPORT:
-            # A class body, or a decorator that runs while a module is imported, is not part of the operation.
-            if outer not in AT_IMPORT:
-                files.setdefault(str(Path(code.co_filename).relative_to(HOME)))
+        # A class body, or a decorator that runs while a module is imported, is not part of the operation.
+        importing = code.co_name in AT_IMPORT or outer in AT_IMPORT
+        if event == "call" and code.co_filename.startswith(str(HOME)) and not importing:
+            files.setdefault(str(Path(code.co_filename).relative_to(HOME)))
 
     threading.setprofile(look)
     sys.setprofile(look)
@@ -62,11 +63,19 @@ def one_figure() -> None:
 def one_fit() -> None:
     from gyrostat.cli import main
 
-    sys.argv = ["gyrostat", "fit", "example:sites", "--target", "outcome", "--environment", "site", "--out", tempfile.mkdtemp()]
-    try:
+    sys.argv = [
+        "gyrostat",
+        "fit",
+        "example:sites",
+        "--target",
+        "outcome",
+        "--environment",
+        "site",
+        "--out",
+        tempfile.mkdtemp(),
+    ]
+    with contextlib.suppress(SystemExit):
         main()
-    except SystemExit:
-        pass
 
 
 def one_slider_move() -> None:
