@@ -22,6 +22,10 @@ HOME = Path(gs.__file__).parent
 AT_IMPORT = ("<module>", "__init_subclass__")
 
 
+def ours(path: str) -> bool:
+    return path.startswith(str(HOME)) and path.endswith(".py")
+
+
 def crossed(operation: Callable[[], Any]) -> list[str]:
     """The files of which ``operation`` calls a function, in order of the first call."""
     files: dict[str, None] = {}
@@ -31,7 +35,7 @@ def crossed(operation: Callable[[], Any]) -> list[str]:
         outer = frame.f_back.f_code.co_name if frame.f_back else ""
         # A class body, or a decorator that runs while a module is imported, is not part of the operation.
         importing = code.co_name in AT_IMPORT or outer in AT_IMPORT
-        if event == "call" and code.co_filename.startswith(str(HOME)) and not importing:
+        if event == "call" and ours(code.co_filename) and not importing:
             files.setdefault(str(Path(code.co_filename).relative_to(HOME)))
 
     threading.setprofile(look)
