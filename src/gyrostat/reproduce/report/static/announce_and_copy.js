@@ -1,17 +1,18 @@
+// Announcements for screen readers, and the buttons that copy a link or a command.
 const all = (selector, within = document) => [...within.querySelectorAll(selector)];
 
-// Tell a reader who does not see the page; emptied first, so that the same words are heard twice.
+// Announce to screen readers. The element is emptied first, so that the same words are announced again.
 function say(words) {
-  const place = document.getElementById("said");
-  place.textContent = "";
-  setTimeout(() => { place.textContent = words; }, 30);
+  const status = document.getElementById("said");
+  status.textContent = "";
+  setTimeout(() => { status.textContent = words; }, 30);
 }
 
 async function copy(text) {
   try {
     await navigator.clipboard.writeText(text);
   } catch {
-    // No permission, or a browser that keeps its clipboard from files: the old way.
+    // No permission, or a browser that denies the clipboard to local files: the older method.
     const field = Object.assign(document.createElement("textarea"), { value: text });
     document.body.append(field);
     field.select();

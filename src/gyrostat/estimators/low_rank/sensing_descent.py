@@ -1,8 +1,11 @@
-"""Descent on two factors with given measurements: the algorithms of Xiong 2024 and its peers on the NumPy backend."""
+"""Descent on two factors with given measurements on the NumPy backend, and the rates at which it converges.
+
+The algorithms are those of Xiong 2024 and their peers: gradient descent, the imbalance step, ScaledGD and PrecGD.
+"""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,7 +21,9 @@ from gyrostat.engine.numpy_backend.update_rules import (
     least_above,
     singular_values,
 )
+from gyrostat.estimators.low_rank.measurement_operators import Responses
 
+SOLVERS = ("auto", "gd", "imbalance", "scaled", "prec")
 STABLE = 1e3
 """A descent whose loss is this many times the first one has diverged."""
 LATE = 0.02
@@ -27,42 +32,11 @@ ALIKE = 2.0
 """The condition number up to which the imbalance step is the fastest (docs/descent.md)."""
 
 PATIENCE = 100
-"""Steps that "auto" waits for that residual."""
+"""The number of steps that "auto" waits for that residual."""
 DAMPING = 1e-2
-"""What ScaledGD adds to its Gram matrices: without it superfluous columns are divided by nearly zero."""
-
-
-class Responses(NamedTuple):
-    """An operator, its responses, and for each the number of the group (environment) it belongs to.
-
-    Groups have an intercept of their own (unless ``centred`` is False) and are counted alike.
-    """
-
-    operator: Any
-    y: np.ndarray
-    groups: np.ndarray
-    centred: bool
-
-    def residual(self, F: np.ndarray, G: np.ndarray) -> np.ndarray:
-        """``<X_i, F G^T> - y_i``, about the mean of its group."""
-        return self.centre(self.operator.see(F, G) - self.y)
-
-    def centre(self, e: np.ndarray) -> np.ndarray:
-        """Less the mean of its group."""
-        if not self.centred:
-            return e
-        counts = np.bincount(self.groups)
-        return e - (np.bincount(self.groups, e) / np.maximum(counts, 1))[self.groups]
-
-    @property
-    def weights(self) -> np.ndarray:
-        """They sum to one, groups alike."""
-        counts = np.bincount(self.groups)
-        return 1 / (counts[self.groups] * np.count_nonzero(counts))
-
-    def take(self, chosen: np.ndarray) -> Responses:
-        """Some of the measurements."""
-        return Responses(self.operator.take(chosen), self.y[chosen], self.groups[chosen], self.centred)
+"""ScaledGD adds this to its Gram matrices: without it superfluous columns are divided by nearly zero."""
+FLAT = 1e-10
+"""Eigenvalues below this share of the largest belong to directions that do not change any measurement."""
 
 
 class SensedFactors(NamedTuple):
@@ -149,3 +123,50 @@ RULES: dict[str, NumpyUpdateRule] = {
     "prec": NumpyPreconditioned("residual"),
 }
 """The update rule of every solver, as long as it has not changed to another."""
+
+
+# --- rates ----------------------------------------------------------------------------------------
+
+
+def predicted_rate(data: Responses, found: SensedFactors, step_size: float) -> float:
+    """The rate of the loss at the point reached, ``-log(|e'|^2 / |e|^2)`` with ``e' = (I - eta J J^T) e``, linearised there.
+
+    J is the Jacobian of the weighted measurements, preconditioned as in the solver, and e is the part of the residual in its
+    range. Late in a descent, only the slowest direction is left in e, and this is ``-2 log(1 - eta lambda)``.
+    It is NaN if the step is too long for the curvature (``eta lambda >= 2``), where descent only continues because it is
+    nonlinear.
+    """
+    J = _jacobian(data, found)
+    U, s, _ = np.linalg.svd(J, full_matrices=False)
+    values = s**2
+    if step_size * values[0] >= 2:
+        return float("nan")
+    moving = values > FLAT * values[0]
+    c = (U.T @ (np.sqrt(data.weights) * data.residual(found.F, found.G)))[moving]
+    before, after = np.sum(c**2), np.sum((c * (1 - step_size * values[moving])) ** 2)
+    return float(-np.log(after / before)) if after > 0 else float("nan")
+
+
+def _jacobian(data: Responses, found: SensedFactors) -> np.ndarray:
+    F, G, (n1, k) = found.F, found.G, found.F.shape
+    J = data.operator.jacobian(F, G)
+    if data.centred:
+        J = np.stack([data.centre(column) for column in J.T], axis=1)
+    J = J * np.sqrt(data.weights)[:, None]
+    if found.solver not in ("scaled", "prec"):
+        return J
+    damping = DAMPING if found.solver == "scaled" else np.sqrt(found.losses[-1])
+    blocks = [np.linalg.inv(np.linalg.cholesky(P.T @ P + (damping + 1e-15) * np.eye(k))).T for P in (G, F)]
+    parts = (J[:, : n1 * k], J[:, n1 * k :])
+    return np.hstack([(p.reshape(len(J), -1, k) @ b).reshape(len(J), -1) for p, b in zip(parts, blocks, strict=True)])
+
+
+def actual_rate(losses: np.ndarray) -> float:
+    """The slope of the log of the loss over the last tenth of the steps (at least five).
+
+    >>> round(actual_rate(np.exp(-0.3 * np.arange(100))), 6)
+    0.3
+    """
+    late = losses[-max(len(losses) // 10, 5) :]
+    steps = np.arange(len(late))
+    return float("nan") if len(late) < 5 or late.min() <= 0 else float(-np.polyfit(steps, np.log(late), 1)[0])
