@@ -192,6 +192,7 @@ def test_presets_load(page):
     page.select_option("#preset", "factors xiong2024/fig1.2c")
     settle(page, before)
     assert page.input_value("#set-init_scale") == "0.05" and "lab=factors" in page.url
+    assert "The figure has k = 3" in page.inner_text("#lead")  # what differs
     # An imbalance step after which the loss no longer depends on the start: many orders of magnitude.
     assert end(page, "stepped", "distance_loss") < 1e-10 * end(page, "asymmetric", "distance_loss")
 
