@@ -13,7 +13,7 @@ import pytest
 from rich.console import Console
 
 from gyrostat.benchmarks import runner
-from gyrostat.benchmarks.invariance import methods, page, peers, real, suite
+from gyrostat.benchmarks.invariance import methods, page, peers, suite
 from gyrostat.benchmarks.invariance.page import HEADINGS
 from gyrostat.benchmarks.invariance.simulations import SIMULATIONS, LinearPredictor
 from gyrostat.benchmarks.invariance.study import (
@@ -26,6 +26,7 @@ from gyrostat.benchmarks.invariance.study import (
     summary,
 )
 from gyrostat.benchmarks.records import curve_panels
+from gyrostat.tables import examples
 
 NAMES = {s.name: s for s in SIMULATIONS}
 QUICK = tuple(m for m in methods.METHODS if m.package is None)
@@ -132,9 +133,14 @@ def report():
         rng = np.random.default_rng(0)
         X = rng.standard_normal((180, 2))
         pretended = pd.DataFrame(X).assign(place=np.repeat(list("abc"), 60), y=X[:, 0] + rng.standard_normal(180))
-        here = real.RealData("bikeshare", "text", lambda: pretended, "y", ("numpy",), "install", "why")
-        away = real.RealData("college", "text", pd.DataFrame, "y", ("no_such_package",), "pip install it", "why")
-        patch.setattr(suite, "DATA", (here, away))
+        about = {"text": "text", "target": "y"}
+        here = examples.RealTable(
+            name="bikeshare", read=lambda: pretended, packages=("numpy",), install="install", **about
+        )
+        away = examples.RealTable(
+            name="college", read=pd.DataFrame, packages=("no_such_package",), install="pip install it", **about
+        )
+        patch.setattr(suite, "REAL_TABLES", (here, away))
         absent = methods.Method("ICP", peers.least_squares, package="no_such_package")
         sizes = suite.InvarianceSizes(2, 60, 40, (*QUICK, absent), (300, 4, 3), 1)
         yield suite.run(lambda text: None, sizes)
@@ -195,7 +201,7 @@ def test_the_page_in_the_docs_has_the_form_of_one_made_now(report):
         assert mine[0] == theirs[0] and {len(line) for line in theirs} == {len(theirs[0])}
     main = tables(kept)[0][2:]
     settings = {(s.name, measure) for s in SIMULATIONS for measure in s.measures}
-    settings |= {(data.name, measure) for data in real.DATA for measure in ("mean place", "worst place")}
+    settings |= {(data.name, measure) for data in examples.REAL_TABLES for measure in ("mean place", "worst place")}
     assert {(line[0], line[1]) for line in main} == settings and len(HEADINGS) == len(main[0])
     assert {line[6] for line in main} <= {"wins", "ties", "loses"}
     explained = kept.split("## Where we lose or tie")[1].split("\n## ")[0]
@@ -206,7 +212,7 @@ def test_the_page_in_the_docs_has_the_form_of_one_made_now(report):
 # --- real data -------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("data", real.DATA, ids=lambda data: data.name)
+@pytest.mark.parametrize("data", examples.REAL_TABLES, ids=lambda data: data.name)
 def test_real_data_are_read_whole(data):
     if data.missing:
         pytest.skip(data.missing)
@@ -218,10 +224,10 @@ def test_real_data_are_read_whole(data):
 
 
 def test_missing_packages_are_told(monkeypatch):
-    for data in real.DATA:
-        monkeypatch.setattr(real, "installed", lambda package: False)
+    for data in examples.REAL_TABLES:
+        monkeypatch.setattr(examples, "is_installed", lambda package: False)
         assert data.missing.startswith(f"{data.name}: {data.packages[0]}") and "pip install" in data.missing
-        monkeypatch.setattr(real, "installed", lambda package: True)
+        monkeypatch.setattr(examples, "is_installed", lambda package: True)
         assert data.missing == ""
 
 
@@ -231,7 +237,9 @@ def test_one_environment_is_left_out_at_a_time():
     table = pd.DataFrame(
         {"x": rng.standard_normal(150), "y": np.repeat([0.0, 3.0, 6.0], 50), "place": np.repeat(list("abc"), 50)}
     )
-    data = real.RealData("pretended", "text", lambda: table, "y", ("numpy",), "install", "why")
+    data = examples.RealTable(
+        name="pretended", text="text", read=lambda: table, target="y", packages=("numpy",), install="install"
+    )
 
     def mean(given, _):
         return LinearPredictor(np.zeros(1), float(np.concatenate([y for _, y in given]).mean()))

@@ -17,7 +17,6 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import gyrostat as gs
 from gyrostat.estimators import InvariantLinearRegressor, stacked
-from gyrostat.estimators.invariant.descent import amplification, effect_descent, orders
 from gyrostat.estimators.invariant.difference_tests import cochran, mean_effect_test, spread, spread_interval
 from gyrostat.estimators.invariant.effects import (
     Effects,
@@ -27,6 +26,7 @@ from gyrostat.estimators.invariant.effects import (
     moments,
     with_robust_errors,
 )
+from gyrostat.estimators.invariant.hetero_sgd import effect_amplification, effect_descent, environment_orders
 
 SITES = np.repeat(["n", "s", "e", "w"], [150, 250, 200, 300])
 STRENGTHS = {"n": 1.2, "s": -0.8, "e": 0.9, "w": -0.4}
@@ -168,8 +168,8 @@ def test_the_kernel_takes_the_steps_of_the_core():
     kappa, eta, steps = 1.5, 0.02, 40
     whole = by_site(X, y, centred=False)
     seen = Effects(whole.grams, whole.crosses, np.ones_like(whole.grams)).amplified(np.full(6, kappa))
-    turns = np.arange(steps)[None] % 4
-    at, path, late = effect_descent(seen, turns, step_size=eta, init_scale=0.1)
+    orders = np.arange(steps)[None] % 4
+    at, path, late = effect_descent(seen, orders, step_size=eta, init_scale=0.1)
     labels = np.select([site == SITES for site in STRENGTHS], range(4))
     problem = gs.Problem(gs.Observed((6,), 4), gs.DenseData(X, y, environment=labels))
     algorithm = gs.HeteroSGD(eta, init_scale=0.1, order="cyclic", amplify=kappa, model=gs.Diagonal())
@@ -181,7 +181,7 @@ def test_the_kernel_takes_the_steps_of_the_core():
 
 
 def test_orders_visit_every_environment_once_per_round():
-    found = orders(5, 22, 300, np.random.RandomState(0))
+    found = environment_orders(5, 22, 300, np.random.RandomState(0))
     assert found.shape == (300, 22) and (np.sort(found[:, 5:10], axis=1) == np.arange(5)).all()
     assert (np.bincount(found[:, 0], minlength=5) > 30).all()
 
@@ -198,9 +198,9 @@ def test_tolerance_is_where_descent_changes_its_mind(effect, tolerance):
     ratios = tolerance * np.array([0.0, 0.25, 0.5, 0.75, 1.3, 2.0, 5.0])
     effects = effect * np.stack([1 - ratios, 1 + ratios])
     seen = Effects(np.broadcast_to(np.eye(7), (2, 7, 7)), effects, np.ones((2, 7, 7)))
-    kappa = amplification(seen, tolerance, step_size=eta, init_scale=alpha, num_steps=steps)
-    turns = orders(2, steps, 4, np.random.RandomState(0))
-    learnt = effect_descent(seen.amplified(kappa), turns, step_size=eta, init_scale=alpha)[2].mean(axis=0) / effect
+    kappa = effect_amplification(seen, tolerance, step_size=eta, init_scale=alpha, num_steps=steps)
+    orders = environment_orders(2, steps, 4, np.random.RandomState(0))
+    learnt = effect_descent(seen.amplified(kappa), orders, step_size=eta, init_scale=alpha)[2].mean(axis=0) / effect
     assert (learnt[4:] < 0.1).all()
     np.testing.assert_allclose(learnt[:4], 1 - (ratios[:4] / tolerance) ** 2, atol=0.08)
 

@@ -14,7 +14,12 @@ import gyrostat as gs
 import reference
 from conftest import orthonormal
 from gyrostat.estimators import InvariantMatrixRegressor, InvariantQuadraticRegressor
-from gyrostat.estimators.invariant.matrix_descent import Sensed, automatic_step, matrix_descent, sensed
+from gyrostat.estimators.invariant.hetero_sgd import (
+    ScaledEnvironments,
+    matrix_descent,
+    matrix_step,
+    scaled_environments,
+)
 from gyrostat.estimators.invariant.matrix_rows import MatrixRows, SquareRows
 from gyrostat.models.symmetric_coordinates import smat, svec
 
@@ -66,7 +71,9 @@ def test_the_kernel_takes_the_steps_of_the_core(rows):
     parts = [MatrixRows(svec(X[labels == e]), y[labels == e]) for e in range(3)]
     for part, e in zip(parts, range(3), strict=True):  # the core takes no means away
         part.features, part.responses = svec(X[labels == e]), y[labels == e]
-    data = Sensed([part.gradient(1.0, 1.0) for part in parts], np.stack([part.effect for part in parts]), 1.0)
+    data = ScaledEnvironments(
+        [part.gradient(1.0, 1.0) for part in parts], np.stack([part.effect for part in parts]), 1.0
+    )
     at, path, late = matrix_descent(data, np.arange(steps)[None] % 3, kappa, step_size=eta, init_scale=0.2)
     problem = gs.Problem(gs.Observed((4, 4), 3), gs.DenseData(X, y, environment=labels))
     model = gs.SymmetricDifference()
@@ -80,7 +87,7 @@ def test_the_kernel_takes_the_steps_of_the_core(rows):
 
 def test_several_orders_are_averaged():
     X, y = data("matrix", 0)
-    parts = sensed([MatrixRows(svec(X[site == SITES]), y[site == SITES]) for site in "nsew"])
+    parts = scaled_environments([MatrixRows(svec(X[site == SITES]), y[site == SITES]) for site in "nsew"])
     turns = np.array([[0, 1, 2, 3, 0, 1], [3, 2, 1, 0, 0, 0]])
     together, *alone = (
         matrix_descent(parts, t, 2.0, step_size=0.1, init_scale=0.3)[1] for t in (turns, turns[:1], turns[1:])
@@ -207,7 +214,7 @@ def test_the_step_is_shortened_for_the_strongest_direction_of_the_features(stron
     )[-1]
     assert largest > (1.0 if strong == 1 else 10.0)
     # Twenty steps of the power method: exact where one direction stands out, and not needed to be where none does.
-    assert automatic_step(sensed(parts)) == pytest.approx(min(0.1, 0.25 / largest), rel=0.01)
+    assert matrix_step(scaled_environments(parts)) == pytest.approx(min(0.1, 0.25 / largest), rel=0.01)
 
 
 @pytest.mark.parametrize("kind", MODELS)

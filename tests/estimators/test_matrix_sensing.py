@@ -13,8 +13,8 @@ from gyrostat.algorithms.events import imbalanced as core_imbalanced
 from gyrostat.engine.numpy_backend.update_rules import imbalanced
 from gyrostat.errors import GyrostatError
 from gyrostat.estimators import MatrixSensingRegressor
-from gyrostat.estimators.low_rank.factored import Responses, sensing_descent
-from gyrostat.estimators.low_rank.measurement_operators import measurement_operator
+from gyrostat.estimators.low_rank.measurement_operators import Responses, measurement_operator
+from gyrostat.estimators.low_rank.sensing_descent import sensing_descent
 
 
 class Columns(MatrixSensingRegressor):
@@ -80,7 +80,7 @@ def test_operators_agree_with_matrices_written_out(kind):
     }[kind]()
     seen, F, G = measurement_operator(X, kind, (4, 3), False), rng.standard_normal((4, 2)), rng.standard_normal((3, 2))
     e = rng.standard_normal(len(full))
-    np.testing.assert_allclose(seen.see(F, G), np.einsum("mij,ij->m", full, F @ G.T), atol=1e-12)
+    np.testing.assert_allclose(seen.measure(F, G), np.einsum("mij,ij->m", full, F @ G.T), atol=1e-12)
     M = np.einsum("m,mij->ij", e, full)
     gradient = seen.gradient(e)
     np.testing.assert_allclose(gradient @ G, M @ G, atol=1e-12)

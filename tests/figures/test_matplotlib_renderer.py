@@ -140,8 +140,8 @@ def test_log_axes_leave_out_what_is_not_positive():
 
 def test_rows_of_at_most_three():
     canvas = draw(Figure(title="t", panels=[CURVES] * 5))
-    places = [cell.axes[0].get_position(original=True) for cell in canvas.subfigs]
-    assert len(places) == 5 and canvas.get_figwidth() > canvas.get_figheight()
+    positions = [cell.axes[0].get_position(original=True) for cell in canvas.subfigs]
+    assert len(positions) == 5 and canvas.get_figwidth() > canvas.get_figheight()
     tops = {round(cell.bbox.y0) for cell in canvas.subfigs}
     assert len(tops) == 2
 

@@ -1,4 +1,4 @@
-"""Figures for plotly: valid for plotly's own checker, the same looks as the files, the same picture with fewer points."""
+"""The plotly renderer: accepted by plotly's own checks, with the looks of the files, and the same picture with fewer points."""
 
 from __future__ import annotations
 
@@ -64,15 +64,15 @@ def test_thin_curves_touch_the_same_pixels(log):
     rng = np.random.default_rng(0)
     x, y = np.linspace(1, 50, 30_000), rng.normal(size=30_000).cumsum()
     y[7000:7050] = np.nan
-    place = np.log(x) if log else x
-    kept = visible(place, y)
+    on_axis = np.log(x) if log else x
+    kept = visible(on_axis, y)
     assert kept.size <= 4 * COLUMNS + 1 and np.isnan(y[kept]).any()
-    column = np.minimum((place - place[0]) / np.ptp(place) * COLUMNS, COLUMNS - 1).astype(int)
+    column = np.minimum((on_axis - on_axis[0]) / np.ptp(on_axis) * COLUMNS, COLUMNS - 1).astype(int)
     for c in np.unique(column):
         here, left = y[column == c], y[kept][column[kept] == c]
         if np.isfinite(here).any():
             assert np.nanmin(here) == np.nanmin(left) and np.nanmax(here) == np.nanmax(left)
-    assert visible(place[:500], y[:500]).size == 500 and visible(place[::-1], y).size == y.size
+    assert visible(on_axis[:500], y[:500]).size == 500 and visible(on_axis[::-1], y).size == y.size
 
 
 def test_short_numbers():

@@ -1,4 +1,4 @@
-"""The report in a real browser: every figure is drawn, nothing is asked of the network, and every control does what it says."""
+"""The report in a real browser: every figure is drawn, the network is not used, and every control works."""
 
 from __future__ import annotations
 

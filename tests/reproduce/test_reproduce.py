@@ -1,4 +1,4 @@
-"""The laboratory with a fake paper: resuming, failing, being killed, the same numbers with any workers."""
+"""The runner with a made-up paper: resuming, failing, being killed, the same numbers with any number of workers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ from rich.console import Console
 
 from gyrostat.errors import GyrostatError
 from gyrostat.experiments import registry
-from gyrostat.parallel.threads import XLA_SINGLE, one_thread
 from gyrostat.parallel.workers import run_tasks
 from gyrostat.reproduce.runner import reproduce
 from gyrostat.reproduce.store import ResultsStore, natural
@@ -273,15 +272,6 @@ def test_seeds_differ_between_experiments_and_stay():
     assert len({seed_of(k, name) for k in range(20) for name in ("a/fig1", "a/fig2", "b/fig1")}) == 60
     assert seed_of(0, "xu2024/fig1") == 1782756486
     assert 0 <= seed_of(7, "x") < 2**31
-
-
-def test_threads_are_restored(monkeypatch):
-    monkeypatch.setenv("XLA_FLAGS", "--xla_dump_to=/nowhere")
-    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
-    with one_thread(), one_thread():
-        assert os.environ["XLA_FLAGS"] == f"--xla_dump_to=/nowhere {XLA_SINGLE}"
-        assert os.environ["OMP_NUM_THREADS"] == os.environ["OPENBLAS_NUM_THREADS"] == "1"
-    assert os.environ["XLA_FLAGS"] == "--xla_dump_to=/nowhere" and "OMP_NUM_THREADS" not in os.environ
 
 
 def test_natural_order():

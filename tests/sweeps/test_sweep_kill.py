@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from gyrostat.parallel.threads import variables
+from gyrostat.parallel.threads import environment_variables
 from gyrostat.sweeps import read_spec, run_sweep
 from gyrostat.sweeps.store import SweepStore
 
@@ -111,7 +111,7 @@ def uninterrupted(tmp_path_factory):
     """The store of a sweep that nobody disturbs, with one worker and without the command."""
     folder = tmp_path_factory.mktemp("uninterrupted")
     (folder / "spec.toml").write_text(SPEC)
-    with variables(environment()):
+    with environment_variables(environment()):
         summary = run_sweep(
             read_spec(str(folder / "spec.toml")), out=folder / "out", jobs=1, console=Console(quiet=True)
         )

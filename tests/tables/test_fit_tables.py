@@ -11,21 +11,21 @@ import pandas as pd
 import pytest
 from rich.console import Console
 
-from gyrostat.benchmarks.invariance import real
 from gyrostat.cli import app
 from gyrostat.errors import GyrostatError
 from gyrostat.estimators import InvariantLinearRegressor, InvariantQuadraticRegressor
+from gyrostat.tables import examples
 from gyrostat.tables import fit as fitting
 from gyrostat.tables.forest_plot import forest
-from gyrostat.tables.model_files import SavedModel
-from gyrostat.tables.reading import Column, read_table
+from gyrostat.tables.saved_model import Column, SavedModel
+from gyrostat.tables.table_files import read_table
 
 SITES = np.repeat(["Aarhus", "Bergen", "Cork", "Delft"], 150)
 
 
 @pytest.fixture
 def frame():
-    """The dose has one effect, the protocol another in every place, and the sex a baseline."""
+    """The dose has one effect, the protocol another in every environment, and the sex a baseline."""
     rng = np.random.default_rng(0)
     X, sex = rng.standard_normal((600, 2)), rng.choice(["f", "m"], 600)
     strength = np.repeat([1.2, -0.6, 0.9, -0.3], 150)
@@ -147,8 +147,8 @@ def test_missing_values_are_told_or_dropped(frame, tmp_path, quiet):
     [
         (None, {"kind": "cubic"}, "unknown kind 'cubic'"),
         (None, {"features": "doze"}, "unknown features 'doze': did you mean 'dose'?"),
-        (None, {"drop": "dose,protocol,sex"}, "no feature is left beside target 'outcome'"),
-        (lambda f: f.assign(site="here"), {}, "environment 'site' has one value only, 'here'"),
+        (None, {"drop": "dose,protocol,sex"}, "no feature is left in addition to target 'outcome'"),
+        (lambda f: f.assign(site="here"), {}, "environment 'site' has only one value, 'here'"),
         (lambda f: f.assign(outcome="high"), {}, "target 'outcome' must hold numbers; it holds words such as 'high'"),
         (
             lambda f: f.assign(sex=[f"p{i}" for i in range(600)]),
@@ -170,7 +170,7 @@ def test_bad_files_are_refused_in_one_sentence(frame, tmp_path, quiet):
     (tmp_path / "nothing.csv").write_text("")
     (tmp_path / "no.parquet").write_text("not a parquet file")
     for name, message in [
-        ("rows.xlsx", "DATA 'rows.xlsx' is no kind of table that is known: it must end in .csv"),
+        ("rows.xlsx", "DATA 'rows.xlsx' is not a known kind of table: the name must end in .csv"),
         ("absent.csv", "there is no file .*absent.csv"),
         ("empty.csv", "has no rows"),
         ("nothing.csv", "cannot be read as .csv"),
@@ -197,8 +197,8 @@ def test_an_unwritable_folder_is_told(frame, tmp_path, quiet):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda r: "no json", "is no JSON"),
-        (lambda r: json.dumps({"format": "pickle"}), "is no gyrostat model"),
+        (lambda r: "no json", "is not a JSON file"),
+        (lambda r: json.dumps({"format": "pickle"}), "is not a gyrostat model"),
         (lambda r: json.dumps({**r, "format_version": 9}), "has format_version 9, and this gyrostat reads 1"),
         (lambda r: json.dumps({**r, "coefficients": [1.0]}), r"is damaged \(coefficients has shape \(1,\)"),
         (lambda r: json.dumps({**r, "scale": ["a", "b", "c"]}), "is damaged"),
@@ -234,7 +234,7 @@ def test_examples_have_their_known_answers(tmp_path, quiet, monkeypatch):
     assert found.features.consequence.to_series().to_dict() == {"cause": False, "after": True}
     model, found = fitting.fit(Path("example:consequence"), drop="after", **options)
     assert found.features.verdict.values.tolist() == ["kept"] and model.coefficients[0] == pytest.approx(1.0, abs=0.1)
-    monkeypatch.setattr(real, "installed", lambda package: False)
+    monkeypatch.setattr(examples, "is_installed", lambda package: False)
     with pytest.raises(GyrostatError, match=r"bikeshare: ISLP not installed; pip install"):
         read_table(Path("example:bikeshare"))
     with pytest.raises(GyrostatError, match="unknown example 'site': did you mean 'sites'"):

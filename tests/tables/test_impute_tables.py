@@ -50,12 +50,12 @@ def test_every_filled_cell_may_have_an_interval(monkeypatch, capsys, table):
     assert status == 2 and "--coverage must be" in wrong
 
 
-def test_places_are_a_column_and_empty_columns_are_named(monkeypatch, capsys, table):
+def test_environments_are_a_column_and_empty_columns_are_named(monkeypatch, capsys, table):
     _, holes, folder = table
-    holes["place"], holes["c3"] = ["a", "b"] * 15, np.nan
+    holes["site"], holes["c3"] = ["a", "b"] * 15, np.nan
     holes.to_csv(folder / "data.csv", index=False)
     out = folder / "filled.csv"
-    options = ("--ignore", "name", "--environments", "place")
+    options = ("--ignore", "name", "--environments", "site")
     status, said, _ = call(monkeypatch, capsys, "impute", folder / "data.csv", "--out", out, *options)
     assert status == 0 and "columns c3" in said
     assert not pd.read_csv(out).isna().any(axis=None)
@@ -64,7 +64,7 @@ def test_places_are_a_column_and_empty_columns_are_named(monkeypatch, capsys, ta
 @pytest.mark.parametrize(
     ("text", "arguments", "message"),
     [
-        ("a,b\nx,1\ny,2\n", (), "column 'a' holds 'x', which is no number"),
+        ("a,b\nx,1\ny,2\n", (), "column 'a' holds 'x', which is not a number"),
         ("a,b\n1,inf\n2,3\n", (), "column 'b' holds infinite values"),
         ("a,b\n", (), "has no rows"),
         ("", (), "cannot be read as .csv"),

@@ -1,4 +1,4 @@
-"""A small paper for the tests of the laboratory; environment variables ``FAKE_*`` make it slow, or fail."""
+"""A small made-up paper for the tests of the runner; environment variables ``FAKE_*`` make it slow or make it fail."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ def draw(ds):
     curves = Panel(
         title="Walks",
         xlabel="step",
-        ylabel="place",
+        ylabel="position",
         series=[band(ds.walk, "walk"), Line(ds.step.values, ds.walk[0].values, "one")],
     )
     heat = Panel(
         title="All walks",
         xlabel="step",
         ylabel="seed",
-        series=[Heat(ds.step.values, ds.seed.values, ds.walk.values, "place")],
+        series=[Heat(ds.step.values, ds.seed.values, ds.walk.values, "position")],
     )
     return Figure(title="Random <walks>", panels=[curves, heat], note="A walk goes nowhere & everywhere.")
 

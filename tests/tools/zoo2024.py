@@ -1,4 +1,4 @@
-"""A made-up paper for tests of pages: every kind of series, every verdict, and words that try to be tags."""
+"""A made-up paper for tests of the report: every kind of series, every verdict, and labels that try to be HTML tags."""
 
 from __future__ import annotations
 

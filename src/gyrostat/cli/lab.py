@@ -31,9 +31,11 @@ def lab(
     from gyrostat.parallel.threads import one_thread
 
     with one_thread():  # before NumPy and JAX are imported
-        from gyrostat.lab import start
-
         if csv is not None:
-            start.write_curves(console(), state=state, path=csv)
+            from gyrostat.lab.export import write_curves
+
+            console().print(f"{write_curves(state, csv)} rows in {csv}", highlight=False)
         else:
-            start.serve(console(), host=host, port=port, state=state, browser=browser)
+            from gyrostat.lab.start import serve
+
+            serve(console(), host=host, port=port, state=state, browser=browser)

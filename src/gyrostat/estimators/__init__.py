@@ -1,16 +1,8 @@
-"""Estimators in scikit-learn's manner: what holds in all environments, and matrices of low rank whose rank is not known."""
+"""Estimators with scikit-learn's interface: effects that hold in all environments, and low-rank matrices of unknown rank.
 
-from gyrostat.estimators.environment_labels import stacked
-from gyrostat.estimators.invariant.linear import InvariantLinearRegressor
-from gyrostat.estimators.invariant.matrix import InvariantMatrixRegressor, InvariantQuadraticRegressor
-from gyrostat.estimators.low_rank.imputer import LowRankImputer
-from gyrostat.estimators.low_rank.matrix_sensing import MatrixSensingRegressor
+Names are imported on first use, so that an estimator only imports the modules it needs.
+"""
 
-__all__ = [
-    "InvariantLinearRegressor",
-    "InvariantMatrixRegressor",
-    "InvariantQuadraticRegressor",
-    "LowRankImputer",
-    "MatrixSensingRegressor",
-    "stacked",
-]
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -19,7 +19,7 @@ def shown(values: Any, scale: str) -> np.ndarray:
     return x
 
 
-def floored(low: Any, beside: np.ndarray, scale: str) -> np.ndarray:
+def floored(low: Any, values: np.ndarray, scale: str) -> np.ndarray:
     """Lower ends of intervals; on a log axis, one that is not positive becomes a tenth of the smallest value shown.
 
     >>> floored([0.0, 0.5], np.array([1.0, 2.0]), "log").tolist()
@@ -27,7 +27,7 @@ def floored(low: Any, beside: np.ndarray, scale: str) -> np.ndarray:
     """
     x = np.array(low, dtype=float)
     if scale == "log" and (x <= 0).any():
-        positive = np.concatenate([x[x > 0], beside[beside > 0]])
+        positive = np.concatenate([x[x > 0], values[values > 0]])
         x[x <= 0] = positive.min() / 10 if positive.size else np.nan
     return x
 

@@ -1,4 +1,4 @@
-"""What can be set: every control of the page, its range, and how its value is read from text."""
+"""The controls of the page: sliders, numbers and choices, and how their values are read from text."""
 
 from __future__ import annotations
 
@@ -11,23 +11,24 @@ from gyrostat import errors
 from gyrostat.errors import GyrostatError
 
 Setting = dict[str, Any]
-"""The value of every control of a lab, by name."""
+"""The value of every control of a laboratory, by name."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Control:
-    """One control: a ``"number"``, a ``"whole"`` number or a ``"choice"``, whose slider moves on a linear or a log scale.
+    """One control: a ``"number"``, a ``"whole"`` number or a ``"choice"``.
 
-    ``compiles`` says that a new value needs a new program; ``needs`` names another control and the values of it with which
-    this one matters, so that the page hides it otherwise.
+    The functions :func:`number`, :func:`whole` and :func:`choice` make controls. ``scale`` is that of the slider,
+    ``"linear"`` or ``"log"``. ``needs`` is the name of another control followed by the values of it for which this control
+    matters; the page hides it for all others.
 
-    >>> Control("step_size", "step size", "η", "number", 0.05, 0.001, 1.0, scale="log").read("0.1")
+    >>> number("step_size", label="step size", symbol="η", default=0.05, low=0.001, high=1.0).read("0.1")
     0.1
     """
 
     name: str
     label: str
-    symbol: str
+    symbol: str = ""
     kind: str
     default: Any
     low: float = 0.0
@@ -37,11 +38,10 @@ class Control:
     options: tuple[str, ...] = ()
     group: str = ""
     help: str = ""
-    compiles: bool = False
     needs: tuple[str, ...] = ()
 
     def read(self, text: Any) -> Any:
-        """The value that ``text`` stands for, or an error that says what is wanted."""
+        """The value that ``text`` stands for, or an error that says which values are allowed."""
         if self.kind == "choice":
             return errors.choice(self.name, str(text), self.options)
         try:
@@ -61,30 +61,39 @@ class Control:
         return asdict(self)
 
 
-def read_setting(controls: Sequence[Control], given: Mapping[str, Any]) -> Setting:
-    """The values of all controls: those given, and defaults for the others.
+def number(
+    name: str, *, label: str, symbol: str, default: float, low: float, high: float, step: float = 0.0, **more: Any
+) -> Control:
+    """A real number. Its slider is logarithmic unless a ``step`` is given."""
+    return _numeric("number", name, label, symbol, default, low, high, step, **more)
 
-    >>> read_setting([Control("rank", "rank", "r", "whole", 2, 1, 8)], {"rank": "3"})
+
+def whole(
+    name: str, *, label: str, symbol: str = "", default: int, low: int, high: int, step: int = 1, **more: Any
+) -> Control:
+    """A whole number. Its slider is logarithmic if ``step`` is 0."""
+    return _numeric("whole", name, label, symbol, default, low, high, step, **more)
+
+
+def _numeric(
+    kind: str, name: str, label: str, symbol: str, default: float, low: float, high: float, step: float, **more: Any
+) -> Control:
+    shape: dict[str, Any] = {"low": low, "high": high, "step": step, "scale": "linear" if step else "log"}
+    return Control(kind=kind, name=name, label=label, symbol=symbol, default=default, **shape, **more)
+
+
+def choice(name: str, *, label: str, options: Sequence[str], **more: Any) -> Control:
+    """One of several words; the first is the default."""
+    return Control(kind="choice", name=name, label=label, default=options[0], options=tuple(options), **more)
+
+
+def read_setting(controls: Sequence[Control], given: Mapping[str, Any]) -> Setting:
+    """The values of all controls: those given, and the defaults of the others.
+
+    >>> read_setting([whole("rank", label="rank", default=2, low=1, high=8)], {"rank": "3"})
     {'rank': 3}
     """
     names = [control.name for control in controls]
     for name in given:
         errors.choice("setting", name, names)
     return {control.name: control.read(given.get(control.name, control.default)) for control in controls}
-
-
-def number(
-    name: str, label: str, symbol: str, default: float, low: float, high: float, step: float = 0.0, **more: Any
-) -> Control:
-    """A real number; without a ``step`` its slider is logarithmic."""
-    return Control(name, label, symbol, "number", default, low, high, step, "linear" if step else "log", **more)
-
-
-def whole(name: str, label: str, symbol: str, default: int, low: int, high: int, step: int = 1, **more: Any) -> Control:
-    """A whole number."""
-    return Control(name, label, symbol, "whole", default, low, high, step, "linear" if step else "log", **more)
-
-
-def choice(name: str, label: str, options: Sequence[str], **more: Any) -> Control:
-    """One of some words, the first by default."""
-    return Control(name, label, "", "choice", options[0], options=tuple(options), **more)

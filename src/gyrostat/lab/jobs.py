@@ -1,37 +1,197 @@
-"""What the worker process does: each job is a generator of messages, so that it can be put aside or dropped between two."""
+"""The computations behind the page: curves, theory, phase diagram, and the columns and the diagnosis of a table.
+
+Each job is a generator of messages (plain data). It yields None where it has nothing to say yet, so that the process that
+runs it can turn to another job, or drop it, between any two of them.
+"""
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from gyrostat.lab.drawing import curves
-from gyrostat.lab.plane import phase
-from gyrostat.lab.saying import theory
+import numpy as np
+
+from gyrostat.engine.record import Values
+from gyrostat.lab import runs
+from gyrostat.lab.controls import Setting
+from gyrostat.lab.declarations import RECORDS, Lab, PlotView, Side
+from gyrostat.lab.laboratories import lab_of
+from gyrostat.theory.conditions import condition_text
 
 Message = dict[str, Any]
 
+PATIENCE = 0.25
+"""Seconds after which the seeds that are ready are drawn. Not less: one drawing costs the page as much as several seeds."""
+REST = 0.12
+"""Seconds that a slider must rest before its run is repeated in double precision; the page draws in the meantime."""
+QUARTILES = (0.25, 0.75)
+PHASE_SEEDS = 8
+"""Runs of a cell of the phase diagram."""
 
-def diagnose(path: str, target: str, environment: str, missing: str) -> Iterator[Message]:
-    """How effects differ between environments, in a table."""
-    from gyrostat.lab.tables import diagnosed
+_compiled: set[tuple] = set()
+"""The programs that this process has compiled."""
 
-    yield {"kind": "working"}
-    yield diagnosed(path, target, environment, missing)
+# ------------------------------------------------------------------------------------------------ curves
+
+
+def curves(lab: str, setting: Setting, side: int) -> Iterator[Message | None]:
+    """The quartiles of a side's curves: in single precision first where the engine offers it, then in double precision."""
+    chosen = lab_of(lab)
+    shown, view, seeds = chosen.sides(setting)[side], chosen.view(setting), setting["seeds"]
+    cell, program = shown.build(), (lab, side, *chosen.program(setting))
+    if program not in _compiled:
+        yield {"kind": "compiling", "side": shown.name}
+    precisions = runs.backend_for(cell, view.record).precisions
+    for precision in precisions:
+        first_pass, begun = precision == precisions[0], time.monotonic()
+        while not first_pass and time.monotonic() - begun < REST:
+            time.sleep(REST / 20)
+            yield None
+        parts: list[Values] = []
+        last_drawn = time.monotonic()
+        for part in runs.parts(cell, view.record, setting["num_steps"], seeds, precision):
+            _compiled.add(program)
+            if part is None:
+                yield None
+                continue
+            parts.append(part)
+            values = runs.joined(parts)
+            complete = len(values["diverged"]) == seeds
+            # Later passes replace a complete drawing, so they are drawn only when they are complete themselves.
+            if complete or (first_pass and time.monotonic() - last_drawn > PATIENCE):
+                last_drawn = time.monotonic()
+                yield _curves_message(shown, view, values, seeds, precision)
+            else:
+                yield None
+
+
+def _curves_message(side: Side, view: PlotView, values: Values, seeds: int, precision: str) -> Message:
+    return {
+        "kind": "curves",
+        "side": side.name,
+        "seeds": len(values["diverged"]),
+        "of": seeds,
+        "precision": precision,
+        "steps": values["step"].tolist(),
+        "curves": {curve.key: quartiles(curve.of(values)) for curve in view.curves},
+        "diverged": int((values["diverged"] >= 0).sum()),
+    }
+
+
+def quartiles(values: np.ndarray) -> dict[str, list[float | None]]:
+    """Quartiles and median over the first axis. A run that has left the finite range counts as larger than any other.
+
+    >>> quartiles(np.array([[1.0], [2.0], [np.nan]]))
+    {'low': [1.0], 'middle': [2.0], 'high': [None]}
+    """
+    x = np.where(np.isfinite(values), values, np.inf)
+    low, high = np.quantile(x, QUARTILES, axis=0, method="inverted_cdf")
+    return {"low": json_numbers(low), "middle": json_numbers(np.median(x, axis=0)), "high": json_numbers(high)}
+
+
+def json_numbers(values: np.ndarray) -> list[float | None]:
+    """Numbers that JSON can hold: infinite ones become None, a gap in the curve.
+
+    >>> json_numbers(np.array([1.0, np.inf]))
+    [1.0, None]
+    """
+    return [float(x) if math.isfinite(x) else None for x in values]
+
+
+# ------------------------------------------------------------------------------------------------ theory
+
+
+def theory(lab: str, setting: Setting) -> Iterator[Message]:
+    """Conditions with verdicts and the predicted curves, then the predicted outcome in sentences, which takes longer."""
+    chosen = lab_of(lab)
+    steps = np.round(np.linspace(0, setting["num_steps"], RECORDS)).astype(int)
+    conditions = [condition_text(c)._asdict() | {"holds": bool(c.holds)} for c in chosen.conditions(setting)]
+    predicted = [vars(curve) for curve in chosen.predicted(setting, setting["view"], steps)]
+    yield {"kind": "conditions", "conditions": conditions, "lines": predicted}
+    yield {"kind": "predictions", "sentences": list(chosen.sentences(setting))}
+
+
+# ----------------------------------------------------------------------------------------- phase diagram
+
+
+def phase(lab: str, setting: Setting, count: int = 9) -> Iterator[Message | None]:
+    """The phase diagram around the current point: its axes first, then cell by cell, the nearest cells first."""
+    chosen = lab_of(lab)
+    plane, controls = chosen.plane, {control.name: control for control in chosen.controls}
+    xs, ys = (axis(chosen, setting, name, count) for name in (plane.across, plane.up))
+    yield {
+        "kind": "plane",
+        "x": xs.tolist(),
+        "y": ys.tolist(),
+        "across": plane.across,
+        "up": plane.up,
+        "title": plane.title,
+        "label": plane.label,
+        "log_value": plane.log_value,
+        "boundary": plane.boundary(setting, xs, ys),
+        "note": plane.note,
+        "log_x": controls[plane.across].scale == "log",
+        "log_y": controls[plane.up].scale == "log",
+        "seeds": PHASE_SEEDS,
+    }
+    column, row = (int(np.argmin(np.abs(v - setting[n]))) for n, v in ((plane.across, xs), (plane.up, ys)))
+    cells = [(i, j) for i in range(len(ys)) for j in range(len(xs))]
+    cells.sort(key=lambda cell: (cell[0] - row) ** 2 + (cell[1] - column) ** 2)
+    for done, (i, j) in enumerate(cells, start=1):
+        there = {**setting, plane.across: float(xs[j]), plane.up: float(ys[i])}
+        side = next(s for s in chosen.sides(there) if s.name == plane.side)
+        parts: list[Values] = []
+        for part in runs.parts(side.build(), plane.record, there["num_steps"], PHASE_SEEDS):
+            if part is not None:
+                parts.append(part)
+            yield None
+        (value,) = json_numbers(np.array([plane.outcome(runs.joined(parts))]))
+        yield {"kind": "cell", "i": i, "j": j, "value": value, "done": done, "of": len(cells)}
+
+
+def axis(lab: Lab, setting: Setting, name: str, count: int) -> np.ndarray:
+    """Values of a control around the current one, which is among them: the middle one if the range allows.
+
+    >>> axis(lab_of("environments"), {"spread": 6.0}, "spread", 3).tolist()
+    [4.75, 6.0, 7.25]
+    """
+    control = next(c for c in lab.controls if c.name == name)
+    here, offsets = setting[name], np.arange(-count, count + 1)
+    values = here + offsets * (control.high - control.low) / 16
+    if control.scale == "log":
+        values = here * 2.0 ** (offsets / 2)
+    inside = values[(values >= control.low) & (values <= control.high)]
+    middle = int(np.argmin(np.abs(inside - here)))
+    first = max(min(middle - count // 2, len(inside) - count), 0)
+    return inside[first : first + count]
+
+
+# ------------------------------------------------------------------------------------------------ tables
 
 
 def columns(path: str) -> Iterator[Message]:
     """The columns of a table."""
-    from gyrostat.lab.tables import described
+    from gyrostat.lab.uploaded_tables import describe_columns
 
-    yield described(path)
+    yield describe_columns(path)
+
+
+def diagnose(path: str, target: str, environment: str, missing: str) -> Iterator[Message]:
+    """How the effects in a table differ between environments."""
+    from gyrostat.lab.uploaded_tables import diagnose_effects
+
+    yield {"kind": "working"}
+    yield diagnose_effects(path, target, environment, missing)
 
 
 JOBS: dict[str, Callable[..., Iterator[Message | None]]] = {
     "curves": curves,
     "theory": theory,
     "phase": phase,
-    "diagnose": diagnose,
     "columns": columns,
+    "diagnose": diagnose,
 }
 BACKGROUND = ("phase",)
+"""Jobs that go on only when no other job waits."""

@@ -12,7 +12,7 @@ from gyrostat.engine.numpy_backend.random_draws import SEEDS_AT_ONCE
 from gyrostat.engine.numpy_backend.simulate import simulate_blocks, supports
 from gyrostat.engine.record import Values
 from gyrostat.engine.simulate import simulate
-from gyrostat.lab.lab import RECORDS
+from gyrostat.lab.declarations import RECORDS
 
 SINGLE_RECORDS = 51
 """Recorded steps of a run in single precision: recording only every other one saves a twentieth of its time."""

@@ -96,7 +96,7 @@ class ProgressDisplay:
     def print(self, line: str) -> None:
         """Print a line, above the bars if there are any."""
         self.last_line = time.monotonic()
-        self.console.print(line, markup=False, highlight=False, soft_wrap=True)
+        print_line(self.console, line)
 
     def counts(self) -> str:
         """Items, rate, time left and failures on one line."""
@@ -126,6 +126,11 @@ class ProgressDisplay:
         self.bars.update(self.overall, description=self.counts(), completed=done, total=total)
         if self.bars.disable and time.monotonic() - self.last_line >= LINE_EVERY:
             self.print(self.counts())
+
+
+def print_line(console: Console, line: str) -> None:
+    """Print a line as it is: not wrapped, and without markup or colours."""
+    console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
 def clock(seconds: float) -> str:

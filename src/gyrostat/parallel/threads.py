@@ -1,8 +1,8 @@
-"""The one place that decides threads and compiler effort: one thread per run, parallelism over runs.
+"""Threads of BLAS and XLA, and XLA's compiler effort: one thread per process, parallelism over processes.
 
-On the small matrices of the papers this was up to ten times faster than letting BLAS and XLA share the cores,
-and the order of every sum is then the same whatever the number of workers. Compiling takes seconds per program, so
-the backend's optimisation level is 1: a fifth less time to compile, none more to run.
+On the small matrices of the papers this was up to ten times faster than letting BLAS and XLA share the cores, and the order of
+every sum does not depend on the number of workers. Compiling takes seconds per program; at optimisation level 1 it takes a
+fifth less time, and programs run as fast.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ XLA_QUICK = "--xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_spli
 BLAS_SINGLE = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 
 
-def settings(*, quick: bool = False) -> dict[str, str]:
+def single_thread_settings(*, quick: bool = False) -> dict[str, str]:
     """The environment variables that ask for one thread; ``quick`` as in :func:`one_thread`.
 
-    >>> settings()["OMP_NUM_THREADS"]
+    >>> single_thread_settings()["OMP_NUM_THREADS"]
     '1'
     """
     given = os.environ.get("XLA_FLAGS", "")
-    # An unknown flag ends the process, and only this release line is known to have it.
+    # XLA ends the process at an unknown flag, and only this release line is known to have these.
     quick = quick and importlib.metadata.version("jaxlib").startswith("0.10.")
     flags = f"{XLA_SINGLE} {XLA_QUICK}" if quick else XLA_SINGLE
     return {**BLAS_SINGLE, "XLA_FLAGS": given if XLA_SINGLE in given else f"{given} {flags}".strip()}
@@ -33,22 +33,22 @@ def settings(*, quick: bool = False) -> dict[str, str]:
 
 @contextmanager
 def one_thread(*, quick: bool = False) -> Iterator[None]:
-    """Ask for one thread of BLAS and XLA within this block and in the processes started there.
+    """One thread of BLAS and XLA in this block and in the processes that it starts.
 
-    NumPy and JAX read this when they are first used, so enter it before them. ``quick`` is for short runs: programs
-    compile in half the time and run at about half the speed.
+    NumPy and JAX read the environment variables when they are first used, so enter the block before that. ``quick`` is for
+    short computations: programs compile in half the time and run at about half the speed.
 
     >>> with one_thread():
     ...     os.environ["OMP_NUM_THREADS"]
     '1'
     """
-    with variables(settings(quick=quick)):
+    with environment_variables(single_thread_settings(quick=quick)):
         yield
 
 
 @contextmanager
-def variables(wanted: Mapping[str, str]) -> Iterator[None]:
-    """Environment variables within this block, for it and for the processes started there."""
+def environment_variables(wanted: Mapping[str, str]) -> Iterator[None]:
+    """Set environment variables for this block and for the processes that it starts."""
     before = {name: os.environ.get(name) for name in wanted}
     os.environ.update(wanted)
     try:
@@ -62,14 +62,14 @@ def variables(wanted: Mapping[str, str]) -> Iterator[None]:
 
 
 @functools.cache
-def confine() -> None:
-    """Make this process a worker for good: one thread of BLAS and XLA, also for XLA's element-wise loops.
+def confine_this_process() -> None:
+    """Use one thread of BLAS and XLA in this process from now on, also for XLA's element-wise loops.
 
-    Call it before JAX is first used. No switch of XLA narrows its pool for element-wise loops, which is as wide as the cores
-    that the process may use when JAX starts; so JAX starts on one core, and then every core is allowed again. (A process on
-    two cores otherwise spent a fifth more time on the same numbers.)
+    Call it before JAX is first used. XLA has no flag for the size of its pool for element-wise loops: it is the number of cores
+    that the process may use when JAX starts. So JAX starts while one core is allowed, and then all cores are allowed again.
+    (Otherwise a process on two cores spent a fifth more time on the same numbers.)
     """
-    os.environ.update(settings())
+    os.environ.update(single_thread_settings())
     if not hasattr(os, "sched_setaffinity"):
         return
     allowed = os.sched_getaffinity(0)
@@ -80,5 +80,5 @@ def confine() -> None:
         jax.devices()
     finally:
         for thread in os.listdir("/proc/self/task"):
-            with suppress(ProcessLookupError):  # a thread that has ended meanwhile
+            with suppress(ProcessLookupError):  # the thread has ended meanwhile
                 os.sched_setaffinity(int(thread), allowed)

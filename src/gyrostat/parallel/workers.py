@@ -1,7 +1,7 @@
-"""Running tasks: in this process, or in worker processes that take one task after the other.
+"""Running tasks in this process or in worker processes.
 
-Workers only compute. They send their data back, and the parent alone writes, so that nothing a dying or
-orphaned worker does can reach the results folder.
+Workers only compute. They send their results to the parent process, which alone writes files, so that a worker that dies or
+loses its parent cannot damage a results folder.
 """
 
 from __future__ import annotations
@@ -22,28 +22,29 @@ from multiprocessing.process import BaseProcess
 from typing import Any, Protocol, Self, TypeVar
 
 REPORT_EVERY = 0.2
+"""Seconds between two reports of progress from a worker."""
 
 
-class Task(Protocol):
-    """What can be run here or in another process."""
+class WorkerTask(Protocol):
+    """A task that can run in this process or in another one."""
 
     @property
     def weight(self) -> float:
-        """A rough cost: long ones start first."""
+        """A rough cost: the heaviest tasks start first."""
 
     @property
     def program(self) -> Hashable:
-        """Tasks that agree in this compile the same programs, so a worker likes to go on with them."""
+        """Tasks with the same value compile the same programs, so a worker takes them one after the other."""
 
     def compute(self, progress: Callable[[int, int], None]) -> tuple[Any, float]:
-        """The result and the seconds it took."""
+        """Returns the result and the seconds it took."""
 
 
-Job = TypeVar("Job", bound=Task)
+Job = TypeVar("Job", bound=WorkerTask)
 
 
 class Listener(Protocol[Job]):
-    """What is told about tasks as they run. A failure may be answered with tasks to run instead."""
+    """Is called as tasks start, advance and end. ``failed`` returns tasks to run instead, if any."""
 
     def started(self, task: Job) -> None: ...
     def progress(self, task: Job, done: int, total: int) -> None: ...
@@ -52,14 +53,15 @@ class Listener(Protocol[Job]):
 
 
 def run_tasks(tasks: Sequence[Job], jobs: int, listener: Listener[Job]) -> None:
-    """Run all tasks, the largest weight first; one that raises is reported and does not stop the others."""
+    """Run all tasks, the heaviest first. A task that raises is reported and does not stop the others."""
     if jobs == 1 or len(tasks) <= 1:
-        run_here(tasks, listener)
+        run_in_this_process(tasks, listener)
     else:
-        run_in_workers(tasks, jobs, listener)
+        with Workers(jobs) as workers:
+            workers.run(tasks, listener)
 
 
-def _ordered(tasks: Sequence[Job]) -> deque[Job]:
+def _heaviest_first(tasks: Sequence[Job]) -> deque[Job]:
     return deque(sorted(tasks, key=lambda task: -task.weight))
 
 
@@ -71,9 +73,9 @@ def explain(error: BaseException) -> tuple[str, str]:
     )
 
 
-def run_here(tasks: Sequence[Job], listener: Listener[Job]) -> None:
-    """Run all tasks in this process."""
-    waiting = _ordered(tasks)
+def run_in_this_process(tasks: Sequence[Job], listener: Listener[Job]) -> None:
+    """Run all tasks in this process, the heaviest first."""
+    waiting = _heaviest_first(tasks)
     while waiting:
         task = waiting.popleft()
         listener.started(task)
@@ -85,23 +87,19 @@ def run_here(tasks: Sequence[Job], listener: Listener[Job]) -> None:
             listener.finished(task, result, seconds)
 
 
-def run_in_workers(tasks: Sequence[Job], jobs: int, listener: Listener[Job]) -> None:
-    """Run all tasks in ``jobs`` worker processes."""
-    with Workers(jobs) as workers:
-        workers.run(tasks, listener)
-
-
 @dataclass
 class _Worker:
+    """A worker process and the task that it computes, or computed last."""
+
     process: BaseProcess
     task: Any = None
 
 
 class Workers:
-    """Worker processes that take one task after the other; one that dies is replaced while there is work.
+    """A pool of ``jobs`` worker processes; a process that dies is replaced while there is work.
 
-    They stay between calls of :meth:`run`, with what they have compiled, and end with the block. ``prepare`` is the first
-    thing that a worker calls.
+    The processes and their compiled programs are kept between calls of :meth:`run`; they end with the ``with`` block. Each
+    process calls ``prepare`` first.
     """
 
     def __init__(self, jobs: int, prepare: Callable[[], Any] | None = None):
@@ -116,29 +114,29 @@ class Workers:
         for worker in self.busy.values():
             worker.process.terminate()
         for link in self.idle:
-            link.close()  # heard as the end
+            link.close()  # the worker reads an end of file and returns
         for link, worker in (self.busy | self.idle).items():
             worker.process.join()
             link.close()
 
     def run(self, tasks: Sequence[Job], listener: Listener[Job]) -> None:
-        """Run all tasks, the largest weight first."""
-        waiting = _ordered(tasks)
+        """Run all tasks, the heaviest first."""
+        waiting = _heaviest_first(tasks)
         while waiting or self.busy:
             while waiting and len(self.busy) < self.jobs:
                 link, worker = self.idle.popitem() if self.idle else _start_worker(self.prepare)
                 self.busy[link] = worker
-                self._give(link, waiting, listener)
-            # A signal that arrives just before the wait begins would only be noticed at its end: look up now and then.
+                self._send_next(link, waiting, listener)
+            # With a timeout, because a signal that arrives just before the wait would only be handled at its end.
             for ready in wait(list(self.busy), timeout=1.0):
-                self._hear(ready, waiting, listener)
+                self._receive(ready, waiting, listener)
 
-    def _hear(self, link: Any, waiting: deque[Any], listener: Listener) -> None:
+    def _receive(self, link: Any, waiting: deque[Any], listener: Listener) -> None:
         worker = self.busy[link]
         task = worker.task
         try:
             kind, *content = link.recv()
-        except (EOFError, OSError):  # the worker is gone: killed, out of memory
+        except (EOFError, OSError):  # the worker has died: killed, or out of memory
             del self.busy[link]
             worker.process.join()
             line = f"its worker process ended with exit status {worker.process.exitcode} (killed, or out of memory)"
@@ -149,26 +147,28 @@ class Workers:
             return
         if kind == "failed":
             waiting.extend(listener.failed(task, *content))
-        # The next task goes out before this one is written and drawn, so that the worker does not wait for that.
+        # The next task is sent before this one is written and drawn, so that the worker does not wait for that.
         if waiting:
-            self._give(link, waiting, listener)
+            self._send_next(link, waiting, listener)
         else:
             self.idle[link] = self.busy.pop(link)
         if kind == "finished":
             listener.finished(task, *content)
 
-    def _give(self, link: Any, waiting: deque[Any], listener: Listener) -> None:
+    def _send_next(self, link: Any, waiting: deque[Any], listener: Listener) -> None:
         worker = self.busy[link]
-        worker.task = _next(waiting, worker.task)
+        worker.task = _next_task(waiting, worker.task)
         listener.started(worker.task)
         try:
             link.send(worker.task)
-        except OSError:  # it died between two tasks: its end of file is heard next, and reported as this task's failure
+        except (
+            OSError
+        ):  # the worker died between two tasks: its end of file is read next and reported as a failure of this task
             return
 
 
-def _next(waiting: deque[Any], last: Task | None) -> Any:
-    """The first task that computes what the worker has just computed, its programs being compiled there, or the first."""
+def _next_task(waiting: deque[Any], last: WorkerTask | None) -> Any:
+    """The first task with the program that the worker has just compiled, or else the first task."""
     task = next((t for t in waiting if last is not None and t.program == last.program), waiting[0])
     waiting.remove(task)
     return task
@@ -178,15 +178,15 @@ def _start_worker(prepare: Callable[[], Any] | None) -> tuple[Connection, _Worke
     context = mp.get_context("spawn")
     ours, theirs = context.Pipe()
     process = context.Process(target=_serve, args=(theirs, prepare), daemon=True)
-    with _unheard_interrupts():
+    with _interrupts_blocked():
         process.start()
     theirs.close()
     return ours, _Worker(process)
 
 
 @contextmanager
-def _unheard_interrupts() -> Iterator[None]:
-    """Processes started here never hear Ctrl-C, from their first instruction on: the parent stops them."""
+def _interrupts_blocked() -> Iterator[None]:
+    """Processes started in this block ignore Ctrl-C from their first instruction on; the parent stops them."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
@@ -195,7 +195,7 @@ def _unheard_interrupts() -> Iterator[None]:
 
 
 def _serve(link: Connection, prepare: Callable[[], Any] | None) -> None:
-    """A worker's life: take a task, compute, send, until the parent closes the link."""
+    """The main function of a worker: receive a task, compute, send the result, until the parent closes the link."""
     threading.Thread(target=_end_with_parent, daemon=True).start()
     if prepare is not None:
         prepare()
@@ -213,6 +213,7 @@ def _serve(link: Connection, prepare: Callable[[], Any] | None) -> None:
 
 
 def _end_with_parent() -> None:
+    """Wait for the parent process to end, then end this one."""
     parent = mp.parent_process()
     assert parent is not None
     parent.join()
@@ -220,7 +221,7 @@ def _end_with_parent() -> None:
 
 
 class _Reporter:
-    """Sends progress to the parent, not more often than it can be seen."""
+    """Sends progress to the parent, at most once every ``REPORT_EVERY`` seconds."""
 
     def __init__(self, link: Connection):
         self.link, self.last = link, -REPORT_EVERY

@@ -1,1 +1,1 @@
-"""Reproducing papers: the runner, the results store, the table of claims, and the report."""
+"""Reproducing papers: the runner, the results store, claims and their tables, and the report."""

@@ -14,12 +14,12 @@ from rich.console import Console
 
 from gyrostat import __version__, errors
 from gyrostat.experiments.declarations import SIZES
-from gyrostat.parallel.progress import ProgressDisplay
+from gyrostat.parallel.progress import ProgressDisplay, print_line
 from gyrostat.parallel.threads import one_thread
 from gyrostat.parallel.whole_files import write_whole
 from gyrostat.parallel.workers import explain, run_tasks
 from gyrostat.reproduce.claims import claims_table, is_surprise, judge
-from gyrostat.reproduce.store import ClaimRecord, ResultsStore
+from gyrostat.reproduce.store import ClaimRecord, ResultsStore, experiment_of
 from gyrostat.reproduce.tasks import ExperimentTask, select
 
 if TYPE_CHECKING:
@@ -144,6 +144,7 @@ class _Session:
 
 
 def _how_it_ran(task: ExperimentTask, seconds: float) -> dict[str, Any]:
+    """What is stored with the data: version, seed, size, settings, seconds, machine and time."""
     system = f"{platform.system()} {platform.machine()}"
     return {
         "version": __version__,
@@ -158,29 +159,29 @@ def _how_it_ran(task: ExperimentTask, seconds: float) -> dict[str, Any]:
 
 
 def _conclude(summary: ReproductionSummary, tasks: list[ExperimentTask], store: ResultsStore, console: Console) -> None:
+    """Write the report and print the table of claims, the failures and the files."""
     from gyrostat.reproduce.report.page import write_report
 
     write_report(store)
-
-    def say(line: str) -> None:
-        console.print(line, markup=False, highlight=False, soft_wrap=True)
-
     done = len(summary.reused) + len(summary.computed)
     if summary.interrupted:
-        say(
+        print_line(
+            console,
             f"Interrupted: {done} of {len(tasks)} experiments are finished and kept in {store.folder}; "
-            "run the same command again to resume."
+            "run the same command again to resume.",
         )
         return
     order = {task.name: i for i, task in enumerate(tasks)}
-    summary.records.sort(key=lambda record: order[record["id"].rsplit("/", 1)[0]])
+    summary.records.sort(key=lambda record: order[experiment_of(record)])
     if summary.records:
         console.print(claims_table(summary.records))
     for name, line in summary.failures.items():
-        say(f"{name} failed: {line} (details in {store.error(name)})")
+        print_line(console, f"{name} failed: {line} (details in {store.error(name)})")
     surprises = sum(is_surprise(record) for record in summary.records)
-    say(
-        f"{len(summary.records)} claims, {surprises} with a verdict that was not expected, {len(summary.failures)} failures."
+    print_line(
+        console,
+        f"{len(summary.records)} claims, {surprises} with a verdict that was not expected, "
+        f"{len(summary.failures)} failures.",
     )
     for name in ("index.html", "claims.json", "figures", "results.zarr"):
-        say(f"  {store.folder / name}")
+        print_line(console, f"  {store.folder / name}")

@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from typing import Any, Protocol
 
 from gyrostat.errors import GyrostatError
-from gyrostat.parallel.threads import confine, one_thread
-from gyrostat.parallel.workers import Listener, Workers, explain, run_here
+from gyrostat.parallel.threads import confine_this_process, one_thread
+from gyrostat.parallel.workers import Listener, Workers, explain, run_in_this_process
 from gyrostat.reproduce.code_digest import code_digest
 from gyrostat.sweeps.plan import Chunk
 
@@ -43,7 +43,7 @@ class ThisProcess:
 
     def run(self, tasks: Sequence[Chunk], listener: Listener[Chunk]) -> None:
         """Compute all chunks."""
-        run_here(tasks, listener)
+        run_in_this_process(tasks, listener)
 
 
 @contextmanager
@@ -52,7 +52,7 @@ def local_executor(jobs: int) -> Iterator[Executor]:
     if jobs == 0:
         yield ThisProcess()
         return
-    with one_thread(), Workers(jobs, prepare=confine) as workers:
+    with one_thread(), Workers(jobs, prepare=confine_this_process) as workers:
         yield workers
 
 
@@ -86,7 +86,7 @@ def dask_executor(address: str, tls: dict[str, str]) -> Iterator[Executor]:
 def _compute_on_worker(chunk: Chunk, code: str) -> tuple[dict[str, Any], float]:
     if code_digest() != code:
         raise GyrostatError("this worker has another version of the gyrostat code: install the same one everywhere.")
-    confine()
+    confine_this_process()
     return chunk.compute()
 
 

@@ -1,1 +1,1 @@
-"""Tables of people with data: reading them, fitting them, and saying what was found."""
+"""Tables of users: reading them, fitting and filling them, saved models, and the pages that explain a fit."""

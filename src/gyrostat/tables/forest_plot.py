@@ -1,4 +1,4 @@
-"""Forest plots: the effect of a feature in every environment, with its interval, beside what would count as the same."""
+"""Forest plots: the effect of each feature in each environment with its interval, and the band that counts as the same."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from gyrostat.figures.palette import COLOURS
 
 LOOKS = {KEPT: (COLOURS[0], "o"), REMOVED: (COLOURS[1], "s"), UNCLEAR: (COLOURS[6], "D")}
 MOST, MOST_ROWS = 12, 30
-"""Panels of one figure, and environments of one panel: the first ones are drawn, and the note says so."""
+"""The most panels of a figure, and the most environments of a panel. Only the first ones are drawn."""
 
 
-def forest(found: HeterogeneityReport) -> Figure:
-    """One panel for each feature (removed ones first) and each principal direction of variation.
+def forest(report: HeterogeneityReport) -> Figure:
+    """A figure with a panel for each feature (removed ones first) and each principal direction of variation.
 
     >>> from gyrostat import heterogeneity
     >>> rng = np.random.default_rng(0)
@@ -31,18 +31,18 @@ def forest(found: HeterogeneityReport) -> Figure:
     >>> len(forest(heterogeneity(X, X[:, 0] + rng.standard_normal(300), site)).axes)
     2
     """
-    panels = [(found.features.isel(feature=j), "feature") for j in _order(found.features)]
-    panels += [(found.directions.isel(direction=j), "direction") for j in range(found.directions.sizes["direction"])]
+    panels = [(report.features.isel(feature=j), "feature") for j in _order(report.features)]
+    panels += [(report.directions.isel(direction=j), "direction") for j in range(report.directions.sizes["direction"])]
     shown = panels[:MOST]
     rows, columns = -(-len(shown) // 3), min(3, len(shown))
-    places = min(found.features.sizes["environment"], MOST_ROWS)
+    environments = min(report.features.sizes["environment"], MOST_ROWS)
     with mpl.rc_context(STYLE):  # type: ignore[arg-type]
-        size = (1.2 + 3.7 * columns, rows * (1.3 + 0.24 * places) + 0.9)
+        size = (1.2 + 3.7 * columns, rows * (1.3 + 0.24 * environments) + 0.9)
         figure = Figure(figsize=size, layout=ConstrainedLayoutEngine(h_pad=0.12))
-        homes = figure.subplots(rows, columns, squeeze=False).ravel()
-        for axes, (data, dim) in zip(homes, shown, strict=False):
-            _panel(axes, data, dim, found.features.attrs["tolerance"])
-        for axes in homes[len(shown) :]:
+        panel_axes = figure.subplots(rows, columns, squeeze=False).ravel()
+        for axes, (data, dim) in zip(panel_axes, shown, strict=False):
+            _panel(axes, data, dim, report.features.attrs["tolerance"])
+        for axes in panel_axes[len(shown) :]:
             axes.set_axis_off()
         figure.legend(handles=_handles(), loc="outside lower center", ncols=3, frameon=False, fontsize=9)
         left = len(panels) - len(shown)
@@ -51,16 +51,16 @@ def forest(found: HeterogeneityReport) -> Figure:
     return figure
 
 
-def draw(found: HeterogeneityReport, base: Path) -> list[Path]:
-    """The forest plot as ``base.png`` and ``base.svg``."""
+def draw_forest(report: HeterogeneityReport, base: Path) -> list[Path]:
+    """Write the forest plot as ``base.png`` and ``base.svg``."""
     with mpl.rc_context(STYLE):  # type: ignore[arg-type]
-        figure = forest(found)
+        figure = forest(report)
         settle(figure)
         return save(figure, base)
 
 
 def _order(features: xr.Dataset) -> list[int]:
-    """Removed features first, then those that cannot be told but differ, then by the size of their effects."""
+    """Features by verdict (removed, cannot be told, kept), then by the size of their mean effects."""
     rank = {REMOVED: 0, UNCLEAR: 1, KEPT: 2}
     size = -np.abs(features.effect_sd.mean("environment").values)
     return sorted(range(features.sizes["feature"]), key=lambda j: (rank[str(features.verdict.values[j])], size[j]))

@@ -1,4 +1,4 @@
-"""``gyrostat impute``: a table in a file, its missing cells filled, in another file."""
+"""``gyrostat impute``: fills the missing cells of a table in a file and writes the table to another file."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rich.console import Console
 
 from gyrostat import errors
 from gyrostat.errors import GyrostatError
-from gyrostat.tables.reading import kind_of, read_table, write_table
+from gyrostat.tables.table_files import file_kind, read_table, write_table
 
 if TYPE_CHECKING:
     from gyrostat.estimators import LowRankImputer
@@ -30,13 +30,13 @@ def impute(
     intervals: Path | None = None,
     coverage: float = 0.9,
 ) -> None:
-    """Read, fill, write, and say what was found."""
-    kind_of("--out", out)  # before anything is computed
+    """Read the table, fill it, write it, and print a summary."""
+    file_kind("--out", out)  # a wrong ending is refused before anything is computed
     errors.number("--coverage", coverage, above=0, most=1)
     if intervals is not None:
-        kind_of("--intervals", intervals)
+        file_kind("--intervals", intervals)
     frame = read_table(source)
-    table = numbers(frame, [*ignore, *([environments] if environments else [])])
+    table = numeric_columns(frame, [*ignore, *([environments] if environments else [])])
     labels = None if environments is None else frame[environments]
     from gyrostat.estimators import LowRankImputer
 
@@ -44,18 +44,18 @@ def impute(
         warnings.simplefilter("always")
         imputer = LowRankImputer(random_state=seed, verbose=verbose)
         filled = imputer.fit_transform(table, environments=labels)
-    holes = int(table.isna().to_numpy().sum())
-    whole = frame.copy()
-    whole[table.columns] = np.asarray(filled)
-    write_table(whole, out)
+    missing = int(table.isna().to_numpy().sum())
+    completed = frame.copy()
+    completed[table.columns] = np.asarray(filled)
+    write_table(completed, out)
     if intervals is not None:
-        write_table(cells(table, imputer, coverage), intervals, "--intervals")
+        write_table(filled_cells(table, imputer, coverage), intervals, "--intervals")
     for warning in caught:
         if issubclass(warning.category, UserWarning):
             console.print(f"Note: {warning.message}", markup=False, highlight=False, soft_wrap=True)
-    found = "an exact fit" if imputer.exact_ else f"validation error {imputer.validation_error_:.4g}"
+    quality = "an exact fit" if imputer.exact_ else f"validation error {imputer.validation_error_:.4g}"
     console.print(
-        f"{holes} of {table.size} cells filled with a matrix of rank {imputer.rank_} ({found}); written to {out}."
+        f"{missing} of {table.size} cells filled with a matrix of rank {imputer.rank_} ({quality}); written to {out}."
         + (f" Each with an interval of {coverage:.0%} in {intervals}." if intervals else ""),
         markup=False,
         highlight=False,
@@ -63,16 +63,16 @@ def impute(
     )
 
 
-def cells(table: pd.DataFrame, imputer: LowRankImputer, coverage: float) -> pd.DataFrame:
-    """A line for every cell that was empty: its row (from 1, below the names), its column, what fills it, and an interval."""
+def filled_cells(table: pd.DataFrame, imputer: LowRankImputer, coverage: float) -> pd.DataFrame:
+    """One row for each filled cell: its row (counted from 1, without the line of names), its column, its value, an interval."""
     rows, columns = np.nonzero(table.isna().to_numpy())
     low, high = imputer.predict_interval(rows, columns, coverage)
     value = imputer.predict(rows, columns)
     return pd.DataFrame({"row": rows + 1, "column": table.columns[columns], "value": value, "low": low, "high": high})
 
 
-def numbers(frame: pd.DataFrame, left_out: list[str]) -> pd.DataFrame:
-    """The columns to fill, as numbers."""
+def numeric_columns(frame: pd.DataFrame, left_out: list[str]) -> pd.DataFrame:
+    """The columns to fill, as numbers. Columns of text are refused."""
     for name in left_out:
         errors.choice("column", name, map(str, frame.columns))
     table = frame.drop(columns=left_out)
@@ -83,7 +83,7 @@ def numbers(frame: pd.DataFrame, left_out: list[str]) -> pd.DataFrame:
         elif column.dtype.kind not in "biuf":
             got = errors.shown(column[column.notna()].iloc[0])
             raise GyrostatError(
-                f"column {name!r} holds {got}, which is no number: leave it as it is with --ignore {name}."
+                f"column {name!r} holds {got}, which is not a number: leave the column as it is with --ignore {name}."
             )
     if not table.shape[1]:
         raise GyrostatError("no column is left to fill: give --ignore fewer names.")

@@ -31,7 +31,7 @@ SETTINGS = tuple(MeasurementSetting(condition, noise) for noise in (0.0, 0.05) f
 
 def sensed(setting: MeasurementSetting, draws: int) -> dict[str, Any]:
     """For every solver: the medians over draws of its steps, error and rates, and how often it found the rank."""
-    from gyrostat.estimators.low_rank.matrix_sensing import SOLVERS
+    from gyrostat.estimators.low_rank.sensing_descent import SOLVERS
 
     problems = [drawn(setting, seed) for seed in range(draws)]
     return {

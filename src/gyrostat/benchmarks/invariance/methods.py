@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -11,19 +10,11 @@ import numpy as np
 
 from gyrostat.benchmarks.invariance import peers
 from gyrostat.benchmarks.invariance.simulations import Environment, LinearPredictor
+from gyrostat.tables.examples import is_installed
 
 PENALTIES = (0.01, 0.1, 1.0, 10.0, 100.0, 1000.0)
 WORST = " (worst)"
 """The suffix of methods whose hyper-parameter is chosen by the worst error in an environment left out."""
-
-
-def installed(package: str) -> bool:
-    """Whether a package can be imported; nothing is imported.
-
-    >>> installed("numpy"), installed("no_such_package")
-    (True, False)
-    """
-    return importlib.util.find_spec(package) is not None
 
 
 @dataclass(frozen=True)
@@ -43,7 +34,7 @@ class Method:
     @property
     def installed(self) -> bool:
         """Whether the package it comes from is installed."""
-        return self.package is None or installed(self.package)
+        return self.package is None or is_installed(self.package)
 
 
 REFERENCE = "least squares"

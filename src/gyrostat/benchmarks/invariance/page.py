@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 
 from gyrostat.benchmarks.invariance.methods import BY_MEAN, METHODS, OURS, OWN, PRINCIPAL, REFERENCE, UNTUNED, WORST
-from gyrostat.benchmarks.invariance.real import DATA
 from gyrostat.benchmarks.invariance.study import InvarianceRow
 from gyrostat.benchmarks.records import markdown_table
 from gyrostat.figures.declarations import Dots, Figure, Marker, Panel
+from gyrostat.tables.examples import REAL_TABLES
 
 PEERS = tuple(m.name for m in BY_MEAN if m.name not in (REFERENCE, *OWN))
 INTRODUCTION = """\
@@ -102,7 +102,7 @@ IN_TERMINAL = (0, 1, 2, 5, 6, 7, 8, 9, 10, 11)
 def main_table(rows: Sequence[InvarianceRow]) -> str:
     """One line for each setting and error; real data that are not installed say so."""
     present = {row.setting for row in rows}
-    absent = [[data.name, *[ABSENT] * (len(HEADINGS) - 1)] for data in DATA if data.name not in present]
+    absent = [[data.name, *[ABSENT] * (len(HEADINGS) - 1)] for data in REAL_TABLES if data.name not in present]
     return markdown_table(list(HEADINGS), [main_cells(row) for row in rows] + absent)
 
 

@@ -12,11 +12,11 @@ from rich.table import Table
 
 from gyrostat.benchmarks.invariance import page
 from gyrostat.benchmarks.invariance.methods import METHODS, OURS, REFERENCE, UNTUNED, Method
-from gyrostat.benchmarks.invariance.real import DATA, RealData
 from gyrostat.benchmarks.invariance.simulations import SIMULATIONS, Simulation
 from gyrostat.benchmarks.invariance.study import InvarianceRow, on_real_data, simulated
 from gyrostat.benchmarks.measuring import best_of
 from gyrostat.benchmarks.records import BenchmarkRecord, Group, GroupResult, Report, run_groups
+from gyrostat.tables.examples import REAL_TABLES, RealTable
 
 UNITS = {
     "coefficients": "squared error of coefficients",
@@ -46,7 +46,7 @@ def run(say: Callable[[str], Any], sizes: InvarianceSizes = InvarianceSizes()) -
     groups: list[Group[InvarianceSizes]] = [
         (simulation.name, lambda s, this=simulation: _on_simulation(this, s)) for simulation in SIMULATIONS
     ]
-    groups += [(data.name, lambda s, this=data: _on_data(this, s)) for data in DATA]
+    groups += [(data.name, lambda s, this=data: _on_data(this, s)) for data in REAL_TABLES]
     return run_groups([*groups, ("a million rows", speed)], sizes, say)
 
 
@@ -55,7 +55,7 @@ def _on_simulation(simulation: Simulation, sizes: InvarianceSizes) -> GroupResul
     return [record for row in rows for record in _records(row)], _missing(sizes.methods)
 
 
-def _on_data(data: RealData, sizes: InvarianceSizes) -> GroupResult:
+def _on_data(data: RealTable, sizes: InvarianceSizes) -> GroupResult:
     if data.missing:
         return [], [data.missing]
     rows = on_real_data(data, methods=sizes.methods, resamples=sizes.resamples)

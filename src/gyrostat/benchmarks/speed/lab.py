@@ -35,7 +35,7 @@ def _move(name: str, sizes: LabSizes) -> GroupResult:
     """All seeds of one side, in single (drawn first) and double precision, against ``simulate`` with as many records."""
     import gyrostat as gs
     from gyrostat.engine.simulate import simulate
-    from gyrostat.lab.lab import RECORDS
+    from gyrostat.lab.declarations import RECORDS
     from gyrostat.lab.runs import SINGLE_RECORDS, parts
 
     environments = gs.RandomEnvironments(sizes.dimension, law=gs.TwoPoint(mean=1.0, spread=6.0))

@@ -15,7 +15,6 @@ from sklearn.utils.validation import check_X_y
 from gyrostat import __version__, errors
 from gyrostat.errors import GyrostatError
 from gyrostat.estimators.environment_labels import rows_by_environment
-from gyrostat.estimators.invariant.descent import amplification
 from gyrostat.estimators.invariant.difference_tests import (
     covariate_shifts,
     effects_differ_p,
@@ -25,6 +24,7 @@ from gyrostat.estimators.invariant.difference_tests import (
     spread_interval,
 )
 from gyrostat.estimators.invariant.effects import Effects, measured_effects, principal_directions
+from gyrostat.estimators.invariant.hetero_sgd import effect_amplification
 from gyrostat.estimators.invariant.linear import InvariantLinearRegressor
 from gyrostat.theory.transition import LEARNT
 
@@ -172,7 +172,7 @@ def _principal_dataset(
     count = int(varies.sum())
     rotated = measured.rotated(W)
     eta, alpha, steps = model.step_size_, model.init_scale, model.n_iter_
-    kappa = amplification(
+    kappa = effect_amplification(
         rotated.denoised(varies), options["tolerance"], step_size=eta, init_scale=alpha, num_steps=steps
     )[:count]
     along = Effects(rotated.maps[:, :count, :count], rotated.effects[:, :count], rotated.covariances[:, :count, :count])

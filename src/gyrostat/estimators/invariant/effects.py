@@ -105,7 +105,7 @@ class Effects(NamedTuple):
         return self.effects.mean(axis=0)
 
     @property
-    def plain(self) -> bool:
+    def maps_are_identity(self) -> bool:
         """Whether each map is the identity. Features do not interact then, and a step need not multiply by maps."""
         return bool(np.abs(self.maps - np.eye(len(self.mean))).max() < 1e-9)
 

@@ -12,19 +12,19 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from gyrostat import errors
 from gyrostat.errors import GyrostatError
 from gyrostat.estimators.environment_labels import rows_by_environment
-from gyrostat.estimators.invariant.descent import (
-    WEAKEST,
-    amplification,
-    chosen_horizon,
-    chosen_step,
-    effect_descent,
-    orders,
-)
 from gyrostat.estimators.invariant.effects import (
     Effects,
     measured_effects,
     principal_directions,
     refuse_small_environments,
+)
+from gyrostat.estimators.invariant.hetero_sgd import (
+    WEAKEST_EFFECT,
+    effect_amplification,
+    effect_descent,
+    effect_num_steps,
+    effect_step,
+    environment_orders,
 )
 from gyrostat.theory.transition import LEARNT
 
@@ -159,15 +159,16 @@ class InvariantLinearRegressor(RegressorMixin, BaseEstimator):
             return np.eye(len(varies)), varies
         return principal_directions(measured, level)
 
-    def _descend(self, seen: Effects, tolerance: float, alpha: float) -> tuple[np.ndarray, np.ndarray]:
+    def _descend(self, measured: Effects, tolerance: float, alpha: float) -> tuple[np.ndarray, np.ndarray]:
         """The path, and the mean coefficients over its last half, in standard deviations."""
         count = errors.integer("num_orders", self.num_orders, least=1)
-        eta = chosen_step(self.step_size, seen)
-        steps = chosen_horizon(self.num_steps, eta, alpha)
-        kappa = amplification(seen, tolerance, step_size=eta, init_scale=alpha, num_steps=steps)
-        environments = len(seen.effects)
-        turns = orders(environments, steps, count if environments > 1 else 1, check_random_state(self.random_state))
-        self.path_steps_, path, late = effect_descent(seen.amplified(kappa), turns, step_size=eta, init_scale=alpha)
+        eta = effect_step(self.step_size, measured)
+        steps = effect_num_steps(self.num_steps, eta, alpha)
+        kappa = effect_amplification(measured, tolerance, step_size=eta, init_scale=alpha, num_steps=steps)
+        environments, random = len(measured.effects), check_random_state(self.random_state)
+        orders = environment_orders(environments, steps, count if environments > 1 else 1, random)
+        amplified = measured.amplified(kappa)
+        self.path_steps_, path, late = effect_descent(amplified, orders, step_size=eta, init_scale=alpha)
         if not np.isfinite(late).all():
             raise GyrostatError(
                 f"step_size={eta:g} makes the descent diverge: give a smaller one, such as {eta / 4:g}."
@@ -182,9 +183,9 @@ class InvariantLinearRegressor(RegressorMixin, BaseEstimator):
         return X @ self.coef_ + self.intercept_
 
 
-def _status(path: np.ndarray, seen: Effects, found: np.ndarray, wanted: np.ndarray) -> str:
-    if len(seen.effects) == 1:
+def _status(path: np.ndarray, measured: Effects, found: np.ndarray, wanted: np.ndarray) -> str:
+    if len(measured.effects) == 1:
         return "one environment"
-    n, m = len(path), np.abs(seen.mean)
+    n, m = len(path), np.abs(measured.mean)
     moved = np.abs(path[3 * n // 4 :].mean(axis=0) - path[n // 2 : 3 * n // 4].mean(axis=0)) > LEARNT * m
-    return "moving" if (wanted & (m >= WEAKEST) & (moved | ~found)).any() else "settled"
+    return "moving" if (wanted & (m >= WEAKEST_EFFECT) & (moved | ~found)).any() else "settled"

@@ -19,13 +19,13 @@ from sklearn.utils.validation import (
 from gyrostat import errors
 from gyrostat.errors import GyrostatError
 from gyrostat.estimators.environment_labels import rows_by_environment
-from gyrostat.estimators.invariant.descent import orders
-from gyrostat.estimators.invariant.matrix_descent import (
-    amplification,
-    automatic_horizon,
-    automatic_step,
+from gyrostat.estimators.invariant.hetero_sgd import (
+    environment_orders,
+    matrix_amplification,
     matrix_descent,
-    sensed,
+    matrix_num_steps,
+    matrix_step,
+    scaled_environments,
 )
 from gyrostat.estimators.invariant.matrix_rows import EnvironmentRows, MatrixRows, SquareRows
 from gyrostat.models.symmetric_coordinates import smat, svec
@@ -62,12 +62,12 @@ class _InvariantOnMatrices(RegressorMixin, BaseEstimator):
         alpha = float(errors.number("init_scale", self.init_scale, above=0, most=0.1))
         count = errors.integer("num_orders", self.num_orders, least=1)
         random = check_random_state(self.random_state)
-        data = sensed(parts)
-        eta = self._chosen("step_size", lambda: automatic_step(data))
-        steps = int(self._chosen("num_steps", lambda: automatic_horizon(eta, alpha)))
-        kappa = amplification(data, tolerance, step_size=eta, init_scale=alpha, num_steps=steps)
-        turns = orders(len(parts), steps, count if len(parts) > 1 else 1, random)
-        at, path, learnt = matrix_descent(data, turns, kappa, step_size=eta, init_scale=alpha)
+        data = scaled_environments(parts)
+        eta = self._chosen("step_size", lambda: matrix_step(data))
+        steps = int(self._chosen("num_steps", lambda: matrix_num_steps(eta, alpha)))
+        kappa = matrix_amplification(data, tolerance, step_size=eta, init_scale=alpha, num_steps=steps)
+        orders = environment_orders(len(parts), steps, count if len(parts) > 1 else 1, random)
+        recorded_steps, path, learnt = matrix_descent(data, orders, kappa, step_size=eta, init_scale=alpha)
         if not np.isfinite(learnt).all():
             raise GyrostatError(
                 f"step_size={eta:g} makes the descent diverge: give a smaller one, such as {eta / 4:g}."
@@ -78,7 +78,7 @@ class _InvariantOnMatrices(RegressorMixin, BaseEstimator):
         self.matrix_ = back @ _refitted(parts, Q) @ back
         self.invariant_directions_ = _unit(back @ Q)
         self.spurious_directions_ = _unit(back @ _varying(blocks, Q, random))
-        self.path_, self.path_steps_ = back @ path @ back * data.unit, at
+        self.path_, self.path_steps_ = back @ path @ back * data.unit, recorded_steps
         self.n_iter_, self.step_size_, self.amplification_ = steps, eta, kappa
         self.status_ = _status(path, Q, len(parts))
 

@@ -1,4 +1,4 @@
-"""A matrix of unknown rank from linear measurements: the estimator, the choice of its rank, and rates of convergence."""
+"""A matrix of unknown rank from linear measurements: the estimator, and the choice of its rank."""
 
 from __future__ import annotations
 
@@ -12,10 +12,15 @@ from sklearn.utils.validation import check_is_fitted
 from gyrostat import errors
 from gyrostat.errors import GyrostatError
 from gyrostat.estimators.environment_labels import environment_codes
-from gyrostat.estimators.low_rank.factored import DAMPING, Responses, SensedFactors, sensing_descent
-from gyrostat.estimators.low_rank.measurement_operators import ScaledOperator, measurement_operator
+from gyrostat.estimators.low_rank.measurement_operators import Responses, ScaledOperator, measurement_operator
+from gyrostat.estimators.low_rank.sensing_descent import (
+    SOLVERS,
+    SensedFactors,
+    actual_rate,
+    predicted_rate,
+    sensing_descent,
+)
 
-SOLVERS = ("auto", "gd", "imbalance", "scaled", "prec")
 PATH = [("rank", int), ("validation_error", float)]
 HELD_OUT = 0.15
 """The share of measurements held out while the rank is chosen."""
@@ -29,8 +34,6 @@ NOISY = 1e-4
 """No rate is predicted if more than this share of the first loss is left at the end, because the rest may be noise."""
 MOST_COLUMNS = 1500
 """The widest Jacobian from which a rate is predicted."""
-FLAT = 1e-10
-"""Eigenvalues below this share of the largest belong to directions that do not change any measurement."""
 
 
 class MatrixSensingRegressor(RegressorMixin, BaseEstimator):
@@ -132,7 +135,7 @@ class MatrixSensingRegressor(RegressorMixin, BaseEstimator):
         s = np.linalg.svd(self.matrix_, compute_uv=False)
         self.singular_values_ = s[s > ZERO * max(s[0], np.finfo(float).tiny)]
         self.rank_ = len(self.singular_values_)
-        residual = y - operator.see(self.matrix_, np.eye(self.matrix_.shape[1]))
+        residual = y - operator.measure(self.matrix_, np.eye(self.matrix_.shape[1]))
         self.intercept_ = float(data.weights @ residual) if self.fit_intercept else 0.0
         self.n_iter_ = len(wide.losses) + len(last.losses)
         self.converged_, self.solver_ = bool(last.converged), last.solver
@@ -147,7 +150,7 @@ class MatrixSensingRegressor(RegressorMixin, BaseEstimator):
             raise GyrostatError(
                 f"X must measure matrices of shape {self.matrix_.shape}, as in fit; got {operator.shape}."
             )
-        return operator.see(self.matrix_, np.eye(self.matrix_.shape[1])) + self.intercept_
+        return operator.measure(self.matrix_, np.eye(self.matrix_.shape[1])) + self.intercept_
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -230,47 +233,3 @@ def _largest_singular_value(data: Responses, random: np.random.RandomState) -> f
         size = float(np.linalg.norm(v))
         v = v / (size or 1.0)
     return size
-
-
-def predicted_rate(data: Responses, found: SensedFactors, step_size: float) -> float:
-    """The rate of the loss at the point reached, ``-log(|e'|^2 / |e|^2)`` with ``e' = (I - eta J J^T) e``, linearised there.
-
-    J is the Jacobian of the weighted measurements, preconditioned as in the solver, and e is the part of the residual in its
-    range. Late in a descent, only the slowest direction is left in e, and this is ``-2 log(1 - eta lambda)``.
-    It is NaN if the step is too long for the curvature (``eta lambda >= 2``), where descent only continues because it is
-    nonlinear.
-    """
-    J = _jacobian(data, found)
-    U, s, _ = np.linalg.svd(J, full_matrices=False)
-    values = s**2
-    if step_size * values[0] >= 2:
-        return float("nan")
-    moving = values > FLAT * values[0]
-    c = (U.T @ (np.sqrt(data.weights) * data.residual(found.F, found.G)))[moving]
-    before, after = np.sum(c**2), np.sum((c * (1 - step_size * values[moving])) ** 2)
-    return float(-np.log(after / before)) if after > 0 else float("nan")
-
-
-def _jacobian(data: Responses, found: SensedFactors) -> np.ndarray:
-    F, G, (n1, k) = found.F, found.G, found.F.shape
-    J = data.operator.jacobian(F, G)
-    if data.centred:
-        J = np.stack([data.centre(column) for column in J.T], axis=1)
-    J = J * np.sqrt(data.weights)[:, None]
-    if found.solver not in ("scaled", "prec"):
-        return J
-    damping = DAMPING if found.solver == "scaled" else np.sqrt(found.losses[-1])
-    blocks = [np.linalg.inv(np.linalg.cholesky(P.T @ P + (damping + 1e-15) * np.eye(k))).T for P in (G, F)]
-    parts = (J[:, : n1 * k], J[:, n1 * k :])
-    return np.hstack([(p.reshape(len(J), -1, k) @ b).reshape(len(J), -1) for p, b in zip(parts, blocks, strict=True)])
-
-
-def actual_rate(losses: np.ndarray) -> float:
-    """The slope of the log of the loss over the last tenth of the steps (at least five).
-
-    >>> round(actual_rate(np.exp(-0.3 * np.arange(100))), 6)
-    0.3
-    """
-    late = losses[-max(len(losses) // 10, 5) :]
-    steps = np.arange(len(late))
-    return float("nan") if len(late) < 5 or late.min() <= 0 else float(-np.polyfit(steps, np.log(late), 1)[0])

@@ -1,7 +1,7 @@
 """Linear measurements ``<X_i, F G^T>`` with given X_i, in NumPy: as matrices, as pairs of vectors, or as single entries.
 
-They differ from ``gyrostat.measurements``, which draws random measurements in JAX and needs their gradient in the product. Here
-the user's arrays are measured, the product is never formed for pairs of vectors, and fits also need the Jacobian.
+They differ from ``gyrostat.measurements``, whose classes draw random measurements in JAX. Here the X_i are the user's arrays,
+the product is never written out for pairs of vectors, fits also need the Jacobian, and JAX is not imported.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class DenseOperator(NamedTuple):
     def __len__(self) -> int:
         return len(self.matrices)
 
-    def see(self, F: np.ndarray, G: np.ndarray) -> np.ndarray:
+    def measure(self, F: np.ndarray, G: np.ndarray) -> np.ndarray:
         """``<X_i, F G^T>``."""
         return self.matrices.reshape(len(self.matrices), -1) @ (F @ G.T).ravel()
 
@@ -39,7 +39,7 @@ class DenseOperator(NamedTuple):
         return (e @ self.matrices.reshape(len(self.matrices), -1)).reshape(self.shape)
 
     def jacobian(self, F: np.ndarray, G: np.ndarray) -> np.ndarray:
-        """The derivative of ``see`` in F and G."""
+        """The derivative of ``measure`` in F and G."""
         left, right = self.matrices @ G, np.swapaxes(self.matrices, 1, 2) @ F
         return np.hstack([left.reshape(len(left), -1), right.reshape(len(right), -1)])
 
@@ -69,7 +69,7 @@ class RankOneOperator(NamedTuple):
     def __len__(self) -> int:
         return self.left.shape[0]
 
-    def see(self, F: np.ndarray, G: np.ndarray) -> np.ndarray:
+    def measure(self, F: np.ndarray, G: np.ndarray) -> np.ndarray:
         """``u_i^T F G^T v_i``."""
         return np.sum((self.left @ F) * (self.right @ G), axis=1)
 
@@ -78,7 +78,7 @@ class RankOneOperator(NamedTuple):
         return OuterSum(self.left, self.right, e)
 
     def jacobian(self, F: np.ndarray, G: np.ndarray) -> np.ndarray:
-        """The derivative of ``see`` in F and G."""
+        """The derivative of ``measure`` in F and G."""
         u, v = (x.toarray() if sparse.issparse(x) else x for x in self)
         a, b = v @ G, u @ F
         return np.hstack([(x[:, :, None] * y[:, None, :]).reshape(len(x), -1) for x, y in ((u, a), (v, b))])
@@ -127,9 +127,9 @@ class ScaledOperator(NamedTuple):
         """The shape of the measured matrix."""
         return self.inner.shape
 
-    def see(self, F: np.ndarray, G: np.ndarray) -> np.ndarray:
+    def measure(self, F: np.ndarray, G: np.ndarray) -> np.ndarray:
         """The measurements of the other operator times the number."""
-        return self.scale * self.inner.see(F, G)
+        return self.scale * self.inner.measure(F, G)
 
     def gradient(self, e: np.ndarray) -> Any:
         """The gradient of the other operator times the number."""
@@ -144,11 +144,44 @@ class ScaledOperator(NamedTuple):
         return ScaledOperator(self.inner.take(chosen), self.scale)
 
 
+class Responses(NamedTuple):
+    """An operator, its responses, and the number of the group (environment) of each response.
+
+    All groups have the same weight. Each has its own intercept, unless ``centred`` is False.
+    """
+
+    operator: Any
+    y: np.ndarray
+    groups: np.ndarray
+    centred: bool
+
+    def residual(self, F: np.ndarray, G: np.ndarray) -> np.ndarray:
+        """``<X_i, F G^T> - y_i`` minus the mean of its group."""
+        return self.centre(self.operator.measure(F, G) - self.y)
+
+    def centre(self, e: np.ndarray) -> np.ndarray:
+        """``e`` minus the mean of each group, or ``e`` itself if there are no intercepts."""
+        if not self.centred:
+            return e
+        counts = np.bincount(self.groups)
+        return e - (np.bincount(self.groups, e) / np.maximum(counts, 1))[self.groups]
+
+    @property
+    def weights(self) -> np.ndarray:
+        """The weight of each response. Weights sum to one, and those of each group to the same number."""
+        counts = np.bincount(self.groups)
+        return 1 / (counts[self.groups] * np.count_nonzero(counts))
+
+    def take(self, chosen: np.ndarray) -> Responses:
+        """Some of the measurements."""
+        return Responses(self.operator.take(chosen), self.y[chosen], self.groups[chosen], self.centred)
+
+
 def measurement_operator(X: Any, kind: str, shape: Any, symmetric: bool) -> DenseOperator | RankOneOperator:
     """Measurements from the arrays that a user gives; see ``MatrixSensingRegressor``.
 
     >>> operator = measurement_operator(np.array([[0, 1], [2, 0]]), "entries", (3, 2), False)
-    >>> operator.see(np.ones((3, 1)), np.array([[1.0], [5.0]])).tolist()
+    >>> operator.measure(np.ones((3, 1)), np.array([[1.0], [5.0]])).tolist()
     [5.0, 1.0]
     """
     errors.choice("measurements", kind, KINDS)

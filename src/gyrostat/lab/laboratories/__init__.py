@@ -1,7 +1,7 @@
-"""The three laboratories, by name."""
+"""The three laboratories, one file each."""
 
 from gyrostat import errors
-from gyrostat.lab.lab import Lab
+from gyrostat.lab.declarations import Lab
 from gyrostat.lab.laboratories.completion import COMPLETION
 from gyrostat.lab.laboratories.environments import ENVIRONMENTS
 from gyrostat.lab.laboratories.factors import FACTORS

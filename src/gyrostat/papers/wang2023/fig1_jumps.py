@@ -1,4 +1,4 @@
-"""Figure 1: SGD waits in the rank-2 minimum and falls to rank 1, once and for all; descent and shuffled passes do not."""
+"""Figure 1: SGD waits in the rank-2 minimum and falls to rank 1 for good; gradient descent and shuffled passes do not."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def figure1_data(
 
 
 def _turning(matrices: np.ndarray) -> float:
-    """What noise adds to the rate of s2, averaged over the records at rank 1; NaN without any."""
+    """The rate that noise adds to the decay of s2, averaged over the records at rank 1; NaN without any."""
     if not len(matrices):
         return float("nan")
     truth = [[1.0, np.nan], [EPSILON, 1.0]]
@@ -156,7 +156,7 @@ def draw_figure1(ds: xr.Dataset) -> Figure:
     return Figure(
         title=(
             "With replacement SGD falls to rank 1 after a random time and never comes back; descent and shuffled "
-            "passes stay"
+            "passes stay at rank 2"
         ),
         panels=[
             Panel(
@@ -213,7 +213,7 @@ def draw_figure1(ds: xr.Dataset) -> Figure:
 
 
 def _falls(ds: xr.Dataset) -> list[Any]:
-    """The runs shown, from their own jumps on, and the rates from a ratio of 1e-6 on, where nothing else acts any more."""
+    """The runs shown, from their own jumps on, and the rates from a ratio of 1e-6 on, where nothing else acts."""
     series: list[Any] = []
     begins = []
     for i in range(ds.sizes["shown"]):
@@ -327,8 +327,9 @@ FIG1 = Experiment(
     title="A jump from rank 2 to rank 1, and offshoots before and after it",
     source="Wang 2023, Figure 1",
     summary=(
-        "The paper shows one run. Here the law of the jump time, and two controls on the same schedule: gradient "
-        "descent, and SGD that sees every entry once per pass. Only sampling with replacement jumps."
+        "The paper shows one run. Here are the distribution of the jump time, and two controls on the same "
+        "schedule: gradient descent, and SGD that sees every entry once per pass. Only sampling with replacement "
+        "jumps."
     ),
     sizes={
         "smoke": {"seeds": 64, "shuffled": 16, "num_steps": 20_000, "branches": 4},
@@ -366,7 +367,7 @@ FIG1 = Experiment(
         ),
         Claim(
             slug="decay",
-            statement="After the jump s2 dies at the rate of the ridge and of the turning by noise (ours).",
+            statement="After the jump s2 decays at the rate of the ridge plus that of the turning by noise (ours).",
             criterion=(
                 "rate of s2 between ratios of 1e-6 and 1e-13 over -L log(1 - eta lambda) + turning_rate: median over "
                 "the runs within 3 % of 1"
@@ -380,8 +381,8 @@ FIG1 = Experiment(
             measure=_ridge_alone,
             expected="fails",
             reason=(
-                "Noise turns the first singular pair in every step, and what is orthogonal to it loses by the cosine: "
-                "s2 dies about 8 % faster (theory.turning_rate)."
+                "Noise turns the first singular pair in every step, and the part orthogonal to it shrinks by the "
+                "cosine: s2 decays about 8 % faster (theory.turning_rate)."
             ),
         ),
         Claim(

@@ -86,7 +86,7 @@ def draw_figure2(ds: xr.Dataset) -> Figure:
         panels=panels,
         note=(
             "epsilon = .1, w = 100; eta = .03 to step 500, .25 to step 5000 (lambda = .1), then .05 with lambda = "
-            ".001. The  fold is the ridge above which there is no rank-2 minimum, in main-text units."
+            ".001. The fold is the ridge above which there is no rank-2 minimum, in main-text units."
         ),
     )
 
@@ -131,8 +131,8 @@ FIG2 = Experiment(
     title="Depth makes a jump likelier",
     source="Wang 2023, Figure 2",
     summary=(
-        "Five runs of each depth in the paper; shares over many here, with gradient descent on the same schedule "
-        "beside them. The effect of depth is where the fold lies."
+        "The paper has five runs of each depth. Here are shares of many runs, and gradient descent on the same "
+        "schedule. Depth acts through the position of the fold."
     ),
     sizes={
         "smoke": {"seeds": 64, "num_steps": 9000},
@@ -144,7 +144,9 @@ FIG2 = Experiment(
     claims=[
         Claim(
             slug="depth",
-            statement="At epsilon = .1 networks of depth 4 jump in the first 5000 steps and networks of depth 3 do not.",
+            statement=(
+                "At epsilon = .1 networks of depth 4 jump in the first 5000 steps and networks of depth 3 do not."
+            ),
             criterion="share >= .8 for L = 4 and <= .05 for L = 3 (95 % intervals reach them; shares >= .7 and <= .1)",
             measure=_depth,
         ),

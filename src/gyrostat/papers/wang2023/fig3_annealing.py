@@ -1,4 +1,4 @@
-"""Figure 3: how long a noisy phase must last for each epsilon, and whether it is the noise or the ridge that does it."""
+"""Figure 3: how long a noisy phase must last for each epsilon, and whether noise or ridge is the reason."""
 
 from __future__ import annotations
 
@@ -190,7 +190,7 @@ FIG3 = Experiment(
     title="Annealing across epsilon: noise or ridge?",
     source="Wang 2023, Figure 3",
     summary=(
-        "The paper reads the figure as an effect of noise. The control tells: gradient descent on the same schedule "
+        "The paper reads the figure as an effect of noise. The control shows: gradient descent on the same schedule "
         "solves every epsilon above the fold; the noise matters in a narrow range below it."
     ),
     sizes={
@@ -227,7 +227,9 @@ FIG3 = Experiment(
             criterion="at most half of the runs solve it when the low phase goes on",
             measure=_fails_at_one,
             expected="fails",
-            reason="After 4000 low steps the network is not yet trained; the same run solves epsilon = 1 when it goes on.",
+            reason=(
+                "After 4000 low steps the network is not yet trained; the same run solves epsilon = 1 when it goes on."
+            ),
         ),
         Claim(
             slug="above-the-fold",
@@ -243,7 +245,7 @@ FIG3 = Experiment(
         ),
         Claim(
             slug="fold",
-            statement="GD changes where the fold says (ours).",
+            statement="GD begins to solve the problem at the epsilon that the fold predicts (ours).",
             criterion="the epsilon at which the fold equals lambda / 4 lies between the last stuck and the first solved one",
             measure=_fold,
         ),

@@ -1,4 +1,4 @@
-"""The fold: up to which ridge there is a rank-2 minimum at all, by depth and epsilon."""
+"""The fold: the largest ridge with a rank-2 minimum, by depth and epsilon."""
 
 from __future__ import annotations
 

@@ -65,7 +65,9 @@ def draw_starts(ds: xr.Dataset) -> Figure:
         for i, name in enumerate(("uniform", "orthogonal"))
     ]
     return Figure(
-        title="PyTorch's start diverges without the warm-up, as the text says; orthogonal layers jump at the same times",
+        title=(
+            "PyTorch's start diverges without the warm-up, as the text says; orthogonal layers jump at the same times"
+        ),
         panels=[
             Panel(
                 title="Runs that diverge in 1000 steps", xlabel="", ylabel="share of runs", series=bars, ylim=(0, 1.05)
@@ -109,7 +111,8 @@ INITIALISATIONS = Experiment(
     source="Wang 2023, section 4",
     summary=(
         "The paper does not print its initialisation. PyTorch's default diverges at eta = .2 without the warm-up and "
-        "not with it, as the text reports of its own. Orthogonal layers are safe, exact in width 4, and jump at the "
+        "not with it, as the text reports for its own initialisation. Orthogonal layers are safe, exact in width 4, "
+        "and jump at the "
         "same times."
     ),
     sizes={

@@ -117,7 +117,7 @@ COST = Experiment(
     name="cost",
     title="The representation cost",
     source="Wang 2023, section 2.2",
-    summary="R(A; L) = L ||A||_(2/L)^(2/L), checked by optimisation that knows nothing of singular values.",
+    summary="R(A; L) = L ||A||_(2/L)^(2/L), checked by an optimisation that does not use singular values.",
     sizes={
         "smoke": {"matrices": 3, "sizes": (2, 3)},
         "standard": {"matrices": 6, "sizes": (2, 3, 4)},
@@ -228,7 +228,7 @@ BALANCE = Experiment(
     title="Imbalance decays with the ridge",
     source="Wang 2023, section 3.2 (proof of Theorem 3.2) and section 2.2",
     summary=(
-        "The gradient of the fit keeps W_l W_l^T - W_(l+1)^T W_(l+1); the ridge makes it decay. On C + lambda "
+        "The gradient of the fit does not change W_l W_l^T - W_(l+1)^T W_(l+1); the ridge makes it decay. On C + lambda "
         "||theta||^2 each layer decays at 2 lambda, and a square of layers at 4 lambda."
     ),
     sizes={

@@ -1,6 +1,6 @@
 """The settings of the paper's figures, and what its experiments share: problem, network, schedules, paths, jumps.
 
-The live laboratory builds its presets from the same settings.
+The lab builds its presets from the same settings.
 """
 
 from __future__ import annotations
@@ -59,17 +59,17 @@ RATIO, GONE = 0.01, 1e-4
 """Rank 1 is s2 / s1 below the first; a run that was ever below the second has jumped beyond doubt."""
 
 RECORDS = 1001
-"""Every path is recorded as often, so that experiments in one process share their compiled programs."""
+"""All paths have this many records, so that experiments in one process share their compiled programs."""
 
 STARTS = 8
-"""Starts of a control by gradient descent, which draws nothing else."""
+"""The number of runs of gradient descent as a control; only their starts are random."""
 
 
 def completion(epsilon: float, sampling: str = "one") -> gs.Problem:
     """[[1, *], [epsilon, 1]] with ``"one"`` entry per step, ``"shuffled"`` (one, without replacement) or ``"all"`` (GD)."""
-    places = gs.RectangularEnvironments.of([[1.0, 1 / epsilon], [epsilon, 1.0]])
+    environments = gs.RectangularEnvironments.of([[1.0, 1 / epsilon], [epsilon, 1.0]])
     order = "shuffled" if sampling == "shuffled" else "iid"
-    return gs.Problem(places, gs.Entries(OBSERVED, batch_size=None if sampling == "all" else 1, order=order))
+    return gs.Problem(environments, gs.Entries(OBSERVED, batch_size=None if sampling == "all" else 1, order=order))
 
 
 def noisy(high: tuple[float, float] = HIGH, warm_up: int = WARM_STEPS) -> gs.WarmUp:
@@ -126,7 +126,7 @@ class Paths(NamedTuple):
 
 
 def singular_values(matrices: np.ndarray) -> np.ndarray:
-    """The singular values of 2 x 2 matrices, NaN where an entry is; the small one to 1e-16 of the large.
+    """The singular values of 2 x 2 matrices, NaN where an entry is NaN; the small one is right to 1e-16 times the large one.
 
     >>> singular_values(np.array([[3.0, 0.0], [4.0, 5.0]])).round(6).tolist()
     [6.708204, 2.236068]
@@ -147,7 +147,7 @@ def follow(
 
 
 def ticker(progress: Any, total: int) -> Callable[[], None]:
-    """Counts what is done."""
+    """A function that reports one more of ``total`` parts as done."""
     done = 0
 
     def tick() -> None:
@@ -160,7 +160,7 @@ def ticker(progress: Any, total: int) -> Callable[[], None]:
 
 
 def median_interval(values: np.ndarray, z: float = 3.29) -> tuple[float, float]:
-    """Order statistics that hold the median of the law with 99.9 % confidence; infinite values are welcome.
+    """Order statistics that enclose the median of the law with 99.9 % confidence; infinite values are allowed.
 
     >>> median_interval(np.arange(101.0))
     (33.0, 67.0)
@@ -171,14 +171,14 @@ def median_interval(values: np.ndarray, z: float = 3.29) -> tuple[float, float]:
 
 
 def quantile(values: np.ndarray, share: float) -> float:
-    """A quantile that is one of the values, so that infinite ones are welcome."""
+    """A quantile that is one of the values, so that infinite values are allowed."""
     return float(np.quantile(values, share, method="inverted_cdf"))
 
 
 def decay_rate(steps: np.ndarray, small: np.ndarray, ratio: np.ndarray) -> float:
-    """The rate at which s2 falls on the last way from a ratio of 1e-6 to one of 1e-13 (rounding is at 1e-16).
+    """The rate at which s2 falls while the ratio goes from 1e-6 to 1e-13 for the last time (rounding is at 1e-16).
 
-    The gradient's share of the pull on s2 is of the order s2^(1 - 2/L) / lambda, so it must be small first.
+    The gradient acts on s2 with a strength of order s2^(1 - 2/L) / lambda relative to the ridge, so s2 must be small first.
     """
     fine = np.isfinite(ratio)
     above = np.flatnonzero(fine & (ratio >= 1e-6))

@@ -20,15 +20,17 @@ DIRECTIONS = {
     "columns": ((1, 1), (1, -1)),
     "crosswise": ((1, -1), (1, -1)),
 }
-"""Signs of the spurious part's rows and columns: every entry moves by the same amount, in its own sense."""
+"""Signs of the spurious part's rows and columns: every entry moves by the same amount, with its own sign."""
 
 
 def environments(direction: str, spread: float, batch: int | None) -> gs.Problem:
     """A_e = [[1, 1/epsilon], [epsilon, 1]] -+ spread a b^T, the same entries observed everywhere."""
     U, s, Vt = np.linalg.svd([[1.0, 1 / EPSILON], [EPSILON, 1.0]])
     a, b = (np.array(x, dtype=float)[:, None] / 2**0.5 for x in DIRECTIONS[direction])
-    places = gs.RectangularEnvironments(U[:, :1], Vt[:1].T, a, b, gs.TwoPoint(mean=0.0, spread=spread), values=s[:1])
-    return gs.Problem(places, gs.Entries(OBSERVED, batch_size=batch))
+    environments = gs.RectangularEnvironments(
+        U[:, :1], Vt[:1].T, a, b, gs.TwoPoint(mean=0.0, spread=spread), values=s[:1]
+    )
+    return gs.Problem(environments, gs.Entries(OBSERVED, batch_size=batch))
 
 
 def hetero_data(
@@ -180,7 +182,10 @@ HETERO = Experiment(
         ),
         Claim(
             slug="direction-decides",
-            statement="They do when environments differ along the second singular pair, not along the first.",
+            statement=(
+                "Batches from one environment make jumps likelier when environments differ along the second "
+                "singular pair, not along the first."
+            ),
             criterion="gain in share >= .2 crosswise and <= -.2 together, at spread .3",
             measure=_direction,
         ),

@@ -118,7 +118,7 @@ def regions_data(*, seed: int, progress: Any = None, samples: int) -> xr.Dataset
                     constants = gs.absorbing(ridge, depth, 2, rank=rank)
                     if rank == 1:
                         step[a, b] = constants.step_size
-                    # A hair less than the bound, which was rounded to a double.
+                    # Slightly less than the bound, which was rounded to a double.
                     eta = Decimal(constants.step_size) * (1 - Decimal("1e-12"))
                     for k in range(samples):
                         layers = boundary(constants, depth, k, rng)

@@ -1,4 +1,4 @@
-"""Theorem 3.2, part 2: a streak of entries from one column forces a jump, but that is not how jumps come about."""
+"""Theorem 3.2, part 2: a streak of entries from one column forces a jump, but that is not how jumps happen."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def _needed(ds: xr.Dataset) -> dict[str, float]:
 
 
 def _predicted(ds: xr.Dataset) -> float:
-    """Jumps per step that streaks force: a draw from another column, so many from this one, and the share that then falls."""
+    """Jumps per step that streaks force: a draw from another column, a streak from this one, and the share that then falls."""
     falls = (ds.ratio < RATIO).mean("run")
     rate = 0.0
     for name, (_, p) in COLUMNS.items():
@@ -132,7 +132,8 @@ def draw_streaks(ds: xr.Dataset) -> Figure:
         ],
         note=(
             "L = 3, epsilon = .25, eta = .2, lambda = .1: from the rank-2 minimum, entries of one column only, then "
-            "3000 steps of gradient descent. By streaks: the rate at which streaks begin that make a run fall."
+            "3000 steps of gradient descent. By streaks: the rate at which streaks begin that are long enough to make a run "
+            "fall."
         ),
     )
 
@@ -182,7 +183,7 @@ STREAKS = Experiment(
             criterion="rate of such streaks within a factor 10 of the observed hazard",
             measure=_mechanism,
             expected="fails",
-            reason="They are more than ten times rarer than the jumps that are seen.",
+            reason="They are more than ten times rarer than the observed jumps.",
         ),
         Claim(
             slug="hazard",

@@ -1,4 +1,4 @@
-"""The three ways to read the paper's update, on the schedule of Figure 1: only one of them makes the figure."""
+"""Three readings of the paper's update, on the schedule of Figure 1: only one of them reproduces the figure."""
 
 from __future__ import annotations
 
@@ -63,7 +63,10 @@ def draw_conventions(ds: xr.Dataset) -> Figure:
         Marker(float(ds.fold), "fold: no rank-2 minimum above", role="theory"),
     ]
     return Figure(
-        title="Neither printed update makes Figure 1: one collapses, one jumps at once; plain weight decay makes it",
+        title=(
+            "Neither printed update reproduces Figure 1: one collapses, one jumps at once; plain weight decay "
+            "reproduces it"
+        ),
         panels=[
             Panel(title="Median ratio", xlabel="step", ylabel="s2 / s1", series=ratios, yscale="log", ylim=(1e-17, 3)),
             Panel(title=f"At step {LATE}", xlabel="", ylabel="share of runs", series=ends, ylim=(0, 1.05)),
@@ -104,9 +107,9 @@ CONVENTIONS_STUDY = Experiment(
     title="Three readings of the update",
     source="Wang 2023, sections 2.3 and D",
     summary=(
-        "The main text and the appendix print different updates, and neither gives the figures. What SGD with weight "
-        "decay does in common software does; in the main text's units it has twice the step size and a quarter of the "
-        "ridge."
+        "The main text and the appendix print different updates, and neither gives the figures. SGD with weight "
+        "decay, as in common software, does; in the main text's units it has twice the step size and a quarter of "
+        "the ridge."
     ),
     sizes={"smoke": {"seeds": 64}, "standard": {"seeds": 240}, "full": {"seeds": 1000}},
     compute=conventions_data,
@@ -114,13 +117,13 @@ CONVENTIONS_STUDY = Experiment(
     claims=[
         Claim(
             slug="weight-decay",
-            statement="SGD with weight decay makes Figure 1 (ours).",
+            statement="SGD with weight decay reproduces Figure 1 (ours).",
             criterion=CRITERION,
             measure=_makes_figure1("weight_decay"),
         ),
         Claim(
             slug="main-text",
-            statement="The update of section 2.3 makes Figure 1.",
+            statement="The update of section 2.3 reproduces Figure 1.",
             criterion=CRITERION,
             measure=_makes_figure1("main_text"),
             expected="fails",
@@ -128,11 +131,13 @@ CONVENTIONS_STUDY = Experiment(
         ),
         Claim(
             slug="appendix",
-            statement="The update of section D makes Figure 1.",
+            statement="The update of section D reproduces Figure 1.",
             criterion=CRITERION,
             measure=_makes_figure1("appendix"),
             expected="fails",
-            reason="Its ridge, .05 in main-text units, is above the fold: runs fall to rank 1 at once, not after a wait.",
+            reason=(
+                "Its ridge, .05 in main-text units, is above the fold: runs fall to rank 1 at once, not after a wait."
+            ),
         ),
         Claim(
             slug="collapse",
@@ -142,7 +147,7 @@ CONVENTIONS_STUDY = Experiment(
         ),
         Claim(
             slug="fold",
-            statement="The fold tells them apart (ours).",
+            statement="The fold separates the three updates (ours).",
             criterion="in main-text units the ridge is below the fold for weight_decay and above it for the other two",
             measure=_why,
         ),

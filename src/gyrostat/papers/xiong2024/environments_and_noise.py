@@ -37,8 +37,8 @@ def hetero_data(*, seed: int, progress: Any = None, seeds: int, dimension: int, 
     made = hetero_methods(4, num_steps // 2)
 
     def build(solver: str, spread: float) -> Any:
-        places = gs.RandomEnvironments(dimension, law=gs.TwoPoint(mean=1.0, spread=spread))
-        return made[solver], gs.Problem(places, gs.FreshGaussian(80 * dimension))
+        environments = gs.RandomEnvironments(dimension, law=gs.TwoPoint(mean=1.0, spread=spread))
+        return made[solver], gs.Problem(environments, gs.FreshGaussian(80 * dimension))
 
     return gs.run_grid(
         build,
@@ -206,7 +206,7 @@ def draw_noise(ds: xr.Dataset) -> Figure:
             )
         )
     return Figure(
-        title="Without noise the step pays; with noise every solver ends at the floor of the width",
+        title="Without noise the step pays off; with noise the width decides where every solver ends",
         panels=panels,
         note="Medians and quartiles over starts and designs; m = 20 n, r = 2, eta = .2, alpha = .05.",
     )
@@ -237,7 +237,7 @@ NOISE = Experiment(
     name="noise",
     title="The imbalance step with noisy responses",
     source="Beyond Xiong 2024 (ours)",
-    summary="y_i = <X_i, A_star> + noise. The paper has none; readers who have data do.",
+    summary="y_i = <X_i, A_star> + noise. The paper has no noise; real data have.",
     sizes={
         "smoke": {"starts": 2, "designs": 1, "dimension": 20, "num_steps": 2000},
         "standard": {"starts": 4, "designs": 4, "dimension": 20, "num_steps": 4000},
@@ -248,13 +248,13 @@ NOISE = Experiment(
     claims=[
         Claim(
             slug="no-gain",
-            statement="With noise the imbalance step brings nothing: plain descent is at the same floor.",
+            statement="With noise the imbalance step gains nothing: plain descent ends at the same error.",
             criterion="ratio of median final errors in [.85, 1.15] at noise .2",
             measure=_no_gain,
         ),
         Claim(
             slug="width-costs",
-            statement="The floor is that of the width: superfluous columns fit noise, whatever the solver.",
+            statement="The width decides the final error: superfluous columns fit noise, whatever the solver.",
             criterion="final error of every solver with k = 4 over that of k = r >= 1.3 at noise .2",
             measure=_width_costs,
         ),

@@ -123,7 +123,10 @@ def draw_figure12(ds: xr.Dataset) -> Figure:
             _accelerated(ds, name, eta),
         ]
     return Figure(
-        title="With k = r the rate is free of alpha, with k > r it is not, and one imbalance step sets it free again",
+        title=(
+            "With k = r the rate does not depend on alpha, with k > r it does, and one imbalance step removes the "
+            "dependence"
+        ),
         panels=panels,
         note=(
             "Medians and quartiles over starts and designs; n = 50, r = 2, m = 700. Above the printed learning rate "
@@ -215,7 +218,7 @@ def _after_the_step(ds: xr.Dataset) -> Outcome:
 
 
 def _speed_up(ds: xr.Dataset) -> Outcome:
-    # The late rate of plain descent is taken from its second half: what it would go on with.
+    # The late rate of plain descent is taken from its second half: the rate at which it would go on.
     small, large = {}, {}
     for width in (3, 4):
         gain = _step_rates(ds, width) / _rates(ds, f"gd{width}")
@@ -225,7 +228,7 @@ def _speed_up(ds: xr.Dataset) -> Outcome:
 
 
 def _same_product(ds: xr.Dataset) -> Outcome:
-    # Before the step, and at the record just after it, both runs have seen the same; the curves leave each other later.
+    # Before the step, and at the record just after it, both runs are the same; the curves separate later.
     gaps = {}
     for width in (3, 4):
         one, two = ds[f"gd{width}_literal"], ds[f"step{width}_literal"]
@@ -281,7 +284,7 @@ FIG12 = Experiment(
         ),
         Claim(
             slug="step-speeds-up",
-            statement="The step accelerates: the more, the smaller alpha.",
+            statement="The step accelerates descent, the more so the smaller alpha is.",
             criterion="late rate after the step over that of GD: >= 8 at alpha = .05, >= 1.5 at alpha = .5, k = 3 and 4",
             measure=_speed_up,
         ),

@@ -79,7 +79,7 @@ def draw_figure_i1(ds: xr.Dataset) -> Figure:
             )
         )
     return Figure(
-        title="Two factors overtake one for good, but only at eta t alpha^2 of about 8",
+        title="Two factors overtake one for good, but only when eta t alpha^2 is about 8",
         panels=panels,
         note="Medians and quartiles over starts and designs; n = 50, k = 4, r = 2, m = 1200, eta = .2.",
     )

@@ -58,7 +58,7 @@ def draw_figure_i4(ds: xr.Dataset) -> Figure:
         series.append(band(ds.step.sel(scale_c=a), f"with the step, alpha = {a:g}", colour=2 * i + 1))
     series.append(Marker(float(ds.step_c[-1]) / 2, "the imbalance step", axis="x"))
     return Figure(
-        title="The same with rank 5 and ten columns",
+        title="Figures 1.1 and 1.2 with rank 5 and ten columns",
         panels=[
             panel("symmetric", "(a) X X^T"),
             panel("asymmetric", "(b) F G^T"),
@@ -104,7 +104,7 @@ FIG_I4 = Experiment(
         ),
         Claim(
             slug="same-phenomena",
-            statement="Symmetric slow, asymmetric fast, as with the smaller rank.",
+            statement="Symmetric descent is slow and asymmetric descent is fast, as with the smaller rank.",
             criterion="at the ends of their axes, the symmetric loss is at least five times the asymmetric one (alpha = .5)",
             measure=_similar,
         ),

@@ -149,7 +149,7 @@ IMBALANCE = Experiment(
         ),
         Claim(
             slug="small-step",
-            statement="(D.6) at a small step: alpha^2/8 <= F^T F - G^T G <= 2 alpha^2 throughout.",
+            statement="(D.6) holds with a small step: alpha^2/8 <= F^T F - G^T G <= 2 alpha^2 throughout.",
             criterion=(
                 "extreme eigenvalues over alpha^2 in [1/8, 2] in 80 % of the runs, factorisation, eta = .003, alpha = "
                 ".5"
@@ -158,7 +158,7 @@ IMBALANCE = Experiment(
         ),
         Claim(
             slug="printed-step",
-            statement="(D.6) at the printed learning rate and a small start.",
+            statement="(D.6) holds at the printed learning rate and a small start.",
             criterion="the same for sensing, eta = .2, alpha = .02",
             measure=lambda ds: _keeps(ds, "S .2 .02"),
             expected="fails",

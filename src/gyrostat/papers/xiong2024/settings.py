@@ -1,6 +1,6 @@
 """The settings of the paper's figures, and what its experiments share: problems, late rates, runs over several designs.
 
-The live laboratory builds its presets from the same settings.
+The lab builds its presets from the same settings.
 """
 
 from __future__ import annotations

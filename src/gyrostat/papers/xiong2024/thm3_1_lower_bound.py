@@ -130,7 +130,7 @@ def draw_theorem31(ds: xr.Dataset) -> Figure:
 
 
 def _rows(ds: xr.Dataset, widths: tuple[int, ...], scales: tuple[float, ...]) -> Outcome:
-    """The share of runs in which every row outside the signal is large enough: the theorem speaks of most runs."""
+    """The share of runs in which every row outside the signal is large enough: the theorem is about most runs."""
     share = (ds.least_row >= 1 / 8).mean("seed")
     found = {f"share_k_{k}_alpha_{a:g}": share.sel(width=k, scale=a) for k in widths for a in scales}
     return within(0.8, 1, **found)
@@ -178,7 +178,7 @@ THEOREM31 = Experiment(
     claims=[
         Claim(
             slug="rows-narrow",
-            statement="(3.3a) for k = 3 and 5: after the waiting time ||x_i||^2 >= alpha^2 / 8 for all i > r.",
+            statement="(3.3a) holds for k = 3 and 5: after the waiting time ||x_i||^2 >= alpha^2 / 8 for all i > r.",
             criterion="smallest ||x_i||^2 / alpha^2 >= 1/8 at t = 3 log(2/alpha)/eta in 80 % of the runs",
             measure=lambda ds: _rows(ds, (3, 5), SCALES),
             expected="fails",
@@ -189,7 +189,7 @@ THEOREM31 = Experiment(
         ),
         Claim(
             slug="rows-wide",
-            statement="(3.3a) for a wide factor and a small start.",
+            statement="(3.3a) holds for a wide factor and a small start.",
             criterion="the same for k = 20 and alpha <= .1",
             measure=lambda ds: _rows(ds, (20,), (0.1, 0.02)),
         ),
@@ -211,7 +211,10 @@ THEOREM31 = Experiment(
             criterion="all of them hold at eta = .01, alpha = .5, k = 3 and 5",
             measure=_covers,
             expected="fails",
-            reason="(3.1) wants eta <= 1/n^2 = 4e-4, alpha <= .05 and k in the thousands; the law is seen far outside.",
+            reason=(
+                "(3.1) needs eta <= 1/n^2 = 4e-4, alpha <= .05 and k in the thousands; the law is observed far "
+                "outside these conditions."
+            ),
         ),
     ],
     weight=3,

@@ -115,14 +115,14 @@ THEOREM41 = Experiment(
     name="thm4.1",
     title="The toy example with two factors",
     source="Xiong 2024, Theorem 4.1",
-    summary="With a diagonal start the run comes down to three numbers; the theorem encloses the error from both sides.",
+    summary="With a diagonal start the run reduces to three numbers; the theorem bounds the error from both sides.",
     sizes={"smoke": {"horizon": 400}, "standard": {"horizon": 20_000}, "full": {"horizon": 60_000}},
     compute=theorem41_data,
     draw=draw_theorem41,
     claims=[
         Claim(
             slug="recursion",
-            statement="The run is the recursion (4.4).",
+            statement="The run follows the recursion (4.4).",
             criterion="relative gap of squared errors above 1e-14 (rounding) <= 1e-8 in all 108 settings",
             measure=_recursion,
         ),

@@ -141,8 +141,8 @@ THEOREM42 = Experiment(
             measure=_conditions42,
             expected="fails",
             reason=(
-                "(4.7) wants eta <= alpha^4 = 6e-6 and (4.8) an isometry constant below .003; the rates are seen far "
-                "outside."
+                "(4.7) needs eta <= alpha^4 = 6e-6 and (4.8) an isometry constant below .003; the rates are "
+                "observed far outside these conditions."
             ),
         ),
     ],
@@ -254,7 +254,10 @@ THEOREM51 = Experiment(
     name="thm5.1",
     title="The rate after the imbalance step",
     source="Xiong 2024, Theorem 5.1",
-    summary="After the step F^T F = beta^2 I, and K, the part of G that must vanish, shrinks by 1 - eta beta^2 a step.",
+    summary=(
+        "After the step F^T F = beta^2 I, and K, the part of G that must vanish, shrinks by a factor of 1 - eta "
+        "beta^2 per step."
+    ),
     sizes={
         "smoke": {"starts": 2, "dimension": 16, "per_nk": (PER_NK[0], PER_NK[-1])},
         "standard": {"starts": 8, "dimension": 20, "per_nk": PER_NK},
@@ -271,13 +274,13 @@ THEOREM51 = Experiment(
         ),
         Claim(
             slug="sensing",
-            statement="Theorem 5.1 in sensing: the error falls at least as (1 - eta beta^2/2)^(2t).",
+            statement="Theorem 5.1 holds in sensing: the error falls at least as (1 - eta beta^2/2)^(2t).",
             criterion="slowest rate over the promised one >= 1 at m = 40 n k",
             measure=_sensed51,
         ),
         Claim(
             slug="few-measurements",
-            statement="The same at few measurements, as in the paper's figure (m = 3 to 5 n k).",
+            statement="Theorem 5.1 holds with few measurements, as in the paper's figure (m = 3 to 5 n k).",
             criterion="median rate over the promised one >= 1 at m = 3 n k",
             measure=_sensed_few,
             expected="fails",

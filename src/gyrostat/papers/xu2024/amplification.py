@@ -21,7 +21,7 @@ from gyrostat.theory import (
 )
 
 ETA, T = 0.05, 200
-# Steps of 1.5 against steps of sqrt(2): equal products M (1 + kappa) would fall on the boundary all at once or not at all.
+# Steps of 1.5 against steps of sqrt(2): with equal ratios all products M (1 + kappa) would lie on the boundary, or none.
 SPREADS = [0.25, 0.4, 0.6, 0.9, 1.3, 2.0, 3.0, 4.5, 7.0]
 FACTORS = [1.0, 1.4, 2.0, 2.8, 4.0, 5.6, 8.0, 11.0, 16.0, 22.0]
 """1 + kappa."""
@@ -31,13 +31,13 @@ SETTINGS = [*((1.0, kappa) for kappa in PRICES), (0.5, 0.0), (0.5, 15.0)]
 """M and kappa of the paths."""
 
 RULED = [5.0, 7.0, 9.0, 11.0, 13.0]
-"""The kappa at M = 1 that eliminate the spurious signal in most runs, so that the error law speaks of them."""
+"""The kappa at M = 1 that eliminate the spurious signal in most runs, so that the error law applies."""
 
 
 def amplify_data(
     *, seed: int, progress: Any = None, seeds: int, dimension: int, cell_seeds: int, cell_dimension: int
 ) -> xr.Dataset:
-    """The plane of M and kappa in small problems; paths at M = 1 and M = .5 in the prototype's."""
+    """The plane of M and kappa in small problems; paths at M = 1 and M = .5 in larger ones."""
     options: dict[str, Any] = {"num_steps": T, "seed": seed, "progress": progress}
     plane = gs.run_grid(
         lambda spread, factor: _cell(spread, factor - 1, dimension=cell_dimension, num_samples=400 * cell_dimension),
@@ -69,8 +69,8 @@ def amplify_data(
 
 
 def _cell(spread: float, kappa: float, *, dimension: int, num_samples: float) -> Any:
-    places = gs.RandomEnvironments(dimension, law=gs.TwoPoint(mean=1.0, spread=spread))
-    return gs.HeteroSGD(ETA, init_scale=ALPHA, amplify=kappa), gs.Problem(places, gs.FreshGaussian(num_samples))
+    environments = gs.RandomEnvironments(dimension, law=gs.TwoPoint(mean=1.0, spread=spread))
+    return gs.HeteroSGD(ETA, init_scale=ALPHA, amplify=kappa), gs.Problem(environments, gs.FreshGaussian(num_samples))
 
 
 def _law(kappa: float, dimension: int) -> float:
@@ -83,7 +83,7 @@ def _critical(spread: float) -> float:
 
 
 def _rule() -> np.ndarray:
-    """1 where the predictor says eliminated, 0 where learnt, NaN where signs flip and it does not speak."""
+    """1 where the predictor says eliminated, 0 where learnt, NaN where signs flip and it does not apply."""
     kappa = np.array(FACTORS) - 1
     rows = []
     for M in SPREADS:
@@ -212,7 +212,7 @@ AMPLIFY = Experiment(
         ),
         Claim(
             slug="m-half",
-            statement="At M = .5 likewise, with kappa = 15.",
+            statement="At M = .5 the same is true, with kappa = 15.",
             criterion="median spurious share at the end: plain in [.8, 1.1], amplified <= .01",
             measure=lambda ds: _kept_and_left(
                 ds.half_spurious.sel(half_amplify=0.0), ds.half_spurious.sel(half_amplify=15.0)
@@ -220,13 +220,15 @@ AMPLIFY = Experiment(
         ),
         Claim(
             slug="boundary",
-            statement="Most runs eliminate the spurious signal exactly where M (1 + kappa) is above the plain method's M*.",
+            statement=(
+                "Most runs eliminate the spurious signal exactly where M (1 + kappa) is above the plain method's M*."
+            ),
             criterion="the predictor is right in at least 90 % of the cells in which no sign flips",
             measure=lambda ds: within(0.9, 1, accuracy=_accuracy(ds)),
         ),
         Claim(
             slug="collapse",
-            statement="Heterogeneity and amplification are interchangeable: only their product M (1 + kappa) counts.",
+            statement="Heterogeneity and amplification are interchangeable: only the product M (1 + kappa) matters.",
             criterion="half of the runs succeed at a product within 25 % of M*, for every M that needs and can reach it",
             measure=_collapse,
         ),
@@ -244,7 +246,7 @@ AMPLIFY = Experiment(
         ),
         Claim(
             slug="invariant-untouched",
-            statement="The invariant signal is learnt as without amplification.",
+            statement="Amplification does not change how the invariant signal is learnt.",
             criterion=(
                 "time to one half within 3 % of eq. (25)'s for every kappa; median invariant share at the end in [.9, "
                 "1.1]"

@@ -57,7 +57,7 @@ def _keeps(ds: xr.Dataset) -> Outcome:
 
 FIG1 = Experiment(
     name="fig1",
-    title="Pooled data fit both signals, one environment at a time only the invariant one",
+    title="Pooled training learns both signals; one environment at a time learns only the invariant one",
     source="Xu 2024, Figure 1",
     summary="The paper's drawing, made from real runs in the setting of Figure 5.",
     sizes={"smoke": {"seeds": 12}, "standard": {"seeds": 50}, "full": {"seeds": 200}},
@@ -66,7 +66,9 @@ FIG1 = Experiment(
     claims=[
         Claim(
             slug="core-only",
-            statement="Training on one environment at a time keeps the invariant signal only; pooled training keeps both.",
+            statement=(
+                "Training on one environment at a time keeps the invariant signal only; pooled training keeps both."
+            ),
             criterion="medians at the end: invariant in [.9, 1.1] for both; spurious <= .1 (hetero), >= .8 (pooled)",
             measure=_keeps,
         )
@@ -122,8 +124,7 @@ def draw_figure2(ds: xr.Dataset) -> Figure:
             ),
         ],
         note=(
-            "Exact binomial sums at eta = .05. All means coincide with (1 + eta)^t: they live in runs too rare to be "
-            "seen."
+            "Exact binomial sums at eta = .05. All means equal (1 + eta)^t: they come from runs too rare to be seen."
         ),
     )
 
@@ -167,7 +168,7 @@ FIG2 = Experiment(
         ),
         Claim(
             slug="needs-m-above-six",
-            statement="At eta = .05 the 0.1-moment falls only from a spread between 6 and 7 on.",
+            statement="At eta = .05 the 0.1-moment falls only for spreads above a threshold between 6 and 7.",
             criterion="least spread with E |1 + eta xi|^0.1 < 1 in [6, 7]",
             measure=_tenth_threshold,
         ),

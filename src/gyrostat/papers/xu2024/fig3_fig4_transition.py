@@ -306,7 +306,7 @@ FIG4 = Experiment(
         ),
         Claim(
             slug="larger-is-better",
-            statement="The larger the step, the less of it is left.",
+            statement="The larger the step, the less of the spurious signal is left.",
             criterion="rank correlation <= -.9",
             measure=_monotone,
         ),
@@ -316,7 +316,7 @@ FIG4 = Experiment(
             criterion="at least 95 % of the runs at eta = .05 end below .1",
             measure=lambda ds: within(0.95, 1, share=share_below(last(ds.spurious), 0.1).sel(step_size=0.05)),
             expected="fails",
-            reason="At eta = .05 about one run in five keeps part of it: the statement is true of the median only.",
+            reason="At eta = .05 about one run in five keeps part of it: the statement is true only of the median.",
         ),
     ],
     weight=45,

@@ -77,7 +77,8 @@ FIG5 = Experiment(
     title="HeteroSGD against PooledSGD",
     source="Xu 2024, Figure 5",
     summary=(
-        "The same environments, seen one at a time or mixed. The paper does not print eta and M: .1 and 4 fit its axes."
+        "The same environments, one per batch or mixed in every batch. The paper does not print eta and M: .1 and 4 "
+        "fit its axes."
     ),
     sizes={"smoke": {"seeds": 12}, "standard": {"seeds": 100}, "full": {"seeds": 400}},
     compute=figure5_data,
@@ -179,7 +180,7 @@ FIG6 = Experiment(
         ),
         Claim(
             slug="noise-grows",
-            statement="The larger the step, the farther away.",
+            statement="The larger the step, the farther from A_star the trajectory stays.",
             criterion="late distances increase with eta",
             measure=_larger_worse,
         ),
@@ -191,10 +192,10 @@ FIG6 = Experiment(
 
 
 def _pooled_path(algorithm: Any, measurements: Any, seeds: int, seed: int, progress: Any) -> xr.Dataset:
-    places = gs.RandomEnvironments(40, rank=2, law=gs.TwoPoint(mean=1.0, spread=6.0, rank=3))
+    environments = gs.RandomEnvironments(40, rank=2, law=gs.TwoPoint(mean=1.0, spread=6.0, rank=3))
     ds = gs.run(
         algorithm,
-        gs.Problem(places, measurements),
+        gs.Problem(environments, measurements),
         num_steps=300,
         seeds=seeds,
         seed=seed,

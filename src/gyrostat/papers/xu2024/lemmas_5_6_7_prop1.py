@@ -195,7 +195,9 @@ LEMMA6 = Experiment(
     claims=[
         Claim(
             slug="barrier-kept",
-            statement="Where the supermartingale condition holds, the barrier is reached with probability at most T2 p.",
+            statement=(
+                "Where the supermartingale condition holds, the barrier is reached with probability at most T2 p."
+            ),
             criterion="share of runs that reach it <= .01 for every such M and r2",
             measure=_covered,
         ),
@@ -205,7 +207,9 @@ LEMMA6 = Experiment(
             criterion="share of runs that reach the barrier at M = 6 <= .01 for r2 = 1 and 5",
             measure=lambda ds: within(0, 0.01, largest_share=ds.hits.sel(spread=6.0).max()),
             expected="fails",
-            reason="At M = 6 the factor 1 + eta xi + 2 eta has a growing 2/3-moment: the controller runs away from L_t.",
+            reason=(
+                "At M = 6 the factor 1 + eta xi + 2 eta has a growing 2/3-moment: the controller runs away from L_t."
+            ),
         ),
     ],
     weight=3,
@@ -277,7 +281,7 @@ LEMMA7 = Experiment(
     name="lemma7",
     title="The supermartingale condition",
     source="Xu 2024, Lemma 7",
-    summary="E (1 + eta xi + 2 eta)^(2/3) <= 1 is what the proof needs of a step size.",
+    summary="The proof needs a step size with E (1 + eta xi + 2 eta)^(2/3) <= 1.",
     sizes={"smoke": {"points": 451}, "standard": {"points": 2251}, "full": {"points": 22501}},
     compute=lemma7_data,
     draw=draw_lemma7,
@@ -376,8 +380,8 @@ PROPOSITION1 = Experiment(
     title="The overlap of random subspaces",
     source="Xu 2024, Proposition 1",
     summary=(
-        "Independent uniform subspaces have an overlap of order sqrt((r1 + r2)/d); the printed tail bound is another "
-        "matter."
+        "Independent uniform subspaces have an overlap of order sqrt((r1 + r2)/d); the printed tail bound does "
+        "not hold with a universal constant."
     ),
     sizes={
         "smoke": {"cases": ((100, 1, 2000), (200, 5, 500), (400, 20, 100))},
@@ -406,7 +410,7 @@ PROPOSITION1 = Experiment(
         ),
         Claim(
             slug="universal-constant",
-            statement="One constant C1 serves all ranks and dimensions.",
+            statement="One constant C1 is enough for all ranks and dimensions.",
             criterion="largest C1 needed over smallest <= 3",
             measure=lambda ds: within(1, 3, ratio=ds.constant.max() / ds.constant.min()),
             expected="fails",

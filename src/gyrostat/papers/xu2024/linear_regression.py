@@ -1,4 +1,4 @@
-"""The diagonal case: linear regression, and what structural equations do to it."""
+"""The diagonal case: linear regression, and data from structural equations."""
 
 from __future__ import annotations
 
@@ -86,22 +86,22 @@ DIAGONAL = Experiment(
 )
 
 
-def structural_rows(rng: np.random.Generator, kind: str, place: int, n: int) -> tuple[np.ndarray, np.ndarray]:
+def structural_rows(rng: np.random.Generator, kind: str, environment: int, n: int) -> tuple[np.ndarray, np.ndarray]:
     """Rows of a structural model: x1 causes y, y causes x2, and 17 features are noise.
 
     ``variance``: IRM's example, noise levels .2 and 2, x2 = y + N(0, 1). ``sign``: x2 = a y + N(0, .09), a = -2 or 4.
     """
-    spread = ((0.2, 2.0) if kind == "variance" else (1.0, 1.0))[place]
+    spread = ((0.2, 2.0) if kind == "variance" else (1.0, 1.0))[environment]
     cause = spread * rng.standard_normal((n, 2))
     y = cause.sum(axis=1) + spread * rng.standard_normal(n)
-    slope, noise = (1.0, 1.0) if kind == "variance" else ((-2.0, 4.0)[place], 0.3)
+    slope, noise = (1.0, 1.0) if kind == "variance" else ((-2.0, 4.0)[environment], 0.3)
     effect = slope * y + noise * rng.standard_normal(n)
     return np.column_stack([cause, effect, rng.standard_normal((n, 17))]), y
 
 
 def structural_data(*, seed: int, progress: Any = None, datasets: int, rows: int) -> xr.Dataset:
     """HeteroSGD and pooled SGD on data from both structural models; features scaled to unit pooled variance."""
-    places = gs.Observed((20,), 2)
+    environments = gs.Observed((20,), 2)
 
     def build(model: str, algorithm: str, dataset: int) -> Any:
         rng = np.random.default_rng([seed, dataset, model == "sign"])
@@ -113,7 +113,7 @@ def structural_data(*, seed: int, progress: Any = None, datasets: int, rows: int
         # Shuffled: all data sets share one sequence of environments, and an unlucky independent one would hit them all.
         options: dict[str, Any] = {"init_scale": ALPHA, "model": gs.Diagonal()}
         hetero, pooled = gs.HeteroSGD(step, order="shuffled", **options), gs.PooledSGD(step, **options)
-        return (hetero if algorithm == "hetero" else pooled), gs.Problem(places, data)
+        return (hetero if algorithm == "hetero" else pooled), gs.Problem(environments, data)
 
     coefficients = gs.Diagnostic("coefficients", lambda view: view.product[:3], ("coefficient",))
     axes: dict[str, list] = {
@@ -162,7 +162,7 @@ def _effect(ds: xr.Dataset, model: str) -> xr.DataArray:
 
 
 def _left(model: str) -> Any:
-    """What HeteroSGD leaves of the spurious coefficient, in units of what pooled SGD learns."""
+    """The spurious coefficient that HeteroSGD leaves, in units of the one that pooled SGD learns."""
 
     def measure(ds: xr.Dataset) -> Outcome:
         effect = _effect(ds, model)

@@ -1,4 +1,4 @@
-"""Order of environments, and predictors of the transition."""
+"""The order of environments, and predictors of the transition."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ RULES = ["lyapunov rule", "lambda < 0", "informal window", "supermartingale"]
 def predictor_data(
     *, seed: int, progress: Any = None, seeds: int, dimension: int, horizons: tuple[int, ...]
 ) -> xr.Dataset:
-    """P(spurious < .1) measured over (eta, M) and two horizons, and what each predictor says."""
+    """P(spurious < .1) measured over (eta, M) and two horizons, and the verdict of each predictor."""
     measured = gs.run_grid(
         lambda horizon, step_size, spread: spread_cell(
             spread, dimension=dimension, num_samples=80 * dimension, step_size=step_size
@@ -208,7 +208,7 @@ def draw_predictor(ds: xr.Dataset) -> Figure:
 
 
 def _covered(values: xr.DataArray, ds: xr.Dataset) -> xr.DataArray:
-    """Only cells in which the factor 1 + eta (1 - M) of the shrinking environment is not negative, as the theory has it."""
+    """Only cells in which the factor 1 + eta (1 - M) of the shrinking environment is not negative, as the theory assumes."""
     return values.where(ds.step_size * (ds.spread - 1) <= 1)
 
 
@@ -222,7 +222,7 @@ PREDICTOR = Experiment(
     name="predictor",
     title="Predicting the transition",
     source="ours; Xu 2024, section 4 and Lemma 7 for comparison",
-    summary="Over (eta, M) and two horizons: which rule tells whether most runs eliminate the spurious signal?",
+    summary="Over (eta, M) and two horizons: which rule predicts whether most runs eliminate the spurious signal?",
     sizes={
         "smoke": {"seeds": 24, "dimension": 6, "horizons": (10,)},
         "standard": {"seeds": 40, "dimension": 20, "horizons": (10, 40)},
@@ -234,8 +234,8 @@ PREDICTOR = Experiment(
         Claim(
             slug="lyapunov-rule",
             statement=(
-                "Ours: lambda T < log(sqrt(.1)/alpha) tells whether most runs eliminate the spurious signal, at T = "
-                "10/eta (over longer times intermittency moves the transition; the surrogate follows it)."
+                "Ours: lambda T < log(sqrt(.1)/alpha) predicts whether most runs eliminate the spurious signal, "
+                "at T = 10/eta (over longer times intermittency moves the transition; the surrogate follows it)."
             ),
             criterion="right in at least 90 % of the cells at T = 10/eta",
             measure=lambda ds: within(0.9, 1, accuracy=_accuracy(ds)["lyapunov rule"]),
@@ -252,7 +252,7 @@ PREDICTOR = Experiment(
         ),
         Claim(
             slug="informal-rule",
-            statement="The informal window of section 4 tells when the spurious signal is kept small.",
+            statement="The informal window of section 4 predicts when the spurious signal stays small.",
             criterion="right in at least 90 % of the cells at T = 10/eta",
             measure=lambda ds: within(0.9, 1, accuracy=_accuracy(ds)["informal window"]),
             expected="fails",
@@ -263,7 +263,7 @@ PREDICTOR = Experiment(
         ),
         Claim(
             slug="lemma-7-rule",
-            statement="Lemma 7's supermartingale condition tells when the spurious signal is kept small.",
+            statement="Lemma 7's supermartingale condition predicts when the spurious signal stays small.",
             criterion="right in at least 90 % of the cells at T = 10/eta",
             measure=lambda ds: within(0.9, 1, accuracy=_accuracy(ds)["supermartingale"]),
             expected="fails",

@@ -1,4 +1,4 @@
-"""Theorem 2's scaling, and fresh against fixed data."""
+"""How the error of Theorem 2 scales, and fresh batches against fixed data."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def _scaling_cell(
     num_samples: float, dimension: int, rank: int, spurious_rank: int, spread: float, step_size: float
 ) -> Any:
     law = gs.TwoPoint(mean=1.0, spread=spread, rank=spurious_rank, independent=True)
-    places = gs.RandomEnvironments(dimension, rank=rank, law=law)
-    return gs.HeteroSGD(step_size, init_scale=ALPHA), gs.Problem(places, gs.FreshGaussian(num_samples))
+    environments = gs.RandomEnvironments(dimension, rank=rank, law=law)
+    return gs.HeteroSGD(step_size, init_scale=ALPHA), gs.Problem(environments, gs.FreshGaussian(num_samples))
 
 
 def theorem2_data(
@@ -122,7 +122,7 @@ THEOREM2 = Experiment(
     name="thm2",
     title="How the error of HeteroSGD scales",
     source="Xu 2024, Theorem 2 and eq. (10)",
-    summary="The error against batch size, dimension, ranks, heterogeneity and step size, beside a law of our own.",
+    summary="The error against batch size, dimension, ranks, heterogeneity and step size, compared with our error law.",
     sizes={
         "smoke": {
             "seeds": 48,
@@ -149,7 +149,7 @@ THEOREM2 = Experiment(
         ),
         Claim(
             slug="error-law",
-            statement="Ours: the error is what the isometry noise of each step adds up to (gyrostat.theory.error_law).",
+            statement="Ours: the error is the accumulated isometry noise of all steps (gyrostat.theory.error_law).",
             criterion="median error over law in [.85, 1.2] in every cell",
             measure=lambda ds: within(0.85, 1.2, least_ratio=_ratios(ds).min(), largest_ratio=_ratios(ds).max()),
         ),
@@ -171,8 +171,8 @@ def data_data(*, seed: int, progress: Any = None, seeds: int, dimension: int, ba
 
     def build(data: str, num_samples: float) -> Any:
         kind = gs.FreshGaussian if data == "fresh" else gs.FixedGaussian
-        places = gs.RandomEnvironments(dimension, law=gs.TwoPoint(mean=1.0, spread=6.0))
-        return gs.HeteroSGD(0.05, init_scale=ALPHA, order="shuffled"), gs.Problem(places, kind(num_samples))
+        environments = gs.RandomEnvironments(dimension, law=gs.TwoPoint(mean=1.0, spread=6.0))
+        return gs.HeteroSGD(0.05, init_scale=ALPHA, order="shuffled"), gs.Problem(environments, kind(num_samples))
 
     return gs.run_grid(
         build,
@@ -219,7 +219,10 @@ DATA = Experiment(
     name="data",
     title="Fresh batches against fixed data",
     source="Xu 2024, section 3.1 (fresh batches in theory); ours",
-    summary="The theory draws new samples at every step. With finite data the same noise comes back at every visit.",
+    summary=(
+        "The theory draws new samples at every step. With finite data the same noise returns whenever an "
+        "environment is visited."
+    ),
     sizes={
         "smoke": {"seeds": 4, "dimension": 20, "batches": (2400.0, 9600.0, 38400.0)},
         "standard": {"seeds": 12, "dimension": 100, "batches": (8e3, 32e3, 128e3, 512e3)},
@@ -242,7 +245,7 @@ DATA = Experiment(
         ),
         Claim(
             slug="fixed-still-falls",
-            statement="It falls as about m^-1/2 all the same.",
+            statement="With fixed data, too, the error falls as about m^-1/2.",
             criterion="fitted slope in [-.75, -.4]",
             measure=_data_slope,
         ),

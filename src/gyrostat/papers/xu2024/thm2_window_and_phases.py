@@ -32,15 +32,15 @@ def window_data(
     dimension: int,
     batches: tuple[float, ...],
 ) -> xr.Dataset:
-    """A run inside Theorem 2's literal step window: an enormous spread, a tiny step, a huge (but free) batch."""
+    """A run inside Theorem 2's literal step window: an enormous spread, a tiny step, a huge batch (which costs nothing)."""
     law = gs.TwoPoint(mean=mean, spread=spread)
     low, high = step_window(law)
     eta, alpha = (low * high) ** 0.5, dimension**-2.1
     num_steps = round((np.log(1 / alpha) + 4) / eta)
 
     def build(num_samples: float) -> Any:
-        places = gs.RandomEnvironments(dimension, law=law)
-        return gs.HeteroSGD(eta, init_scale=alpha), gs.Problem(places, gs.FreshGaussian(num_samples))
+        environments = gs.RandomEnvironments(dimension, law=law)
+        return gs.HeteroSGD(eta, init_scale=alpha), gs.Problem(environments, gs.FreshGaussian(num_samples))
 
     ds = gs.run_grid(
         build,
@@ -54,7 +54,7 @@ def window_data(
     )
     M1, M2 = heterogeneity(law)
     paper = heterogeneity(gs.TwoPoint(mean=1.0, spread=6.0))
-    # Without the part between the signals: sampling it takes 10/eta steps, and at eta M^2 >> 1 it is small but for
+    # Without the part between the signals: sampling it takes 10/eta steps, and at eta M^2 >> 1 it is small except for
     # rare excursions.
     laws = [error_law(law, dimension=dimension, rank=1, step_size=eta, num_samples=m, runs=0) for m in batches]
     return ds.assign(law=("num_samples", laws)).assign_attrs(
@@ -114,7 +114,7 @@ def draw_window(ds: xr.Dataset) -> Figure:
 
 
 def calibration_at(eta: float, alpha: float, steps: np.ndarray) -> np.ndarray:
-    """R_t of (25) at chosen steps, by its continuous limit (exact to O(eta)): far too many steps for the recursion."""
+    """R_t of (25) at chosen steps, by its continuous limit (exact to O(eta)); the recursion would take too many steps."""
     grown = alpha**2 * np.exp(2 * eta * steps)
     return np.sqrt(grown / (1 - alpha**2 + grown))
 
@@ -123,7 +123,9 @@ WINDOW = Experiment(
     name="window",
     title="The literal step window of Theorem 2",
     source="Xu 2024, Theorem 2",
-    summary="With the printed constants the theorem needs M2 > 1536 M1; such a run exists, and works.",
+    summary=(
+        "With the printed constants the theorem needs M2 > 1536 M1; such settings exist, and the method works there."
+    ),
     sizes={
         "smoke": {"seeds": 6, "mean": 0.0, "spread": 1550.0, "dimension": 6, "batches": (1e7,)},
         "standard": {"seeds": 16, "mean": 1.0, "spread": 3200.0, "dimension": 8, "batches": (1e6, 1e8)},
@@ -140,7 +142,7 @@ WINDOW = Experiment(
         ),
         Claim(
             slug="error-law",
-            statement="There too the error follows our law: it falls as m^-1/2.",
+            statement="There, too, the error follows our law: it falls as m^-1/2.",
             criterion=(
                 "median over runs and batch sizes of error over law in [.7, 1.3] (a run scatters by .3, with heavy "
                 "tails)"
@@ -164,8 +166,8 @@ def phases_data(*, seed: int, progress: Any = None, seeds: int, num_samples: flo
     """Every step of R, Q and E for d = 30, ranks (3, 2), M = 50, eta = .01: inside the supermartingale condition."""
     d, eta, T = 30, 0.01, 1600
     law = gs.TwoPoint(mean=1.0, spread=50.0, rank=2, independent=True)
-    places = gs.RandomEnvironments(d, rank=3, law=law)
-    problem = gs.Problem(places, gs.FreshGaussian(num_samples))
+    environments = gs.RandomEnvironments(d, rank=3, law=law)
+    problem = gs.Problem(environments, gs.FreshGaussian(num_samples))
     ds = gs.run(
         gs.HeteroSGD(eta, init_scale=d**-2.0),
         problem,
@@ -263,7 +265,10 @@ PHASES = Experiment(
     name="phases",
     title="The two phases of the proof",
     source="Xu 2024, Theorems 4 and 5",
-    summary="Phase 1: all singular values of R grow by 1 + eta/3 a step up to about 1/3. Phase 2: they approach 1.",
+    summary=(
+        "Phase 1: all singular values of R grow by a factor of 1 + eta/3 per step up to about 1/3. Phase 2: they "
+        "approach 1."
+    ),
     sizes={
         "smoke": {"seeds": 8, "num_samples": 1e8},
         "standard": {"seeds": 100, "num_samples": 1e8},
@@ -274,7 +279,7 @@ PHASES = Experiment(
     claims=[
         Claim(
             slug="phase-1-growth",
-            statement="In phase 1 every singular value of R grows by more than 1 + eta/3 at every step.",
+            statement="In phase 1 every singular value of R grows by a factor of more than 1 + eta/3 at every step.",
             criterion="true of every step in at least 95 % of the runs",
             measure=_phase_one_growth,
         ),
@@ -305,7 +310,7 @@ PHASES = Experiment(
             measure=lambda ds: within(0, 0.01, delta_star=ds.attrs["delta_star"]),
             expected="fails",
             reason=(
-                "The isometry constant this needs is out of reach: even at m = 1e8, delta_star is in the thousands; "
+                "The isometry constant that this needs is out of reach: even at m = 1e8, delta_star is in the thousands; "
                 "it would take m of about 1e20."
             ),
         ),

@@ -26,9 +26,9 @@ class NuclearNorm(gs.RankOne):
 
 def _excess(view: Any) -> Any:
     """V*^T (A - A_star) V* over its mean: random features overlap, so A_star itself has a part on the spurious one."""
-    places = view.environments
-    gap = places.spurious_block(view.product - places.invariant)
-    return jnp.sqrt(jnp.sum(gap**2) / jnp.sum(places.law.mean**2))
+    environments = view.environments
+    gap = environments.spurious_block(view.product - environments.invariant)
+    return jnp.sqrt(jnp.sum(gap**2) / jnp.sum(environments.law.mean**2))
 
 
 EXCESS = gs.Diagnostic("spurious", _excess)
@@ -36,15 +36,15 @@ EXCESS = gs.Diagnostic("spurious", _excess)
 
 def theorem7_data(*, seed: int, progress: Any = None, seeds: int, dimension: int, num_samples: int) -> xr.Dataset:
     """Algorithm 4 on Gaussian features: ours (tau = mean response), pooled, without shrinkage, and tau as a norm."""
-    places = gs.FeatureEnvironments(dimension, 2, gs.TwoPoint(mean=1.0, spread=7.0))
-    plain = gs.Problem(places, gs.RankOne(num_samples, truncation=20.0))
+    environments = gs.FeatureEnvironments(dimension, 2, gs.TwoPoint(mean=1.0, spread=7.0))
+    plain = gs.Problem(environments, gs.RankOne(num_samples, truncation=20.0))
     cells = {
         "one environment": (gs.QuadraticNetwork(0.025, init_scale=1e-2), plain),
         "pooled": (gs.QuadraticNetwork(0.025, init_scale=1e-2, pooled=True), plain),
         "no shrinkage": (gs.HeteroSGD(0.025, init_scale=1e-2), plain),
         "tau = nuclear norm": (
             gs.QuadraticNetwork(0.025, init_scale=1e-2),
-            gs.Problem(places, NuclearNorm(num_samples, truncation=20.0)),
+            gs.Problem(environments, NuclearNorm(num_samples, truncation=20.0)),
         ),
     }
     return compare(
@@ -108,8 +108,8 @@ THEOREM7 = Experiment(
     title="A two-layer network with quadratic activation",
     source="Xu 2024, Algorithm 4, Example 1 and Theorem 7",
     summary=(
-        "Rank-one measurements x x^T of Gaussian features. Settled readings: gradient factor 1, U^T x, tau the signed "
-        "trace estimated by the mean response, U0 U0^T = alpha^2 I."
+        "Rank-one measurements x x^T of Gaussian features. Where the text can be read in several ways we take: "
+        "gradient factor 1, U^T x, tau the signed trace estimated by the mean response, U0 U0^T = alpha^2 I."
     ),
     sizes={
         "smoke": {"seeds": 3, "dimension": 12, "num_samples": 2000},
@@ -151,7 +151,7 @@ THEOREM7 = Experiment(
             ),
             expected="fails",
             reason=(
-                "The mean of <X, M> X is 2 M + trace(M) I: it is the signed trace that must be taken out. A norm "
+                "The mean of <X, M> X is 2 M + trace(M) I: so the signed trace must be subtracted. A norm "
                 "differs from it whenever an environment has a negative eigenvalue."
             ),
         ),

@@ -15,7 +15,7 @@ from gyrostat.figures.matplotlib_renderer import render
 from gyrostat.figures.palette import COLOURS, DASHES, INKS
 from gyrostat.figures.plotly_renderer import plotly_panels
 from gyrostat.parallel.workers import explain
-from gyrostat.reproduce.report.contents import ReportedExperiment
+from gyrostat.reproduce.report.folder_contents import ReportedExperiment
 from gyrostat.reproduce.store import ResultsStore
 
 MARKERS = {

@@ -18,7 +18,8 @@ from gyrostat.figures.palette import ON_DARK_PAGES, PAGE_COLOURS
 from gyrostat.figures.plotly_renderer import RIM
 from gyrostat.parallel.whole_files import write_whole
 from gyrostat.reproduce.claims import measured_text
-from gyrostat.reproduce.report.contents import (
+from gyrostat.reproduce.report.figures import figure_view
+from gyrostat.reproduce.report.folder_contents import (
     HOLDS,
     KNOWN,
     OF_CLAIMS,
@@ -28,11 +29,10 @@ from gyrostat.reproduce.report.contents import (
     claim_status,
     gather,
 )
-from gyrostat.reproduce.report.figures import figure_view
 from gyrostat.reproduce.store import ResultsStore
 
 HOME = Path(__file__).parent
-SCRIPTS = ("announce", "plots", "keyboard", "csv_download", "filters")
+SCRIPTS = ("announce_and_copy", "plots", "keyboard", "csv_download", "filters")
 
 
 def rebuild(folder: Path) -> Path:

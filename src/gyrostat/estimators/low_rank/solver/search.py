@@ -149,7 +149,7 @@ def searched(
     out = entries.take(held)
     half = random.random_sample(len(out)) < 0.5
     choosing, calibrating = (out.take(half), out.take(~half)) if len(out) >= SEPARATE_CALIBRATION else (out, out)
-    task = Task(entries, entries.take(~held), choosing, options, report)
+    task = CompletionTask(entries, entries.take(~held), choosing, options, report)
     trials, exact, interrupted = Trials(task), None, False
     try:
         follow_ridges(task, trials)
@@ -205,7 +205,7 @@ def values_repeat(entries: ObservedEntries) -> bool:
 
 
 @dataclass(frozen=True)
-class Task:
+class CompletionTask:
     """All entries, those to fit and those to judge by, and the settings."""
 
     entries: ObservedEntries
@@ -248,7 +248,7 @@ class Task:
 class Trials:
     """The models tried so far and the best of them; :meth:`add` is the only place where the best one changes."""
 
-    def __init__(self, task: Task):
+    def __init__(self, task: CompletionTask):
         self._task = task
         self.path: list[tuple[float, float, int, float]] = []
         zero = Factors.zero(task.train.shape)
@@ -287,7 +287,7 @@ class Trials:
 # --- along ridges ---------------------------------------------------------------------------------
 
 
-def follow_ridges(task: Task, trials: Trials) -> None:
+def follow_ridges(task: CompletionTask, trials: Trials) -> None:
     """Try the path of the first depth, and those of other depths as long as little has been found."""
     weak = WEAK * trials.best.validation_error
     for depth in task.options.depths:
@@ -299,7 +299,7 @@ def follow_ridges(task: Task, trials: Trials) -> None:
         trials.add_all(neighbouring_stages(task.train, task.held, trials.best, task.max_rank, task.sweeps))
 
 
-def _follow_path(task: Task, trials: Trials, depth: float) -> bool:
+def _follow_path(task: CompletionTask, trials: Trials, depth: float) -> bool:
     """Try one path; True if it led to an exact fit of the entries to fit."""
     last = task.options.ridge
     ridges = None if last is None else ridges_towards(task.train, depth, last)
@@ -314,7 +314,7 @@ def _follow_path(task: Task, trials: Trials, depth: float) -> bool:
     return False
 
 
-def _add_exact(task: Task, trials: Trials, factors: Factors, depth: float) -> bool:
+def _add_exact(task: CompletionTask, trials: Trials, factors: Factors, depth: float) -> bool:
     """Record the exact fit of the entries to fit that these factors lead to, if they lead to one."""
     attempt = certified_fit(task.train, factors)
     if attempt.exact:
@@ -325,7 +325,7 @@ def _add_exact(task: Task, trials: Trials, factors: Factors, depth: float) -> bo
 # --- rank by rank ---------------------------------------------------------------------------------
 
 
-def find_exact_fit(task: Task, trials: Trials) -> Factors | None:
+def find_exact_fit(task: CompletionTask, trials: Trials) -> Factors | None:
     """A matrix that fits all entries exactly, or None. Models on the way are recorded: the best one may change."""
     options = task.options
     if options.ridge is not None:
@@ -350,7 +350,7 @@ class _RankSearch:
     """Attempts at an exact fit of one rank after another, within a budget. Each rank is tried once on the entries to fit
     ("judged": held-out entries can confirm it) and once on all entries."""
 
-    task: Task
+    task: CompletionTask
     trials: Trials
     work: float = 0.0
     tried: set[tuple[int, bool]] = field(default_factory=set)
@@ -447,7 +447,7 @@ class _RankSearch:
         return noisy and _leaves_only_noise(self.task, best)
 
 
-def _try_narrow_models(task: Task, trials: Trials, plateau: int | None) -> None:
+def _try_narrow_models(task: CompletionTask, trials: Trials, plateau: int | None) -> None:
     """Record models whose rank is that of the plateau, or next to it, made of the largest components of the best model."""
     if not plateau:
         return
@@ -460,7 +460,7 @@ def _try_narrow_models(task: Task, trials: Trials, plateau: int | None) -> None:
             trials.add_all(islice(stages, 3) if large else stages)
 
 
-def _leaves_only_noise(task: Task, factors: Factors) -> bool:
+def _leaves_only_noise(task: CompletionTask, factors: Factors) -> bool:
     """Whether nothing stands out of the residual: then no low-rank matrix fits better, and none fits exactly."""
     train = task.train
     residual = train.residual(factors)

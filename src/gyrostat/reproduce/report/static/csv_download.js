@@ -1,4 +1,4 @@
-// The numbers of a figure as CSV, made from what the page holds, so that it works wherever the page went.
+// The numbers of a figure as a CSV file, made from the data in the page, so that it works without the results folder.
 const COLUMNS = ["panel", "series", "x", "y", "low", "high", "value"];
 
 function rowsOf(panel) {

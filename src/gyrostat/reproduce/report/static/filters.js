@@ -1,8 +1,8 @@
-// Which claims are shown: by paper, by verdict, by words; a link to a claim that is put away brings it back.
+// Filters of the claims by paper, verdict and words. A link to a hidden claim shows all claims again.
 const chosen = (name) => document.querySelector(`input[name=${name}]:checked`).value;
 const wordsOf = (element) => (element.dataset.words ??= element.textContent.toLowerCase());
 
-function textOf(article) { // of an experiment: everything that is said of it but its claims and numbers
+function textOf(article) { // the words of an experiment, without its claims and numbers
   return (article.dataset.words ??= all("header, figcaption, .xlabel, .ylabel, .legend, .note, .again", article)
     .map((part) => part.textContent).concat(article.dataset.name).join(" ").toLowerCase());
 }
@@ -16,8 +16,8 @@ function filter() {
     const about = textOf(article);
     const claims = all(".claim", article);
     for (const claim of claims) {
-      const said = about + " " + wordsOf(claim);
-      claim.hidden = !(here && (verdict === "all" || claim.dataset.status === verdict) && words.every((word) => said.includes(word)));
+      const text = about + " " + wordsOf(claim);
+      claim.hidden = !(here && (verdict === "all" || claim.dataset.status === verdict) && words.every((word) => text.includes(word)));
     }
     const left = claims.filter((claim) => !claim.hidden).length;
     const bare = claims.length === 0 && here && verdict === "all" && words.every((word) => about.includes(word));
@@ -36,7 +36,7 @@ function showEverything() {
   filter();
 }
 
-function arrive() {
+function showTarget() {
   const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
   if (!target) return;
   if (target.closest("[hidden]")) showEverything();
@@ -46,12 +46,12 @@ function arrive() {
 for (const input of all("input[name=paper], input[name=verdict]")) input.addEventListener("change", filter);
 document.getElementById("words").addEventListener("input", filter);
 document.getElementById("everything").addEventListener("click", showEverything);
-// What a link leads to must not end up under the filters, however many lines they take; on a phone they scroll away.
+// The target of a link must not be hidden under the filters, however tall they are; on a phone they scroll with the page.
 const bar = document.querySelector(".filters");
 new ResizeObserver(() => {
   const height = getComputedStyle(bar).position === "sticky" ? bar.offsetHeight : 0;
   document.documentElement.style.setProperty("--bar", `${height}px`);
 }).observe(bar);
-addEventListener("hashchange", arrive);
+addEventListener("hashchange", showTarget);
 filter();
-arrive();
+showTarget();

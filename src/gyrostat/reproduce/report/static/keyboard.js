@@ -1,4 +1,4 @@
-// A plot under the keyboard: plus and minus zoom, arrows move, 0 resets; ranges of log axes are exponents, so shares of them are too.
+// Keys in a focused plot: plus and minus zoom, arrows move, 0 resets. Ranges of log axes are exponents, so the same formulas hold.
 const MOVES = { ArrowLeft: ["x", -1], ArrowRight: ["x", 1], ArrowDown: ["y", -1], ArrowUp: ["y", 1] };
 
 function look(plot, change) {

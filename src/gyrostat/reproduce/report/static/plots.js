@@ -1,11 +1,11 @@
-// The plots: drawn when they come near the screen, again when the colours change, resized with their place.
+// The plots: drawn when they come near the screen, drawn again when the colours change, resized with the page.
 const dark = () => {
   const chosen = document.documentElement.dataset.theme;
   return chosen ? chosen === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
 };
 const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name);
 
-const numbers = new WeakMap(); // of a figure: its panels
+const numbers = new WeakMap(); // from a figure to the data of its panels
 function panels(figure) {
   if (!numbers.has(figure)) numbers.set(figure, JSON.parse(figure.querySelector("script.drawing").textContent));
   return numbers.get(figure);
@@ -15,7 +15,7 @@ function specOf(plot) {
   return panels(figure)[all(".plot", figure).indexOf(plot)];
 }
 
-// The palette is that of a white page: after dark every colour has its equivalent, with the same transparency.
+// The data have the colours of a white page. On a dark page each is replaced by its equivalent with the same transparency.
 function recoloured(x) {
   if (typeof x === "string" && x[0] === "#") return (ON_DARK_PAGES[x.slice(0, 7)] ?? x.slice(0, 7)) + x.slice(7);
   if (Array.isArray(x)) return typeof x[0] === "object" && x[0] !== null && !Array.isArray(x[0]) ? x.map(recoloured) : x;
@@ -58,7 +58,7 @@ function traces(spec) {
   });
 }
 
-// Ticks of a log axis, as in the files: decades; within two decades also 2 and 5, all written out.
+// Ticks of a log axis as in the files: decades; on axes of less than two decades also 2 and 5, as plain numbers.
 function ticks(plot) {
   const update = {};
   for (const name of ["xaxis", "yaxis"]) {
@@ -66,7 +66,7 @@ function ticks(plot) {
     if (type !== "log") continue;
     const decades = Math.abs(range[1] - range[0]), close = decades < 2;
     const wanted = close ? "D2" : decades < 7 ? 1 : null;
-    if (wanted === (plot.layout[name].dtick ?? null)) continue; // what was asked, not what plotly made of it: no endless round
+    if (wanted === (plot.layout[name].dtick ?? null)) continue; // compared with what was set, not with what plotly derived from it: otherwise this would repeat without end
     Object.assign(update, {
       [`${name}.dtick`]: wanted, [`${name}.tickformat`]: close ? "~g" : "", [`${name}.tickfont.size`]: close ? 12 : 10,
     });
@@ -84,7 +84,7 @@ const sizes = new ResizeObserver((changes) => {
   for (const { target } of changes) if (target.offsetWidth && drawn.has(target)) Plotly.Plots.resize(target);
 });
 
-function scene(plot) { // without what its legend has put away
+function scene(plot) { // without the series that the legend hides
   const spec = specOf(plot);
   const data = traces(spec), around = layout(spec);
   for (const button of all(".legend button[aria-pressed=false]", plot.closest(".panel"))) {
@@ -105,7 +105,7 @@ async function draw(plot) {
     drawn.add(plot);
     plot.dataset.drawn = dark() ? "dark" : "light";
   } catch (error) {
-    plot.closest(".figure").classList.add("broken"); // the still picture takes its place
+    plot.closest(".figure").classList.add("broken"); // the still picture is shown instead
     throw error;
   }
 }
@@ -121,7 +121,7 @@ const near = new IntersectionObserver((seen) => {
 }, { rootMargin: "500px" });
 all(".plot").forEach((plot) => near.observe(plot));
 
-// Colours: the choice of the reader, or of the system.
+// The theme: chosen by the reader, or by the system.
 const redraw = () => drawn.forEach(draw);
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
 for (const input of all("input[name=theme]")) {
@@ -129,12 +129,12 @@ for (const input of all("input[name=theme]")) {
   input.addEventListener("change", () => {
     if (input.value === "auto") delete document.documentElement.dataset.theme;
     else document.documentElement.dataset.theme = input.value;
-    try { localStorage.setItem("gyrostat-theme", input.value); } catch { /* not kept, but in force */ }
+    try { localStorage.setItem("gyrostat-theme", input.value); } catch { /* not remembered, but applied */ }
     redraw();
   });
 }
 
-// The legend: every series can be put away.
+// The legend hides and shows series.
 document.addEventListener("click", (event) => {
   const button = event.target.closest(".legend button");
   if (!button) return;

@@ -1,0 +1,8 @@
+# The public names of this room and their homes; ``__init__.py`` reads this file and imports a name on first use.
+
+from .environment_labels import stacked as stacked
+from .invariant.linear import InvariantLinearRegressor as InvariantLinearRegressor
+from .invariant.matrix import InvariantMatrixRegressor as InvariantMatrixRegressor
+from .invariant.matrix import InvariantQuadraticRegressor as InvariantQuadraticRegressor
+from .low_rank.imputer import LowRankImputer as LowRankImputer
+from .low_rank.matrix_sensing import MatrixSensingRegressor as MatrixSensingRegressor

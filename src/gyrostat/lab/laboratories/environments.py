@@ -1,0 +1,336 @@
+"""Several environments: batches of one environment each against mixed batches (Xu 2024)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, replace
+from typing import Any
+
+import numpy as np
+
+from gyrostat import theory
+from gyrostat.environments import Law
+from gyrostat.experiments.object_tables import LAWS, ObjectTable, build, object_table
+from gyrostat.lab.controls import Setting, choice, number, whole
+from gyrostat.lab.declarations import Curve, Lab, Plane, PlotView, PredictedCurve, Preset, Side
+from gyrostat.theory import Condition, bounds, transition
+
+ENVIRONMENTS_GROUP, DESCENT, MEASUREMENTS, MODEL = "Environments", "Descent", "Measurements", "Model and start"
+MODELS = {"U Uᵀ": "Symmetric", "U Uᵀ − V Vᵀ": "SymmetricDifference", "F Gᵀ": "Asymmetric"}
+
+CONTROLS = (
+    number(
+        "spread",
+        label="heterogeneity",
+        symbol="M",
+        default=6.0,
+        low=0.0,
+        high=20.0,
+        step=0.1,
+        group=ENVIRONMENTS_GROUP,
+        help="how much a spurious strength differs between environments",
+    ),
+    number(
+        "mean",
+        label="mean strength",
+        symbol="E s",
+        default=1.0,
+        low=-2.0,
+        high=4.0,
+        step=0.1,
+        group=ENVIRONMENTS_GROUP,
+        help="of the spurious part",
+    ),
+    number(
+        "overlap",
+        label="overlap",
+        symbol="ε₁",
+        default=0.0,
+        low=0.0,
+        high=0.9,
+        step=0.01,
+        group=ENVIRONMENTS_GROUP,
+        help="cosine between the invariant and the spurious subspace",
+    ),
+    choice("law", label="law of the strengths", options=tuple(LAWS), group=ENVIRONMENTS_GROUP),
+    whole("dimension", label="dimension", symbol="d", default=60, low=4, high=128, group=ENVIRONMENTS_GROUP),
+    whole("rank", label="invariant rank", symbol="r₁", default=1, low=1, high=8, group=ENVIRONMENTS_GROUP),
+    whole("spurious_rank", label="spurious rank", symbol="r₂", default=1, low=1, high=8, group=ENVIRONMENTS_GROUP),
+    number("step_size", label="step size", symbol="η", default=0.05, low=0.002, high=0.5, group=DESCENT),
+    whole("num_steps", label="steps", symbol="T", default=200, low=100, high=1000, step=10, group=DESCENT),
+    choice(
+        "schedule",
+        label="schedule",
+        options=("constant", "annealed"),
+        group=DESCENT,
+        help="annealed: a tenth of the step size in the second half",
+    ),
+    choice("order", label="order", options=("iid", "cyclic", "shuffled"), group=DESCENT),
+    number(
+        "amplify",
+        label="amplification",
+        symbol="κ",
+        default=0.0,
+        low=0.0,
+        high=12.0,
+        step=0.1,
+        group=DESCENT,
+        help="ours: steps with G + κ (G − mean of G)",
+    ),
+    choice("measurements", label="measurements", options=("fresh", "fixed", "population"), group=MEASUREMENTS),
+    whole(
+        "num_samples",
+        label="batch size",
+        symbol="m",
+        default=8000,
+        low=50,
+        high=1_000_000,
+        step=0,
+        group=MEASUREMENTS,
+        needs=("measurements", "fresh", "fixed"),
+    ),
+    choice("model", label="model", options=tuple(MODELS), group=MODEL),
+    number("init_scale", label="start", symbol="α", default=1e-3, low=1e-6, high=0.3, group=MODEL),
+    whole("seeds", label="seeds", symbol="n", default=16, low=1, high=64, group=MODEL),
+    choice("view", label="view", options=("signals", "errors", "singular values", "loss")),
+)
+
+# --------------------------------------------------------------------------------------- what is run and drawn
+
+
+def _law(s: Setting) -> ObjectTable:
+    return object_table(LAWS[s["law"]], mean=s["mean"], spread=s["spread"], rank=s["spurious_rank"])
+
+
+def _schedule(s: Setting) -> Any:
+    eta = s["step_size"]
+    if s["schedule"] == "constant":
+        return eta
+    high, low = (object_table("Constant", step_size=x) for x in (eta, eta / 10))
+    return object_table("Annealing", high=high, low=low, at=s["num_steps"] // 2)
+
+
+def sides(s: Setting) -> list[Side]:
+    """HeteroSGD and its pooled counterpart. With fixed data that is PooledGD: their single rows cannot be mixed."""
+    environments = object_table(
+        "RandomEnvironments", dimension=s["dimension"], rank=s["rank"], law=_law(s), overlap=s["overlap"]
+    )
+    measurements = {
+        "fresh": object_table("FreshGaussian", num_samples=s["num_samples"]),
+        "fixed": object_table("FixedGaussian", num_samples=s["num_samples"]),
+        "population": object_table("Identity"),
+    }[s["measurements"]]
+    problem = object_table("Problem", environments=environments, measurements=measurements)
+    shared = {"step_size": _schedule(s), "init_scale": s["init_scale"]}
+    if s["model"] != "U Uᵀ":
+        shared["model"] = object_table(MODELS[s["model"]])
+    amplified = {"amplify": s["amplify"]} if s["amplify"] > 0 else {}
+    pooled = "PooledGD" if s["measurements"] == "fixed" else "PooledSGD"
+    return [
+        Side(
+            name="hetero",
+            title="One environment per batch (HeteroSGD)",
+            algorithm=object_table("HeteroSGD", order=s["order"], **shared, **amplified),
+            problem=problem,
+        ),
+        Side(
+            name="pooled",
+            title=f"Environments mixed ({pooled})",
+            algorithm=object_table(pooled, **shared),
+            problem=problem,
+        ),
+    ]
+
+
+def views(s: Setting) -> list[PlotView]:
+    components = range(min(s["dimension"], s["rank"] + s["spurious_rank"] + 1))
+    return [
+        PlotView(
+            name="signals",
+            title="Signals",
+            curves=(Curve("signal", "invariant"), Curve("spurious", "spurious"), Curve("error", "error ‖E‖")),
+            label="share of the signal learnt",
+        ),
+        PlotView(
+            name="errors",
+            title="Distances",
+            curves=(Curve("distance", "to A★"), Curve("distance_to_mean", "to A★ + mean spurious part")),
+            label="Frobenius distance",
+        ),
+        PlotView(
+            name="singular values",
+            title="Singular values",
+            curves=tuple(Curve("singular_values", f"σ{i + 1}", component=i) for i in components),
+            label="singular values of A",
+        ),
+        PlotView(
+            name="loss",
+            title="Loss",
+            curves=(Curve("loss", "pooled loss"),),
+            label="E ‖A − Aₑ‖² / 2",
+            log=True,
+        ),
+    ]
+
+
+def program(s: Setting) -> tuple:
+    names = ["law", "spurious_rank", "schedule", "order", "measurements", "model"]
+    if s["model"] != "U Uᵀ" or s["measurements"] == "fixed":  # the JAX engine: a program for every shape
+        names += ["rank", "dimension", "num_steps", "view"]
+    return (*(s[name] for name in names), s["amplify"] > 0)
+
+
+# ----------------------------------------------------------------------------------------- what the theory says
+
+
+def _effective_law(s: Setting) -> Law:
+    """The law that drives the dynamics: that of the environments, amplified if amplification is on."""
+    law = build(_law(s), "law")
+    return theory.amplified(law, s["amplify"]) if s["amplify"] > 0 else law
+
+
+def conditions(s: Setting) -> list[Condition]:
+    """All conditions that are checked at once. The isometry constant takes seconds and is left to ``gyrostat check``."""
+    law, eta = _effective_law(s), s["step_size"]
+    assumptions = bounds.assumptions(
+        law, dimension=s["dimension"], rank=s["rank"], overlap=s["overlap"], delta=math.nan, init_scale=s["init_scale"]
+    )
+    rule = transition.eliminated_by_lyapunov(law, eta, init_scale=s["init_scale"], num_steps=s["num_steps"])
+    window = Condition(
+        "step size in the informal window", "section 4", eta, "in", transition.informal_window(law), "γ = 0.1"
+    )
+    immediate = [c for c in assumptions if c.source not in ("Assumption 1(d)", "Assumption 3")]
+    return [rule, window, *bounds.step_conditions(law, eta), *immediate]
+
+
+def sentences(s: Setting) -> list[str]:
+    """The predicted outcome."""
+    law, eta = _effective_law(s), s["step_size"]
+    horizon = {"init_scale": s["init_scale"], "num_steps": s["num_steps"]}
+    fate = "eliminated" if transition.eliminated_by_lyapunov(law, eta, **horizon).holds else "learnt"
+    batch = math.inf if s["measurements"] == "population" else s["num_samples"]
+    final = theory.surrogate(law, eta, **horizon, num_samples=batch, runs=500)
+    share = float((final < transition.LEARNT).mean())
+    said = [f"Hetero: the spurious part is {fate} in a typical run; {share:.0%} of runs end without it."]
+    if s["law"] == "two-point":
+        said.append(f"The transition is at M* = {_critical_spread(s, eta):.2f}.")
+    if fate == "eliminated" and s["measurements"] == "fresh" and eta < 1:
+        sizes = {"dimension": s["dimension"], "rank": s["rank"], "step_size": eta, "num_samples": batch, "runs": 300}
+        if s["amplify"]:
+            error = theory.amplified_error_law(build(_law(s), "law"), s["amplify"], **sizes)
+        else:
+            error = theory.error_law(law, **sizes)
+        said.append(f"The error that is left: ‖UUᵀ − A★‖ ≈ {error:.2g}.")
+    if s["mean"] == 1.0:
+        said.append(f"Pooled: never closer to A★ than {bounds.pooled_gap(s['rank'], s['spurious_rank']):.2f}.")
+    return said
+
+
+def _critical_spread(s: Setting, eta: float) -> float:
+    horizon = {"init_scale": s["init_scale"], "num_steps": s["num_steps"]}
+    return transition.critical_spread(eta, **horizon, mean=s["mean"]) / (1 + s["amplify"])
+
+
+def predicted(s: Setting, view: str, steps: np.ndarray) -> list[PredictedCurve]:
+    """The growth of the invariant signal without noise, R_t² of eq. (25)."""
+    if view != "signals" or s["schedule"] != "constant" or s["model"] != "U Uᵀ":
+        return []
+    y = theory.calibration(s["step_size"], s["init_scale"], s["num_steps"])[steps] ** 2
+    label, x = "R² of eq. (25)", steps.tolist()
+    return [PredictedCurve(key="signal", side=side, label=label, x=x, y=y.tolist()) for side in ("hetero", "pooled")]
+
+
+def eliminated(values: Mapping[str, np.ndarray]) -> float:
+    """The share of runs that end without the spurious signal; diverged runs do not."""
+    end = values["spurious"][:, -1]
+    return float(np.mean(np.where(np.isfinite(end), end, np.inf) < transition.LEARNT))
+
+
+def boundary(s: Setting, across: np.ndarray, up: np.ndarray) -> tuple[str, list[float], list[float]] | None:
+    if s["law"] != "two-point":
+        return None
+    etas = np.geomspace(up[0], up[-1], 60)
+    return "predicted transition M*", [_critical_spread(s, eta) for eta in etas], etas.tolist()
+
+
+# ------------------------------------------------------------------------------------------ the paper's figures
+
+
+def presets() -> list[Preset]:
+    from gyrostat.papers.xu2024 import settings as xu
+
+    same_batch = (
+        f"In the figure a mixed batch has {xu.FIGURE5_POOLED_SAMPLES} measurements, twice those of one environment; "
+        "here both sides have the same batch size."
+    )
+    hetero_only = "The figure has no mixed batches."
+    small, large = xu.figure4(xu.FIGURE4_SMALL), xu.figure4(xu.FIGURE4_LARGE)
+    time = f"The figure has step sizes from 0.01 to 0.09, each for T = 10/η steps. {hetero_only}"
+    return [
+        Preset(
+            name="xu2024/fig1",
+            title="Mixed batches keep both signals",
+            values=asdict(xu.FIGURE5),
+            note=same_batch,
+        ),
+        Preset(
+            name="xu2024/fig2",
+            title="The oscillation that kills (M = 8)",
+            values=asdict(xu.FIGURE2) | {"measurements": "population"},
+            note="The figure shows exact moments of the spurious factor for several M; here are runs without "
+            "measurement noise.",
+        ),
+        Preset(
+            name="xu2024/fig3",
+            title="M = 6 forgets the spurious signal",
+            values=asdict(xu.FIGURE3),
+            note=hetero_only,
+        ),
+        Preset(
+            name="xu2024/fig3-m1",
+            title="M = 1 learns it",
+            values=asdict(replace(xu.FIGURE3, spread=xu.FIGURE3_SPREADS[0])),
+            note=hetero_only,
+        ),
+        Preset(name="xu2024/fig4", title="A large step forgets it", values=asdict(large), note=time),
+        Preset(name="xu2024/fig4-small", title="A small step learns it", values=asdict(small), note=time),
+        Preset(
+            name="xu2024/fig5",
+            title="Hetero against pooled",
+            values=asdict(xu.FIGURE5),
+            note=same_batch,
+        ),
+        Preset(
+            name="xu2024/fig6",
+            title="A batch of 80 is too small",
+            values=asdict(xu.figure6(xu.FIGURE6_STEP_SIZES[1])) | {"view": "errors"},
+            note="The figure shows mixed batches only, with three step sizes.",
+        ),
+    ]
+
+
+ENVIRONMENTS = Lab(
+    name="environments",
+    title="Several environments",
+    lead="A signal that is the same in every environment and one that differs between them: which one does SGD keep?",
+    controls=CONTROLS,
+    sides=sides,
+    views=views,
+    program=program,
+    conditions=conditions,
+    sentences=sentences,
+    predicted=predicted,
+    plane=Plane(
+        across="spread",
+        up="step_size",
+        side="hetero",
+        title="Runs that end without the spurious signal (HeteroSGD)",
+        label="share of runs",
+        record=("spurious",),
+        outcome=eliminated,
+        boundary=boundary,
+        note="Very small steps learn neither signal in T steps: such cells end without the spurious one, too.",
+    ),
+    presets=presets,
+)
