@@ -20,7 +20,7 @@ from gyrostat.estimators.invariant.hetero_sgd import (
     matrix_step,
     scaled_environments,
 )
-from gyrostat.estimators.invariant.matrix_rows import MatrixRows, SquareRows
+from gyrostat.estimators.invariant.matrix_valued_rows import MatrixRows, SquareRows
 from gyrostat.models.symmetric_coordinates import smat, svec
 
 D, ROWS = 6, 500

@@ -27,7 +27,7 @@ from gyrostat.estimators.invariant.hetero_sgd import (
     matrix_step,
     scaled_environments,
 )
-from gyrostat.estimators.invariant.matrix_rows import EnvironmentRows, MatrixRows, SquareRows
+from gyrostat.estimators.invariant.matrix_valued_rows import EnvironmentRows, MatrixRows, SquareRows
 from gyrostat.models.symmetric_coordinates import smat, svec
 from gyrostat.theory.transition import LEARNT
 
