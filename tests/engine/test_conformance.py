@@ -205,7 +205,7 @@ def twin_step(case: Case, params: tuple, asked: list[dict]) -> tuple:
         return reference.batch_step(case.model, params, *batches[0], ETA)
     if case.measurements == "Identity":
         G = reference.product(case.model, params) - np.mean([n["target"] for n in asked], axis=0)
-    else:  # exact in law: there are no rows, the gradient is what was seen (test_measurements_exact.py)
+    else:  # exact in law: there are no rows, the gradient is what was seen (test_exact_laws.py)
         G = np.mean([n["gradient"] for n in asked], axis=0)
     return reference.move(case.model, params, G, ETA)
 
@@ -220,7 +220,7 @@ def seen(case: Case, params: tuple, asked: list[dict]) -> tuple[np.ndarray, floa
     elif case.measurements == "Identity":
         G = [A - note["target"] for note in asked]
         squares = [np.sum(g**2) for g in G]
-    else:  # exact in law: test_measurements_exact.py
+    else:  # exact in law: test_exact_laws.py
         G, squares = [note["gradient"] for note in asked], [float(note["square"]) for note in asked]
     return np.mean(G, axis=0), np.sqrt(np.mean(squares))
 

@@ -1,4 +1,4 @@
-"""What is looked at: the diagnostics of :mod:`gyrostat.diagnostics.signals` in NumPy, of some seeds at once."""
+"""What is looked at: the diagnostics of :mod:`gyrostat.diagnostics.signal_and_loss` in NumPy, of some seeds at once."""
 
 from __future__ import annotations
 
