@@ -24,18 +24,21 @@ from gyrostat.jax_tools.float64 import double
 from gyrostat.measurements import Measurements, dense, entries
 
 HASTY = "jax_disable_most_optimizations"
-os.environ[HASTY.upper()] = "1"  # for processes that tests start: JAX has been imported here, and does not look again
+os.environ[HASTY.upper()] = "1"  # for processes that tests start; here JAX has been imported and no longer reads it
 
 
 def pytest_collection_finish():
-    """Tracing makes millions of short-lived objects: what stays is looked at no more, and the rest less often (4 % of all)."""
+    """Tracing makes millions of short-lived objects: exempt what exists now from garbage collection, and collect less often.
+
+    This saves 4 % of the time of all tests.
+    """
     gc.freeze()
     gc.set_threshold(100_000, 50, 100)
 
 
 @pytest.fixture
 def hasty():
-    """For files whose programs run for moments: the compiler makes no effort, which takes two thirds of the time or less."""
+    """For files whose programs run only briefly: without most optimisations, compiling takes at most two thirds of the time."""
     jax.config.update(HASTY, True)
     yield
     jax.config.update(HASTY, False)
@@ -67,24 +70,24 @@ def rectangular_environments(n1: int = 4, n2: int = 3, law: Any = None, rank: in
 
 
 class Watch:
-    """A diagnostic that shows all parameters as one vector, counts its tracings and notes dtypes."""
+    """A diagnostic that returns all parameters as one vector, counts its tracings and notes shapes and dtypes."""
 
     def __init__(self) -> None:
         self.traced = 0
         self.seen: set = set()
         self.diagnostic = gs.Diagnostic("params", self._show, ("entry",))
 
-    def _show(self, view: Any) -> Any:
+    def _show(self, snapshot: Any) -> Any:
         self.traced += 1
-        self.seen.add(tuple((p.shape, str(p.dtype)) for p in view.params))
-        return jnp.concatenate([p.ravel() for p in view.params])
+        self.seen.add(tuple((p.shape, str(p.dtype)) for p in snapshot.params))
+        return jnp.concatenate([p.ravel() for p in snapshot.params])
 
 
 _stash: dict[str, Any] = {}
 
 
 class Spy(Measurements):
-    """Passes every question on and writes question and answer down, in order."""
+    """Passes every call on to other measurements, and records the arguments and the reading."""
 
     inner: Measurements
     write: Callable = eqx.field(static=True)
@@ -101,22 +104,22 @@ class Spy(Measurements):
         self.inner.check(environments, space, mixes)
 
     def init(self, key, environments, space, demand):
-        # The run's key is its name: under vmap the answers of several runs arrive mixed.
+        # The key of the run is its name: under vmap the records of several runs arrive mixed.
         name = jax.random.key_data(key)
         return self.inner.init(key, environments, space, demand), name, jnp.zeros((), dtype=jnp.int32)
 
     def sense(self, state, key, scene, environment):
         extra = {"index": environment.index, "target": scene.environments.target(environment.sigma)}
-        return self._ask(state, lambda s: self.inner.sense(s, key, scene, environment), scene, extra)
+        return self._record(state, lambda s: self.inner.sense(s, key, scene, environment), scene, extra)
 
     def mix(self, state, key, scene):
         extra = {"target": scene.environments.mean_target}
-        return self._ask(state, lambda s: self.inner.mix(s, key, scene), scene, extra)
+        return self._record(state, lambda s: self.inner.mix(s, key, scene), scene, extra)
 
-    def _ask(self, state, question, scene, extra):
+    def _record(self, state, call, scene, extra):
         inner, name, number = state
         _stash.clear()
-        reading, inner = question(inner)
+        reading, inner = call(inner)
         note = {
             "gradient": reading.gradient,
             "mean": jnp.asarray(reading.response_mean),
@@ -133,7 +136,7 @@ class Spy(Measurements):
 
 
 class Notes:
-    """What a spy wrote, by the name of the run and the number of the question."""
+    """The records of a :class:`Spy`, by the name of the run and the number of the call."""
 
     def __init__(self) -> None:
         self.pages: dict[bytes, dict[int, dict[str, np.ndarray]]] = {}
@@ -146,7 +149,7 @@ class Notes:
         return Spy(measurements, write)
 
     def read(self) -> list[list[dict[str, np.ndarray]]]:
-        """The questions of every run, in order."""
+        """The records of every run, in order."""
         jax.effects_barrier()
         return [[pages[i] for i in range(len(pages))] for pages in self.pages.values()]
 
@@ -154,7 +157,7 @@ class Notes:
 @pytest.fixture
 def notes(monkeypatch):
     """Notes in which ``rows``, ``responses`` and ``weights`` appear if measurements have rows."""
-    plain, whole, quadratic = dense._reading, dense._seen, gs.RankOne._reading
+    plain, whole, quadratic = dense._reading, dense._rows_reading, gs.RankOne._reading
 
     def reading(scene, X, y, weights=None):
         _stash.update(rows=X, responses=jnp.asarray(y))
@@ -162,7 +165,7 @@ def notes(monkeypatch):
             _stash["weights"] = weights
         return plain(scene, X, y, weights)
 
-    def seen(scene, X, target, noise):
+    def rows_reading(scene, X, target, noise):
         _stash.update(rows=X, responses=X @ target + noise)
         return whole(scene, X, target, noise)
 
@@ -170,17 +173,17 @@ def notes(monkeypatch):
         _stash.update(rows=x, responses=y)
         return quadratic(self, scene, x, y)
 
-    seen_entries = entries._reading
+    plain_entries = entries._reading
 
     def entry(scene, i, j, y):
         rows, columns = scene.space.shape
         hot = jax.nn.one_hot(i, rows, dtype=float)[:, :, None] * jax.nn.one_hot(j, columns, dtype=float)[:, None, :]
         _stash.update(rows=hot.reshape(len(y), -1), responses=y)
-        return seen_entries(scene, i, j, y)
+        return plain_entries(scene, i, j, y)
 
     monkeypatch.setattr(entries, "_reading", entry)
     monkeypatch.setattr(dense, "_reading", reading)
-    monkeypatch.setattr(dense, "_seen", seen)
+    monkeypatch.setattr(dense, "_rows_reading", rows_reading)
     monkeypatch.setattr(gs.RankOne, "_reading", rank_one)
     return Notes()
 

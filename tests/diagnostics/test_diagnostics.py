@@ -9,7 +9,7 @@ from scipy import stats
 import gyrostat as gs
 import reference
 from conftest import given_environments, orthonormal
-from gyrostat.diagnostics import View
+from gyrostat.diagnostics import Snapshot
 
 pytestmark = pytest.mark.usefixtures("hasty")
 
@@ -22,7 +22,7 @@ MEAN = 0.25 * LAW.values[0] + 0.75 * LAW.values[1]
 A_STAR = 2 * U_STAR @ U_STAR.T
 U, V = RNG.standard_normal((2, 5, 4))
 A = U @ U.T - V @ V.T
-VIEW = View(
+SNAPSHOT = Snapshot(
     gs.Environments(U_STAR, V_STAR, LAW, values=VALUES), gs.SymmetricDifference(width=4), (U, V), (len(U), len(U))
 )
 W = np.hstack([U, V])
@@ -57,7 +57,7 @@ def test_every_diagnostic_has_an_expected_value():
 @pytest.mark.parametrize("name", EXPECTED)
 def test_diagnostic_equals_its_formula(name, x64):
     chosen = gs.DIAGNOSTICS[name]
-    found = np.asarray(chosen.function(VIEW))
+    found = np.asarray(chosen.function(SNAPSHOT))
     assert found.ndim == len(chosen.dims)
     np.testing.assert_allclose(found, EXPECTED[name], rtol=1e-11)  # singular values: rounding times a few
 
@@ -65,7 +65,7 @@ def test_diagnostic_equals_its_formula(name, x64):
 def test_parts_add_up(x64):
     from gyrostat.diagnostics.signals import parts
 
-    r, q, e = (np.asarray(x) for x in parts(VIEW))
+    r, q, e = (np.asarray(x) for x in parts(SNAPSHOT))
     np.testing.assert_allclose(U_STAR @ r.T + V_STAR @ q.T + e, W, atol=1e-13)
     np.testing.assert_allclose(np.hstack([U_STAR, V_STAR]).T @ e, 0, atol=1e-13)
 
@@ -76,8 +76,8 @@ def test_diagonal_diagnostics_are_those_of_the_diagonal_matrix(x64):
     vectors = gs.VectorEnvironments([1.0, -2.0, 0.0, 0.0], [2], law)
     identity = np.eye(4)
     matrices = gs.Environments(identity[:, :2], identity[:, 2:3], law, values=[1.0, -2.0])
-    narrow = View(vectors, gs.Diagonal(), (u, v), (len(u),))
-    wide = View(matrices, gs.SymmetricDifference(), (np.diag(u), np.diag(v)), (len(u), len(u)))
+    narrow = Snapshot(vectors, gs.Diagonal(), (u, v), (len(u),))
+    wide = Snapshot(matrices, gs.SymmetricDifference(), (np.diag(u), np.diag(v)), (len(u), len(u)))
     for name in (
         "signal",
         "spurious",
@@ -92,9 +92,9 @@ def test_diagonal_diagnostics_are_those_of_the_diagonal_matrix(x64):
 
 
 def test_spurious_share_without_a_mean_or_without_a_spurious_part(x64):
-    centred = View(given_environments(4, gs.TwoPoint(mean=0.0, spread=1.0)), gs.Symmetric(), (np.eye(4),), (4, 4))
+    centred = Snapshot(given_environments(4, gs.TwoPoint(mean=0.0, spread=1.0)), gs.Symmetric(), (np.eye(4),), (4, 4))
     assert float(gs.DIAGNOSTICS["spurious"].function(centred)) == pytest.approx(1.0, rel=1e-12)
-    absent = View(gs.Environments(U_STAR), gs.Symmetric(), (np.eye(5),), (5, 5))
+    absent = Snapshot(gs.Environments(U_STAR), gs.Symmetric(), (np.eye(5),), (5, 5))
     assert float(gs.DIAGNOSTICS["spurious"].function(absent)) == 0.0
     assert float(gs.DIAGNOSTICS["signal"].function(absent)) == pytest.approx(1.0, rel=1e-12)
 
@@ -106,7 +106,7 @@ def test_loss_in_another_basis_is_the_mean_over_draws(independent, x64):
 
     recipe = gs.FeatureEnvironments(4, 1, gs.Uniform(mean=0.5, spread=3.0, rank=2, independent=independent))
     environments = recipe.draw(jax.random.key(1))
-    found = float(gs.DIAGNOSTICS["loss"].function(View(environments, gs.Symmetric(), (0.3 * np.eye(4),), (4, 4))))
+    found = float(gs.DIAGNOSTICS["loss"].function(Snapshot(environments, gs.Symmetric(), (0.3 * np.eye(4),), (4, 4))))
     sigma = jax.jit(jax.vmap(lambda k: environments.law.draw(k).sigma))(jax.random.split(jax.random.key(2), 40_000))
     B = np.asarray(environments.spurious_basis)
     gap = 0.09 * np.eye(4) - np.asarray(environments.invariant) - B @ np.asarray(sigma) @ B.T
@@ -118,9 +118,9 @@ def test_a_diagnostic_of_ones_own_is_found_by_name():
     from gyrostat.diagnostics import diagnostic
 
     @diagnostic("entry")
-    def largest_entry_for_this_test(view):
+    def largest_entry_for_this_test(snapshot):
         """The first row of the product."""
-        return view.product[0]
+        return snapshot.product[0]
 
     try:
         problem = gs.Problem(given_environments(3), gs.Identity())

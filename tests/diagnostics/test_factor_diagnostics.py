@@ -11,7 +11,7 @@ from scipy import linalg
 import gyrostat as gs
 import reference
 from conftest import orthonormal
-from gyrostat.diagnostics import Speed, View
+from gyrostat.diagnostics import Snapshot, Speed
 
 N1, N2, K, RANK = 6, 5, 3, 2
 RNG = np.random.default_rng(0)
@@ -22,7 +22,7 @@ ENVIRONMENTS = gs.RectangularEnvironments(
     LEFT[:, :RANK], RIGHT[:, :RANK], LEFT[:, RANK:], RIGHT[:, RANK:], LAW, values=VALUES
 )
 F, G = RNG.standard_normal((N1, K)), RNG.standard_normal((N2, K))
-VIEW = View(ENVIRONMENTS, gs.Asymmetric(K), (F, G), (N1, N2))
+SNAPSHOT = Snapshot(ENVIRONMENTS, gs.Asymmetric(K), (F, G), (N1, N2))
 A, SIGMA = F @ G.T, np.diag(VALUES)
 # The paper's coordinates: Sigma in the first rows, F = [U; J] and G = [V; K] after a rotation of either side.
 U, V = LEFT[:, :RANK].T @ F, RIGHT[:, :RANK].T @ G
@@ -55,15 +55,15 @@ def test_every_diagnostic_of_factors_has_an_expected_value():
 @pytest.mark.parametrize("name", EXPECTED)
 def test_diagnostic_of_factors_equals_its_formula(name, x64):
     chosen = gs.DIAGNOSTICS[name]
-    found = np.asarray(chosen.function(VIEW))
+    found = np.asarray(chosen.function(SNAPSHOT))
     assert found.ndim == len(chosen.dims) and chosen.description
     np.testing.assert_allclose(found, EXPECTED[name], rtol=1e-11, atol=1e-13)
 
 
 def test_blocks_of_the_error_add_up_to_the_distance(x64):
     """Xiong 2024, eq. (4.3): the four blocks are the whole error."""
-    blocks = np.asarray(gs.DIAGNOSTICS["block_errors"].function(VIEW))
-    distance = float(gs.DIAGNOSTICS["distance"].function(VIEW))
+    blocks = np.asarray(gs.DIAGNOSTICS["block_errors"].function(SNAPSHOT))
+    distance = float(gs.DIAGNOSTICS["distance"].function(SNAPSHOT))
     assert (
         NORM(blocks) == pytest.approx(distance, rel=1e-12) == pytest.approx(NORM(A - ENVIRONMENTS.invariant), rel=1e-12)
     )
@@ -71,7 +71,7 @@ def test_blocks_of_the_error_add_up_to_the_distance(x64):
 
 def test_diagnostics_of_the_product_on_a_rectangle(x64):
     def found(name):
-        return np.asarray(gs.DIAGNOSTICS[name].function(VIEW))
+        return np.asarray(gs.DIAGNOSTICS[name].function(SNAPSHOT))
 
     spurious = LEFT[:, RANK:].T @ A @ RIGHT[:, RANK:]
     E_left, E_right = F - LEFT @ LEFT.T @ F, G - RIGHT @ RIGHT.T @ G
@@ -89,10 +89,10 @@ def test_diagnostics_of_the_product_on_a_rectangle(x64):
 def test_one_factor_is_both(x64):
     X = RNG.standard_normal((N1, K))
     environments = gs.Environments(LEFT[:, :RANK], values=VALUES)
-    view = View(environments, gs.Symmetric(K), (X,), (N1, N1))
-    assert float(gs.DIAGNOSTICS["imbalance"].function(view)) == 0
-    np.testing.assert_array_equal(gs.DIAGNOSTICS["right_factor"].function(view), X)
-    blocks = np.asarray(gs.DIAGNOSTICS["block_errors"].function(view))
+    snapshot = Snapshot(environments, gs.Symmetric(K), (X,), (N1, N1))
+    assert float(gs.DIAGNOSTICS["imbalance"].function(snapshot)) == 0
+    np.testing.assert_array_equal(gs.DIAGNOSTICS["right_factor"].function(snapshot), X)
+    blocks = np.asarray(gs.DIAGNOSTICS["block_errors"].function(snapshot))
     assert NORM(blocks) == pytest.approx(NORM(X @ X.T - environments.invariant), rel=1e-12)
 
 

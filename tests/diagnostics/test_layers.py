@@ -8,7 +8,7 @@ import pytest
 from scipy import optimize
 
 import gyrostat as gs
-from gyrostat.diagnostics import View, contains, layers, margins, ranks
+from gyrostat.diagnostics import Snapshot, contains, layers, margins, ranks
 from gyrostat.jax_tools.float64 import double
 from gyrostat.theory import critical_points, fold
 from gyrostat.theory.deep_linear import OBSERVED
@@ -18,13 +18,13 @@ pytestmark = pytest.mark.usefixtures("hasty")
 SHAPE, MODEL = (3, 4), gs.DeepLinear(3, 5)
 
 
-def view(seed: int = 0, model=MODEL, params=None) -> View:
+def snapshot(seed: int = 0, model=MODEL, params=None) -> Snapshot:
     rng = np.random.default_rng(seed)
     params = tuple(rng.standard_normal(s) for s in model.shapes(SHAPE)) if params is None else params
-    return View(gs.RectangularEnvironments(np.eye(3, 1), np.eye(4, 1)), model, params, SHAPE)
+    return Snapshot(gs.RectangularEnvironments(np.eye(3, 1), np.eye(4, 1)), model, params, SHAPE)
 
 
-def value(name: str, shown: View):
+def value(name: str, shown: Snapshot):
     return np.asarray(gs.DIAGNOSTICS[name].function(shown))
 
 
@@ -32,7 +32,7 @@ def value(name: str, shown: View):
 
 
 def test_diagnostics_are_what_they_say(x64):
-    shown = view()
+    shown = snapshot()
     W = shown.params
     A = W[2] @ W[1] @ W[0]
     s = np.linalg.svd(A, compute_uv=False)
@@ -53,16 +53,16 @@ def test_diagnostics_are_what_they_say(x64):
 def test_two_factors_are_two_layers(x64):
     rng = np.random.default_rng(0)
     F, G = rng.standard_normal((3, 2)), rng.standard_normal((4, 2))
-    shown = view(model=gs.Asymmetric(2), params=(F, G))
+    shown = snapshot(model=gs.Asymmetric(2), params=(F, G))
     np.testing.assert_allclose(value("imbalances_frobenius", shown), [np.linalg.norm(G.T @ G - F.T @ F)], rtol=1e-12)
     with pytest.raises(gs.GyrostatError, match=r"Symmetric is not a product of layers.*DeepLinear"):
-        layers.layers(view(model=gs.Symmetric(), params=(F,)))
+        layers.layers(snapshot(model=gs.Symmetric(), params=(F,)))
     with pytest.raises(gs.GyrostatError, match="DeepLinear is not a product F"):
-        value("imbalance", view())
+        value("imbalance", snapshot())
 
 
 def test_a_product_of_zero_has_ratio_zero(x64):
-    assert value("singular_ratio", view(params=tuple(np.zeros(s) for s in MODEL.shapes(SHAPE)))) == 0
+    assert value("singular_ratio", snapshot(params=tuple(np.zeros(s) for s in MODEL.shapes(SHAPE)))) == 0
 
 
 @pytest.mark.parametrize("depth", [2, 3, 4])
@@ -141,15 +141,15 @@ def test_jump_times_are_those_of_the_ratio():
 
 def test_margins_of_a_region(x64):
     region = gs.Region(rank=1, alpha=0.5, balance=0.1, excess=0.4, bound=3.0)
-    W = view(3).params
+    W = snapshot(3).params
     gaps = [W[0] @ W[0].T - W[1].T @ W[1], W[1] @ W[1].T - W[2].T @ W[2]]
     wanted = [
         0.1 - max(np.linalg.norm(g, 2) for g in gaps),
-        1.4 - max(float(x) for x in gs.approximate_rank(0.5).function(view(3))),
+        1.4 - max(float(x) for x in gs.approximate_rank(0.5).function(snapshot(3))),
         3.0 - max(np.sum(w**2) for w in W),
     ]
     np.testing.assert_allclose(margins(W, region), wanted, rtol=1e-12)
-    np.testing.assert_allclose(gs.membership(region).function(view(3)), wanted, rtol=1e-12)
+    np.testing.assert_allclose(gs.membership(region).function(snapshot(3)), wanted, rtol=1e-12)
     assert not contains(region, W)
     small = tuple(0.3 * np.eye(3)[:, :1] @ np.eye(3)[:1] for _ in range(3))
     assert contains(region, small)

@@ -11,7 +11,7 @@ import gyrostat as gs
 from completion_problem import ENVIRONMENTS, EPS, OBSERVED, TRUTH
 from conftest import Watch
 from gyrostat.algorithms.update_rules import UpdateRule
-from gyrostat.diagnostics.signals import resolve
+from gyrostat.diagnostics.base import resolve
 from gyrostat.engine.compile import Program
 from gyrostat.engine.reduction import hidden_layers
 from gyrostat.engine.reduction.choose import LEAK_LIMITS, Reduction, choose_reduction

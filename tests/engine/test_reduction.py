@@ -11,7 +11,7 @@ import pytest
 import gyrostat as gs
 from conftest import Watch, orthonormal
 from gyrostat.algorithms.update_rules import UpdateRule
-from gyrostat.diagnostics import View
+from gyrostat.diagnostics import Snapshot
 from gyrostat.engine.reduction.choose import Reduction, choose_reduction, reduced_shape
 from gyrostat.engine.reduction.reduced_run import reduce_run
 from gyrostat.jax_tools.float64 import double
@@ -96,7 +96,7 @@ def test_every_diagnostic_that_rotates_is_the_same_in_the_small_space(x64):
         reduced, model = reduce_run(algorithm, places, params, Reduction(rows=True)), algorithm.model
         assert reduced.environments.shape == (7, 7)
         pairs = ((reduced.environments, reduced.params), (places, params))
-        views = [View(environments, model, shown, (ROWS, COLUMNS)) for environments, shown in pairs]
+        views = [Snapshot(environments, model, shown, (ROWS, COLUMNS)) for environments, shown in pairs]
         return reduced.as_stated(reduced.params), [{n: d.function(v) for n, d in gs.DIAGNOSTICS.items()} for v in views]
 
     lifted, (small, whole) = seen(params)

@@ -43,11 +43,11 @@ def cell(kind: Any, d: int, measurements: Any, law: Any = LAW, step: float = 0.0
     ],
 )
 def test_engine_gives_the_numbers_of_run(kind, options, measurements, law):
-    # The same numbers summed in another order: 1e-12 is far above rounding and far below any other draw. (Fresh batches of
-    # HeteroSGD in iid order and of PooledSGD are compared below, with the copied program.)
+    # The same numbers summed in another order: 1e-12 is far above rounding and far below the difference of two draws. (The
+    # test of the copied program compares fresh batches of HeteroSGD in iid order and of PooledSGD.)
     at = cell(kind, 7, measurements, law, **options)
     record = ("signal", "spurious", "error", "distance")
-    if isinstance(measurements, gs.Identity):  # whose programs are compiled soon
+    if isinstance(measurements, gs.Identity):  # its programs compile quickly
         record += ("distance_to_mean", "loss", "singular_values")
     mine = engine.run(at, record, 120, 3)
     found = gs.run(*at, num_steps=120, seeds=3, record=record)
@@ -64,8 +64,8 @@ def test_single_precision_looks_the_same(figure):
         at, found = side.build(), {}
         for precision in engine.precisions(at, record):
             (*_, found[precision]) = engine.parts(at, record, setting["num_steps"], 4, precision)
-        # A line is a 200th of the plot wide; rounding, and what hundreds of steps make of it, stays far below that.
-        assert found["single"]["step"].tolist() == found["double"]["step"][::2].tolist()  # fewer are looked at
+        # A line is a 200th of the plot wide; rounding errors of hundreds of steps stay far below that.
+        assert found["single"]["step"].tolist() == found["double"]["step"][::2].tolist()  # half of the steps
         for name in record:
             np.testing.assert_allclose(found["single"][name], found["double"][name][:, ::2], rtol=0, atol=5e-5)
 
@@ -82,7 +82,7 @@ def test_nothing_is_compiled_when_a_dimension_moves():
     compiled: list[str] = []
     jax.monitoring.register_event_duration_secs_listener(lambda name, *_, **__: compiled.append(name))
     jax.jit(lambda x: x + len(compiled))(1.0)
-    assert any("compile" in name for name in compiled)  # it would be heard of
+    assert any("compile" in name for name in compiled)  # the listener works
     for d in (5, 6, 40):
         at = cell(gs.HeteroSGD, d, gs.FreshGaussian(300 + d), LAW, step=0.001 * d, init_scale=0.001 * d)
         engine.run(at, ("distance",), 100 + d, 2)
@@ -140,7 +140,7 @@ def test_a_bad_state_is_one_sentence():
         read_state("measurements=fixed&law=gaussian")
 
 
-def test_phase_diagram_begins_where_one_is_and_knows_its_boundary():
+def test_phase_diagram_begins_at_the_current_point_and_knows_its_boundary():
     setting = lab_of("environments").read({**SMALL, "num_steps": "200"})
     plane, *cells = [message for message in jobs.phase("environments", setting) if message is not None]
     assert plane["boundary"][0] == "predicted transition M*"

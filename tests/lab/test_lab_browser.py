@@ -24,7 +24,7 @@ PATIENCE = 90_000
 
 
 class Served:
-    """A laboratory in a process of its own, and where it is."""
+    """A laboratory in a process of its own, and its address."""
 
     def __init__(self) -> None:
         start = [sys.executable, "-c", "from gyrostat.cli import main; main()", "lab", "--no-browser"]
@@ -35,7 +35,7 @@ class Served:
         self.url = found[0]
 
     def end(self) -> None:
-        """As Ctrl-C does, so that it ends its own processes."""
+        """End it as Ctrl-C does, so that it ends its workers."""
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGINT)
         self.process.wait(60)
@@ -56,8 +56,8 @@ def browser() -> Iterator[Any]:
 
 @pytest.fixture(scope="module")
 def page(served: Served, browser: Any) -> Iterator[Any]:
-    """The page with its first curves; afterwards nothing may have gone wrong in it, and nobody else have been asked."""
-    # The checker of accessibility is put into the page by a script, which the page's own policy forbids.
+    """The page with its first curves. At the end, it must have logged no error and asked no other server."""
+    # axe-core is added to the page as a script, which the page's own policy forbids.
     found = browser.new_page(viewport={"width": 1300, "height": 850}, bypass_csp=True, reduced_motion="reduce")
     wrong: list[str] = []
     found.on("pageerror", lambda error: wrong.append(str(error)))
@@ -120,9 +120,7 @@ def test_the_address_restores_the_state(page, browser):
 
 def test_copied_python_gives_the_numbers_on_the_screen(page, capsys):
     before = number(page)
-    page.select_option(
-        "#set-measurements", "population"
-    )  # compiled in a second; fresh ones are compared in test_live.py
+    page.select_option("#set-measurements", "population")  # compiled in a second; test_lab.py compares fresh ones
     settle(page, before)
     exec(page.text_content("#python"), {})
     printed = dict(re.findall(r"(\w+) (\{.*\})", capsys.readouterr().out))
@@ -152,7 +150,7 @@ def test_sliders_redraw_soon(page, record_property):
     page.evaluate("gyrostat.latencies.length = 0")
     for spread in (2, 3, 4, 5, 6, 7, 8):
         slide(page, "spread", spread)
-    slide(page, "dimension", 11)  # the same room: nothing is compiled
+    slide(page, "dimension", 11)  # nothing is compiled
     found = page.evaluate("gyrostat.latencies")
     assert len(found) == 8
     for part in ("first", "whole"):
@@ -192,7 +190,8 @@ def test_presets_load(page):
     page.select_option("#preset", "factors xiong2024/fig1.2c")
     settle(page, before)
     assert page.input_value("#set-init_scale") == "0.05" and "lab=factors" in page.url
-    # An imbalance step after which the loss no longer depends on the start: many orders of magnitude.
+    assert "The figure has k = 3" in page.inner_text("#lead")  # what differs
+    # After the imbalance step the rate no longer depends on the start: many orders of magnitude.
     assert end(page, "stepped", "distance_loss") < 1e-10 * end(page, "asymmetric", "distance_loss")
 
 
@@ -204,7 +203,7 @@ def test_downloads(page, tmp_path):
         assert (tmp_path / kind).read_bytes().startswith(start)
 
 
-def test_a_table_is_diagnosed_and_its_words_stay_words(page):
+def test_a_table_is_diagnosed_and_its_text_is_never_markup(page):
     page.click("#tab-data")
     page.wait_for_selector("#effects td", timeout=PATIENCE)
     assert "removed" in page.inner_text("#effects") and page.locator("#forest .trace").count() > 0
@@ -220,8 +219,8 @@ def test_a_table_is_diagnosed_and_its_words_stay_words(page):
     page.click("#tab-curves")
 
 
-def test_a_server_that_is_gone_is_told(served, browser):
-    """The last one: nothing is served after it."""
+def test_the_page_says_that_the_server_is_gone(served, browser):
+    """The last test: it ends the server."""
     page = browser.new_page()
     page.goto(f"{served.url}?lab=factors")
     page.wait_for_selector("#python:not(:empty)", state="attached", timeout=PATIENCE)

@@ -77,7 +77,7 @@ class Asked:
     def offshoots(self, algorithm: Any, problem: Any, *, at: Any, num_steps: int, **options: Any) -> xr.Dataset:
         steps = [t + num_steps for t in at]
         options.pop("schedule")
-        return Asked()._answer({"branch": at}, [(algorithm, problem)] * len(at), steps, **options)  # branches of runs
+        return Asked()._answer({"branch": at}, [(algorithm, problem)] * len(at), steps, **options)  # not compared
 
     def _answer(
         self,
@@ -112,7 +112,7 @@ class Asked:
 
 
 def flat(algorithm: Any, problem: Any, num_steps: int) -> dict[str, Any]:
-    """A run as one table of settings. The number of a design only names a draw; a later switch never happens."""
+    """A run as one table of settings, without the number of a design (it names a draw) and a switch after the last step."""
     parts = {"algorithm": describe(algorithm), "problem": describe(problem), "num_steps": num_steps}
     parts["problem"]["measurements"].pop("design", None)
     schedule = parts["algorithm"]["schedule"]
@@ -140,10 +140,10 @@ def asked() -> Any:
         if name not in known:
             paper, _, figure = name.partition("/")
             experiment, recorder = experiments(paper)[figure], Asked()
-            # Few seeds, starts and designs: they are no part of a setting. (Wang's experiments look at eight.)
+            # Few seeds, starts and designs: they are not part of a setting. (Wang's experiments draw eight runs.)
             few = {"seeds": 8, "starts": 1, "designs": 1, "figure_starts": 1, "shuffled": 8}
             sizes = {size: few.get(size, value) for size, value in experiment.sizes["standard"].items()}
-            # The curvatures of Figure 1.2 are small products: on a busy machine several threads wait for each other.
+            # With several threads the small products of Figure 1.2 took 40 s instead of 1 s on a busy machine.
             with pytest.MonkeyPatch.context() as patch, threadpool_limits(1):
                 for function in ("run", "run_grid", "offshoots"):
                     patch.setattr(gs, function, getattr(recorder, function))
@@ -157,7 +157,7 @@ def asked() -> Any:
 def test_presets_cover_the_figures_of_the_papers():
     figures = {f"{paper}/{name}" for paper in PAPERS for name in experiments(paper) if name.startswith("fig")}
     assert {experiment_name(name) for name in PRESETS} == figures
-    assert set(COMPARED) == set(PRESETS) - {"xu2024/fig2"}  # which runs nothing
+    assert set(COMPARED) == set(PRESETS) - {"xu2024/fig2"}  # it runs nothing
 
 
 @pytest.mark.parametrize("name", COMPARED)

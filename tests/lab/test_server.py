@@ -40,7 +40,7 @@ def ask(client: Any, path: str, body: dict[str, Any], **headers: str) -> list[di
     return [json.loads(line) for line in answer.text.splitlines()]
 
 
-def test_page_is_whole_and_asks_nobody_else(client):
+def test_page_is_complete_and_asks_no_other_server(client):
     page = client.get("/")
     assert page.status_code == 200 and "default-src 'none'" in page.headers["content-security-policy"]
     wanted = re.findall(r'(?:src|href)="([^"#]+)"', page.text)
@@ -48,10 +48,11 @@ def test_page_is_whole_and_asks_nobody_else(client):
     root = Path(jobs.__file__).parent / "static"
     for path in root.iterdir():
         text = path.read_text(encoding="utf-8").replace("http://www.w3.org/2000/svg", "")
-        assert "//" not in re.sub(r"^\s*//.*$|[^:]// .*$", "", text, flags=re.M).replace("://", "://"), path.name
+        assert "//" not in re.sub(r"^\s*//.*$|[^:]// .*$", "", text, flags=re.M), path.name
         assert "innerHTML" not in text, path.name
-    for path in re.findall(r'from "\./([^"]+)"', (root / "main.js").read_text()):
-        assert client.get("/" + path).status_code == 200
+    imported = {name for path in root.glob("*.js") for name in re.findall(r'from "\./([^"]+)"', path.read_text())}
+    assert imported | {"main.js"} == {path.name for path in root.glob("*.js")}
+    assert all(client.get("/" + name).status_code == 200 for name in imported)
 
 
 def test_drawing_streams_curves_conditions_and_code(client):
@@ -119,7 +120,7 @@ def test_a_newer_request_ends_the_older_and_windows_do_not_disturb_each_other():
             old, other = asyncio.create_task(kinds("a", 1)), asyncio.create_task(kinds("b", 1))
             await asyncio.sleep(0.05)
             new = asyncio.create_task(kinds("a", 2))
-            ended = await asyncio.wait_for(old, 5)  # at once: the first compilation alone takes longer than that
+            ended = await asyncio.wait_for(old, 5)  # at once: the first compilation alone takes longer
             late = await kinds("a", 1)
             assert late == ["superseded"]
             return ended, await new, await other
@@ -131,7 +132,7 @@ def test_a_newer_request_ends_the_older_and_windows_do_not_disturb_each_other():
     assert new[-1] == "curves" and other[-1] == "curves"
 
 
-def test_a_killed_worker_is_told_and_started_again():
+def test_a_killed_worker_is_reported_and_started_again():
     async def scene() -> None:
         dispatcher = Dispatcher(1, 1)
         parts = [(0, "columns", {"path": "example:sites"})]

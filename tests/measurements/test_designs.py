@@ -13,7 +13,7 @@ import gyrostat as gs
 import reference
 from conftest import Notes, given_environments, orthonormal, rectangular_environments
 from gyrostat.measurements.base import Demand, Scene
-from gyrostat.measurements.dense import Gram, Rows
+from gyrostat.measurements.dense import DesignGram, DesignRows
 from gyrostat.models.spaces import RectangularMatrices, SymmetricMatrices
 
 pytestmark = pytest.mark.usefixtures("hasty")
@@ -100,7 +100,7 @@ def test_gram_operator_equals_rows(kind, x64):
     by_rows, by_gram = (gs.Dense(20, noise=0.4, design=5, operator=operator) for operator in ("rows", "gram"))
     rows = by_rows.init(jax.random.key(KEY), scene.environments, scene.space, ALONE)
     gram = by_gram.init(jax.random.key(KEY), scene.environments, scene.space, ALONE)
-    assert isinstance(rows, Rows) and isinstance(gram, Gram)
+    assert isinstance(rows, DesignRows) and isinstance(gram, DesignGram)
     for e in range(2):
         wanted, _ = by_rows.sense(rows, None, scene, LAW.at(e))
         found, _ = by_gram.sense(gram, None, scene, LAW.at(e))
@@ -115,7 +115,9 @@ def test_gram_operator_equals_rows(kind, x64):
         assert float(wanted.response_mean) == pytest.approx(y.mean(), rel=1e-12)
 
 
-@pytest.mark.parametrize(("m", "demand", "kind"), [(3, ALONE, Gram), (2, ALONE, Rows), (3, MIXED, Rows)])
+@pytest.mark.parametrize(
+    ("m", "demand", "kind"), [(3, ALONE, DesignGram), (2, ALONE, DesignRows), (3, MIXED, DesignRows)]
+)
 def test_the_cheaper_operator_is_chosen(m, demand, kind, x64):
     """Six coordinates: one product with 6 x 6 numbers against two with m x 6; a mixture draws from the rows."""
     state = gs.Dense(m).init(jax.random.key(KEY), SQUARE, SymmetricMatrices(3), demand)

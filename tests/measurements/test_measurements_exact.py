@@ -336,12 +336,12 @@ def test_residual_belongs_to_its_gradient(i):
 # --- fixed designs --------------------------------------------------------------------------------
 
 
-def empty_design(D: int, K: int = 1) -> fixed.Design:
+def empty_design(D: int, K: int = 1) -> fixed.RevealedDesign:
     rows = fixed.page_rows(D)
     pages = K * -(-D // rows) + 1
     zeros = jnp.zeros((pages, rows, D))
     table = jnp.zeros((K, pages + 1), dtype=jnp.int32)
-    return fixed.Design(zeros, zeros, table, jnp.zeros(K, dtype=jnp.int32), jnp.zeros((), dtype=jnp.int32))
+    return fixed.RevealedDesign(zeros, zeros, table, jnp.zeros(K, dtype=jnp.int32), jnp.zeros((), dtype=jnp.int32))
 
 
 def wrong_answers(slip: str, D: int, m: int, steps: int) -> np.ndarray:
@@ -499,7 +499,7 @@ def _lanes(algorithm, problem, keys, grid, plan):
 
 def trajectories(algorithm, measurements, steps, seed, environments=None) -> dict[str, np.ndarray]:
     """Final and half-way values of N runs of the loop itself."""
-    from gyrostat.diagnostics.signals import resolve
+    from gyrostat.diagnostics.base import resolve
 
     problem = gs.Problem(matrix_environments(3, TRAJECTORY_LAW) if environments is None else environments, measurements)
     demand = Demand(steps * algorithm.batches.queries(problem.environments.law), algorithm.batches.mixes)

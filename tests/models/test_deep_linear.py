@@ -16,7 +16,7 @@ from completion_problem import ENVIRONMENTS, OBSERVED, TRUTH
 from conftest import Watch, rectangular_environments
 from gyrostat.algorithms.update_rules import CONVENTIONS
 from gyrostat.measurements import Demand
-from gyrostat.measurements.base import Entry, Reading, Scene
+from gyrostat.measurements.base import EntryGradient, Reading, Scene
 
 pytestmark = pytest.mark.usefixtures("hasty")
 
@@ -86,7 +86,7 @@ def test_the_sum_of_squares_is_followed_without_looking(rule, x64):
     def step(square, params, dense, i, j):
         value = model.product(params)[i, j]
         whole = Reading(jnp.zeros(SHAPE).at[i, j].set(value - target[i, j]), jnp.asarray(0.0))
-        single = whole._replace(entry=Entry(i, j, value - target[i, j], value))
+        single = whole._replace(entry=EntryGradient(i, j, value - target[i, j], value))
         assert rule.squared_norm(square, model, params, whole, 0.05, 0.1) is None
         after = (rule(model, p, seen, 0.05, 0.1) for p, seen in ((params, single), (dense, whole)))
         return rule.squared_norm(square, model, params, single, 0.05, 0.1), *after

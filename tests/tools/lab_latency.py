@@ -2,8 +2,8 @@
 
     python tests/tools/lab_latency.py [MOVES]
 
-At the defaults of every laboratory (in the first: d = 60, 200 steps, 16 seeds, both sides); "all seeds" is when every seed of
-every side is drawn, "double" when double precision has replaced single. Nothing is asserted: machines differ, and are busy.
+Every laboratory is at its defaults (the first: d = 60, 200 steps, 16 seeds, both sides). "whole" is the time until every seed
+of every side is drawn, "double" until double precision has replaced single. Nothing is asserted, because machines differ.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any
 from browser import chromium
 
 SLIDERS = {"environments": ("spread", 1.0, 0.5), "factors": ("init_scale", 150, 4), "completion": ("ridge", 250, 3)}
-"""Of each laboratory: a slider, where it begins, and by how much it moves."""
+"""For each laboratory: a slider, its first position, and how far it moves each time."""
 
 
 def main(moves: int = 30) -> None:
@@ -38,14 +38,14 @@ def main(moves: int = 30) -> None:
             first, before = time.monotonic() - begun, busy(server.pid)
             times = moved(page, *slider, moves)
             cpu = 1000 * (busy(server.pid) - before) / moves
-            told = ", ".join(f"{name} {summary([t[name] for t in times])}" for name in ("first", "whole", "double"))
-            print(f"{lab:13} {told}; {cpu:.0f} ms of processor per move; the first drawing after {first:.1f} s")
+            shown = ", ".join(f"{name} {summary([t[name] for t in times])}" for name in ("first", "whole", "double"))
+            print(f"{lab:13} {shown}; {cpu:.0f} ms of processor per move; the first drawing after {first:.1f} s")
             page.close()
         server.terminate()
 
 
 def moved(page: Any, name: str, start: float, step: float, moves: int) -> list[dict[str, float]]:
-    """Move a slider again and again, each time when the last drawing has come to rest."""
+    """Move a slider repeatedly, each time after the drawing of the last move is complete."""
     page.evaluate("gyrostat.latencies.length = 0")
     for i in range(moves):
         before = page.evaluate("gyrostat.shown.number")
@@ -63,7 +63,7 @@ def summary(times: list[float]) -> str:
 
 
 def busy(pid: int) -> float:
-    """Seconds of a processor that a process and its children have used."""
+    """The processor time, in seconds, of a process and its children."""
     ticks = 0
     for folder in os.listdir("/proc"):
         if folder.isdigit():

@@ -52,7 +52,7 @@ def main(rank: int, folder: Path) -> None:
     wrapped = DistributedDataParallel(network(rank))
     sampler = EnvironmentBatchSampler(LABELS, 8, order="shuffled", seed=5)
     seen = train(wrapped, sampler)
-    found = {"seen": seen, "place": [sampler.rank, sampler.num_replicas], "state": wrapped.module.state_dict()}
+    found = {"seen": seen, "process": [sampler.rank, sampler.num_replicas], "state": wrapped.module.state_dict()}
     torch.save(found, folder / f"rank{rank}.pt")
     distributed.destroy_process_group()
 

@@ -42,8 +42,8 @@ def alone():
     return two_processes.train(network, sampler), network.state_dict()
 
 
-def test_processes_find_their_place_by_themselves(ranks):
-    assert [found["place"] for found in ranks] == [[0, 2], [1, 2]]
+def test_processes_find_their_number_by_themselves(ranks):
+    assert [found["process"] for found in ranks] == [[0, 2], [1, 2]]
 
 
 def test_every_step_is_one_environment_and_no_row_is_seen_twice(ranks):

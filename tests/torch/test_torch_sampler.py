@@ -53,7 +53,7 @@ def test_an_epoch_is_about_one_pass():
     assert len(list(EnvironmentBatchSampler(LABELS, 8, num_batches=17))) == 17
 
 
-def test_proportional_deals_every_row_at_most_once_and_leaves_none_out_for_ever():
+def test_proportional_deals_every_row_at_most_once_and_leaves_none_out():
     sampler = EnvironmentBatchSampler(LABELS, 4, order="proportional")
     seen: set[int] = set()
     for _ in range(30):
@@ -224,7 +224,7 @@ def test_the_rules_for_small_environments():
     assert skip.labels == [0] and skip.skipped == [1] and len(skip) == 2 and set(visits(list(skip), labels)) == {0}
     with pytest.raises(GyrostatError, match="skips every environment: the largest has 10 rows"):
         EnvironmentBatchSampler(labels, 11, small="skip")
-    with pytest.raises(GyrostatError, match="a process would get none"):
+    with pytest.raises(GyrostatError, match="a process would get no rows"):
         EnvironmentBatchSampler(labels, 1, small="short", rank=0, num_replicas=4)
 
 
@@ -333,11 +333,11 @@ def test_recorder_refuses_what_it_cannot_project():
         TrajectoryRecorder(weight, {})
     with pytest.raises(GyrostatError, match="cannot be named 'rest'"):
         TrajectoryRecorder(weight, {"rest": np.eye(3)})
-    with pytest.raises(GyrostatError, match="as many rows as each other"):
+    with pytest.raises(GyrostatError, match="the same number of rows"):
         TrajectoryRecorder(weight, {"one": np.eye(3), "two": np.eye(4)})
-    with pytest.raises(GyrostatError, match=r"watched has shape \(3,\), and the bases of subspaces 4 rows"):
+    with pytest.raises(GyrostatError, match=r"watched has shape \(3,\), but the bases of subspaces have 4 rows"):
         TrajectoryRecorder(weight, {"one": np.eye(4)}).record(0)
-    with pytest.raises(GyrostatError, match="nothing was recorded"):
+    with pytest.raises(GyrostatError, match="nothing has been recorded"):
         TrajectoryRecorder(weight, {"one": np.eye(3)}).result()
     with pytest.raises(GyrostatError, match="watched must be a tensor"):
         TrajectoryRecorder([1.0], {"one": np.eye(1)})

@@ -1,12 +1,12 @@
-"""Diagnostics: what we look at. Pure functions of the problem and the parameters, never part of an algorithm."""
+"""Diagnostics: what to record along a run. Pure functions of the problem and the parameters, never part of an algorithm."""
 
-from gyrostat.diagnostics import factors, layers
-from gyrostat.diagnostics.curvature import Speed, late_speed
+from gyrostat.diagnostics import factors, layers, signals
+from gyrostat.diagnostics.absorbing_sets import Constants, Region, absorbing, contains, margins, membership
+from gyrostat.diagnostics.base import DIAGNOSTICS, Diagnostic, Snapshot, diagnostic, resolve
+from gyrostat.diagnostics.convergence_rate import Speed, late_speed
 from gyrostat.diagnostics.isometry import IsometryEstimate, isometry_constant
 from gyrostat.diagnostics.layers import approximate_rank, representation_cost
 from gyrostat.diagnostics.rank_jumps import Jump, Jumps, jump_times, jumps, ranks
-from gyrostat.diagnostics.regions import Constants, Region, absorbing, contains, margins, membership
-from gyrostat.diagnostics.signals import DIAGNOSTICS, Diagnostic, View, diagnostic
 
 __all__ = [
     "DIAGNOSTICS",
@@ -16,8 +16,8 @@ __all__ = [
     "Jump",
     "Jumps",
     "Region",
+    "Snapshot",
     "Speed",
-    "View",
     "absorbing",
     "approximate_rank",
     "contains",
@@ -32,4 +32,6 @@ __all__ = [
     "membership",
     "ranks",
     "representation_cost",
+    "resolve",
+    "signals",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import NamedTuple
 
 import jax
@@ -11,12 +12,12 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from gyrostat import errors
 from gyrostat.jax_tools.float64 import double
-from gyrostat.measurements.fixed_gaussian import Design, gram_product, page_rows
+from gyrostat.measurements.fixed_gaussian import RevealedDesign, gram_product, page_rows
 from gyrostat.models.spaces import RectangularMatrices, Space, SymmetricMatrices
 
 
 class IsometryEstimate(NamedTuple):
-    """The isometry constant found: its mean over independent designs, a 95 % interval, and every design's value."""
+    """An estimate of the isometry constant: the mean over independent designs, a 95 % interval, and the value of each."""
 
     value: float
     low: float
@@ -34,14 +35,14 @@ def isometry_constant(
     steps: int = 15,
     seed: int = 0,
 ) -> IsometryEstimate:
-    """delta of Definition 1 (Xu 2024; 2.1 of Xiong 2024) for m Gaussian measurements and matrices of a rank, from below.
+    """A lower estimate of the restricted isometry constant delta of m Gaussian measurements, for matrices of a given rank.
 
-    ``symmetric`` measurements see symmetric matrices (Xu 2024), others all square matrices (Xiong 2024).
+    delta is that of Definition 1 in Xu 2024 and of Definition 2.1 in Xiong 2024. ``symmetric`` measurements see symmetric
+    matrices (Xu 2024), others all square matrices (Xiong 2024).
 
     Maximises ``| (1/m) sum <X_i, M>^2 - 1 |`` over unit matrices M of the rank by projected power iterations, upwards
-    and downwards, on a design that is never written out: its answers come from the same exact-in-law engine as
-    :class:`FixedGaussian`. A maximum found by search is a lower bound of the true constant of that design; the
-    interval is over designs (Student's t).
+    and downwards, on a design that is never written out: its answers have the exact law, as in :class:`FixedGaussian`.
+    A maximum found by search is a lower bound of the constant of that design; the interval is over designs (Student's t).
 
     >>> estimate = isometry_constant(10, 2000, rank=2, draws=3, steps=8)
     >>> 0.05 < estimate.value < 0.6
@@ -54,26 +55,24 @@ def isometry_constant(
     space = SymmetricMatrices(d) if symmetric else RectangularMatrices(d, d)
     with double():
         keys = jax.vmap(lambda i: jax.random.fold_in(jax.random.key(seed), i))(jnp.arange(n))
-        found = np.array(
-            [_search(key, space, float(m), min(s, d), errors.integer("steps", steps, least=1)) for key in keys]
-        )
+        climbs = errors.integer("steps", steps, least=1)
+        found = np.array([float(_search(key, jnp.asarray(float(m)), space, min(s, d), climbs)) for key in keys])
     from scipy import stats
 
     half = stats.t.ppf(0.975, n - 1) * found.std(ddof=1) / np.sqrt(n)
     return IsometryEstimate(float(found.mean()), float(found.mean() - half), float(found.mean() + half), found)
 
 
-def _search(key: PRNGKeyArray, space: Space, m: float, rank: int, steps: int) -> float:
-    return float(_search_jit(key, jnp.asarray(m), space, rank, steps))
-
-
-def _run(key: PRNGKeyArray, m: Float[Array, ""], space: Space, rank: int, steps: int) -> Float[Array, ""]:
+@functools.partial(jax.jit, static_argnums=(2, 3, 4))
+def _search(key: PRNGKeyArray, m: Float[Array, ""], space: Space, rank: int, steps: int) -> Float[Array, ""]:
     D, queries = space.size, 2 * (steps + 1)
     rows = page_rows(D)
     pages = -(-min(queries, D) // rows) + 1
     empty = jnp.zeros((pages, rows, D), dtype=float)
     zero = jnp.zeros((), dtype=jnp.int32)
-    design = Design(empty, empty, jnp.zeros((1, pages + 1), dtype=jnp.int32), jnp.zeros(1, dtype=jnp.int32), zero)
+    design = RevealedDesign(
+        empty, empty, jnp.zeros((1, pages + 1), dtype=jnp.int32), jnp.zeros(1, dtype=jnp.int32), zero
+    )
     best = jnp.zeros(())
     for sign in (1.0, -1.0):
         start = jax.random.fold_in(key, 1 if sign > 0 else 2)
@@ -85,17 +84,14 @@ def _run(key: PRNGKeyArray, m: Float[Array, ""], space: Space, rank: int, steps:
             answer, design = gram_product(design, query, zero, space.coordinates(M), m)
             GM = space.element(answer / m)
             best = jnp.maximum(best, sign * (jnp.sum(M * GM) - 1))
-            # Without the 1 that all eigenvalues share, the speed of the climb does not depend on m; the shift, the
-            # size of the restricted spectrum, keeps it from jumping between the two ends.
+            # Without the 1 that all eigenvalues share, the speed of the climb does not depend on m. The shift has the size
+            # of the restricted spectrum and keeps the climb from jumping between its two ends.
             ahead = sign * (GM - M) + jnp.sqrt(space.shape[0] * rank / m) * M
-            # Rounding leaves the space of symmetric matrices, and the climb would go on outside it.
+            # Rounding errors leave the space of symmetric matrices; without the projection the climb would leave it too.
             return _unit(space.project(_truncate(ahead, rank))), design, best
 
         M, design, best = jax.lax.fori_loop(0, steps + 1, climb, (M, design, best))
     return best
-
-
-_search_jit = jax.jit(_run, static_argnums=(2, 3, 4))
 
 
 def _truncate(M: Float[Array, "d d"], rank: int) -> Float[Array, "d d"]:

@@ -1,4 +1,4 @@
-"""Diagnostics of layers (Wang 2023): the ratio of singular values, approximate rank, balancedness, membership of B_r."""
+"""Diagnostics of layered networks (Wang 2023): the ratio of singular values, layer norms, balance, approximate rank."""
 
 from __future__ import annotations
 
@@ -6,65 +6,62 @@ import functools
 import itertools
 
 import jax.numpy as jnp
-from jaxtyping import Array, ArrayLike, Float
+from jaxtyping import Array, ArrayLike
 
 from gyrostat import errors
-from gyrostat.diagnostics.signals import Diagnostic, View, diagnostic
+from gyrostat.diagnostics.base import Diagnostic, Snapshot, diagnostic
+from gyrostat.diagnostics.signals import values_of
 from gyrostat.errors import GyrostatError
 from gyrostat.models import Asymmetric, DeepLinear
 from gyrostat.typing import Params
 
 
-def layers(view: View) -> Params:
+def layers(snapshot: Snapshot) -> Params:
     """W_1, ..., W_L with A = W_L ... W_1; for F G^T they are G^T and F."""
-    if isinstance(view.model, DeepLinear):
-        return view.params
-    if isinstance(view.model, Asymmetric):
-        F, G = view.params
+    if isinstance(snapshot.model, DeepLinear):
+        return snapshot.params
+    if isinstance(snapshot.model, Asymmetric):
+        F, G = snapshot.params
         return G.T, F
     raise GyrostatError(
-        f"{type(view.model).__name__} is not a product of layers: record diagnostics of the product, or use DeepLinear."
+        f"{type(snapshot.model).__name__} is not a product of layers: record diagnostics of the product, or use DeepLinear."
     )
 
 
-def _values(product: Array) -> Float[Array, " k"]:
-    return jnp.sort(jnp.abs(product))[::-1] if product.ndim == 1 else jnp.linalg.svd(product, compute_uv=False)
-
-
 @diagnostic("row", "column", of_product=True)
-def product(view: View) -> Array:
+def product(snapshot: Snapshot) -> Array:
     """A itself, in the coordinates of the target (as one column for a vector)."""
-    A = view.product
+    A = snapshot.product
     return A[:, None] if A.ndim == 1 else A
 
 
 @diagnostic(rotates=True)
-def singular_ratio(view: View) -> Array:
+def singular_ratio(snapshot: Snapshot) -> Array:
     """s_2 / s_1 of A: the second singular value over the first (0 when A is zero)."""
-    s = jnp.pad(_values(view.product), (0, 2))
+    s = jnp.pad(values_of(snapshot.product), (0, 2))
     return jnp.where(s[0] > 0, s[1] / jnp.where(s[0] > 0, s[0], 1.0), 0.0)
 
 
 @diagnostic("layer")
-def layer_norms(view: View) -> Array:
+def layer_norms(snapshot: Snapshot) -> Array:
     """The squared Frobenius norms ||W_l||_F^2: their sum is what the ridge penalises."""
-    return jnp.stack([jnp.sum(W * W) for W in layers(view)])
+    return jnp.stack([jnp.sum(W * W) for W in layers(snapshot)])
 
 
 @diagnostic("joint")
-def imbalances(view: View) -> Array:
+def imbalances(snapshot: Snapshot) -> Array:
     """The operator norms of W_l W_l^T - W_(l+1)^T W_(l+1), zero at every critical point (Wang 2023, Prop. A.1)."""
-    return jnp.stack([jnp.linalg.norm(x, 2) for x in gaps(layers(view))])
+    return jnp.stack([jnp.linalg.norm(x, 2) for x in gaps(layers(snapshot))])
 
 
 @diagnostic("joint")
-def imbalances_frobenius(view: View) -> Array:
+def imbalances_frobenius(snapshot: Snapshot) -> Array:
     """The Frobenius norms of W_l W_l^T - W_(l+1)^T W_(l+1)."""
-    return jnp.stack([jnp.sqrt(jnp.sum(x * x)) for x in gaps(layers(view))])
+    return jnp.stack([jnp.sqrt(jnp.sum(x * x)) for x in gaps(layers(snapshot))])
 
 
 def gaps(W: Params) -> list[Array]:
-    """W_l W_l^T - W_(l+1)^T W_(l+1) of each pair of neighbours.
+    """W_l W_l^T - W_(l+1)^T W_(l+1) for each pair of adjacent layers.
 
     >>> [x.tolist() for x in gaps((jnp.eye(1), 2 * jnp.eye(1)))]
     [[[-3.0]]]
@@ -79,14 +76,14 @@ def representation_cost(matrix: ArrayLike, depth: int) -> Array:
     15.0
     """
     L = errors.integer("depth", depth, least=1)
-    return L * jnp.sum(_values(jnp.asarray(matrix)) ** (2 / L))
+    return L * jnp.sum(values_of(jnp.asarray(matrix)) ** (2 / L))
 
 
 @diagnostic()
-def excess_cost(view: View) -> Array:
+def excess_cost(snapshot: Snapshot) -> Array:
     """||W_1||^2 + ... + ||W_L||^2 - R(A; L): zero for balanced layers, positive for others (Wang 2023, section 2.2)."""
-    W = layers(view)
-    return sum(jnp.sum(x * x) for x in W) - representation_cost(view.product, len(W))
+    W = layers(snapshot)
+    return sum(jnp.sum(x * x) for x in W) - representation_cost(snapshot.product, len(W))
 
 
 def smooth_count(x: Array, alpha: float | Array) -> Array:
@@ -100,7 +97,7 @@ def smooth_count(x: Array, alpha: float | Array) -> Array:
 
 
 def layer_rank(layer: Array, alpha: float | Array) -> Array:
-    """``sum_i f_alpha(s_i(W^T W))``: a rank that counts values far below alpha little.
+    """``sum_i f_alpha(s_i(W^T W))``: a rank in which values far below alpha count little.
 
     >>> round(float(layer_rank(jnp.diag(jnp.array([2.0, 0.1])), 1.0)), 4)
     1.0199
@@ -117,9 +114,9 @@ def approximate_rank(alpha: float) -> Diagnostic:
     return _approximate_rank(float(errors.number("alpha", alpha, above=0)))
 
 
-@functools.lru_cache(maxsize=64)  # a diagnostic is known by its function: one alpha, one program
+@functools.lru_cache(maxsize=64)  # a diagnostic is identified by its function: one alpha, one program
 def _approximate_rank(alpha: float) -> Diagnostic:
-    def function(view: View) -> Array:
-        return jnp.stack([layer_rank(W, alpha) for W in layers(view)])
+    def function(snapshot: Snapshot) -> Array:
+        return jnp.stack([layer_rank(W, alpha) for W in layers(snapshot)])
 
     return Diagnostic("approximate_rank", function, ("layer",), "the approximate rank of each layer")

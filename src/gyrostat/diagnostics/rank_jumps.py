@@ -1,4 +1,4 @@
-"""Jumps of rank on recorded paths of singular values: when, from which rank to which, and how a run ended."""
+"""Jumps of rank along recorded singular values: when they happen, between which ranks, and how a run ends."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Jump(NamedTuple):
 
 
 class Jumps(NamedTuple):
-    """What became of one run: its jumps, its final rank, and ``"settled"``, ``"collapsed"`` (rank 0) or ``"diverged"``."""
+    """The outcome of one run: its jumps, its final rank, and ``"settled"``, ``"collapsed"`` (rank 0) or ``"diverged"``."""
 
     jumps: list[Jump]
     rank: int
@@ -45,8 +45,8 @@ def ranks(values: Any, *, ratio: float = 0.01, zero: float = 1e-3) -> np.ndarray
 def jumps(values: Any, steps: Any, *, ratio: float = 0.01, zero: float = 1e-3) -> Jumps:
     """The lasting changes of rank along one path of singular values (records x values).
 
-    A level of rank r is left for good at the first step after the last at which the rank is at least r: a path that dips
-    and comes back has not jumped. For rank 2 that is the last time at which s_2 / s_1 >= ``ratio``.
+    A run leaves rank r at the first recorded step after the last one at which the rank is at least r: a path that dips and
+    comes back has not jumped. For rank 2 that is right after the last step with s_2 / s_1 >= ``ratio``.
 
     >>> path = [[2, 1], [2, 0.001], [2, 1], [2, 0.001], [2, 1e-9]]
     >>> jumps(path, [0, 10, 20, 30, 40])
@@ -64,7 +64,7 @@ def jumps(values: Any, steps: Any, *, ratio: float = 0.01, zero: float = 1e-3) -
     alive = found[: np.argmax(found < 0)] if (found < 0).any() else found
     if alive.size == 0:
         return Jumps([], -1, "diverged")
-    # The rank that is never exceeded again: what a run still has ahead of it.
+    # The largest rank from each record on.
     ahead = np.maximum.accumulate(alive[::-1])[::-1]
     (at,) = np.nonzero(np.diff(ahead) < 0)
     listed = [Jump(int(t[k + 1]), int(ahead[k]), int(ahead[k + 1])) for k in at]
@@ -74,7 +74,9 @@ def jumps(values: Any, steps: Any, *, ratio: float = 0.01, zero: float = 1e-3) -
 
 
 def jump_times(values: Any, steps: Any, *, rank: int = 1, ratio: float = 0.01) -> np.ndarray:
-    """The step from which on each run has at most ``rank``, infinite for never (or diverged): values (..., records, values).
+    """The first step from which each run keeps at most ``rank``, infinite if it never does or diverges.
+
+    ``values`` has the shape (..., records, singular values).
 
     >>> jump_times([[[2.0, 1.0], [2.0, 1e-9]], [[2.0, 1.0], [2.0, 1.0]]], [0, 10]).tolist()
     [10.0, inf]

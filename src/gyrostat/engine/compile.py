@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
 from gyrostat.algorithms.algorithm import Algorithm
-from gyrostat.diagnostics.signals import Diagnostic
+from gyrostat.diagnostics.base import Diagnostic
 from gyrostat.engine.reduction.choose import Reduction, largest_array
 from gyrostat.engine.step import RunPlan, one_run
 from gyrostat.jax_tools.float64 import double

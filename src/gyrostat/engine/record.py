@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from gyrostat import errors
-from gyrostat.diagnostics.signals import Diagnostic
+from gyrostat.diagnostics.base import Diagnostic
 from gyrostat.errors import GyrostatError
 
 Values = dict[str, np.ndarray]

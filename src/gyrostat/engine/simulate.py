@@ -10,7 +10,7 @@ import numpy as np
 
 from gyrostat import errors
 from gyrostat.algorithms.algorithm import Algorithm
-from gyrostat.diagnostics.signals import Diagnostic, resolve
+from gyrostat.diagnostics.base import Diagnostic, resolve
 from gyrostat.engine.compile import Cell, Program, RunIndex, group_cells
 from gyrostat.engine.record import Trajectories, Values, gather, recording_grids
 from gyrostat.engine.reduction.choose import LEAK_LIMITS, Reduction, choose_reduction, rank_of

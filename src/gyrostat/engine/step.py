@@ -15,7 +15,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from gyrostat.algorithms.algorithm import Algorithm
 from gyrostat.algorithms.events import Moment
-from gyrostat.diagnostics.signals import Diagnostic, View
+from gyrostat.diagnostics.base import Diagnostic, Snapshot
 from gyrostat.engine.reduction.choose import Reduction
 from gyrostat.engine.reduction.reduced_run import ReducedRun, reduce_run
 from gyrostat.environments import Environments
@@ -127,12 +127,12 @@ class _Run:
 
     def record(self, params: Params) -> dict[str, Array]:
         model, shape, reduced = self.algorithm.model, self.problem.shape, self.reduced
-        views = {
-            "small": View(reduced.environments, model, reduced.as_reduced(params), shape),
-            "product": View(self.stated, model, reduced.in_stated_coordinates(params), shape),
-            "stated": View(self.stated, model, reduced.as_stated(params), shape),
+        snapshots = {
+            "small": Snapshot(reduced.environments, model, reduced.as_reduced(params), shape),
+            "product": Snapshot(self.stated, model, reduced.in_stated_coordinates(params), shape),
+            "stated": Snapshot(self.stated, model, reduced.as_stated(params), shape),
         }
-        return SequentialLapack()(lambda: {d.name: d.function(views[d.sees]) for d in self.plan.record})
+        return SequentialLapack()(lambda: {d.name: d.function(snapshots[d.sees]) for d in self.plan.record})
 
     def step(self, t: Int[Array, ""], state: RunState) -> RunState:
         algorithm, model, environments = self.algorithm, self.reduced.model, self.reduced.environments

@@ -6,7 +6,6 @@ import contextlib
 import json
 import tempfile
 from collections.abc import AsyncIterator
-from importlib import resources
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,6 +16,7 @@ from starlette.routing import Route
 
 from gyrostat import __version__
 from gyrostat.errors import GyrostatError
+from gyrostat.figures.pages import colour_variables, plotly_script
 from gyrostat.lab.controls import Setting
 from gyrostat.lab.declarations import Lab
 from gyrostat.lab.export import csv_command, python_program
@@ -44,6 +44,7 @@ def application(hosts: set[str], dispatcher: Dispatcher | None = None) -> Reques
 
     routes = [
         *(Route(path, _file) for path in FILES),
+        Route("/colours.css", _colours),
         Route("/plotly.js", _plotly),
         Route("/api/about", _about),
         Route("/api/draw", _draw, methods=["POST"]),
@@ -63,9 +64,12 @@ async def _file(request: Request) -> Response:
     return FileResponse(STATIC / FILES[request.url.path])
 
 
+async def _colours(request: Request) -> Response:
+    return Response(colour_variables(), media_type="text/css")
+
+
 async def _plotly(request: Request) -> Response:
-    path = Path(str(resources.files("plotly"))) / "package_data" / "plotly.min.js"
-    return FileResponse(path, headers={"Cache-Control": "private, max-age=86400"})
+    return FileResponse(plotly_script(), headers={"Cache-Control": "private, max-age=86400"})
 
 
 async def _about(request: Request) -> Response:

@@ -1,4 +1,4 @@
-"""The protocol of measurements, and the scene in which they are asked."""
+"""What measurements are: the base class, the scene that they are taken of, and the reading that they give."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gyrostat.errors import GyrostatError
 from gyrostat.models.spaces import Space
 
 
-class Entry(NamedTuple):
+class EntryGradient(NamedTuple):
     """A gradient that is ``slope`` at one entry of the product and zero elsewhere, and the ``value`` of that entry."""
 
     row: Int[Array, ""]
@@ -26,28 +26,30 @@ class Entry(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """What one step sees: the gradient with respect to the product, the mean square of what is left of the responses,
-    ``(1/m) sum_i (<X_i, A> - y_i)^2``, and the mean response (NaN if not observed). When a single entry was seen, ``entry``
-    says the gradient once more.
+    """What one step sees of the residual.
+
+    ``gradient`` is taken with respect to the product. ``residual_square`` is ``(1/m) sum_i (<X_i, A> - y_i)^2``, and
+    ``response_mean`` the mean of the y_i (NaN if they are not observed). If the batch is a single entry of the product,
+    ``entry`` is the gradient in sparse form.
     """
 
     gradient: Array
     residual_square: Float[Array, ""]
     response_mean: Float[Array, ""] | float = float("nan")
-    entry: Entry | None = None
+    entry: EntryGradient | None = None
 
 
 class Demand(NamedTuple):
-    """What a run will ask of its measurements: at most so many readings, mixed batches or not."""
+    """What a run asks of its measurements: the largest number of readings, and whether batches mix environments."""
 
     queries: int
     mixes: bool
 
 
 class Scene(NamedTuple):
-    """Where a measurement is taken: the drawn environments, the space of the product, and the product now.
+    """What measurements are taken of: the environments of the run, the space of the product, and its current value.
 
-    ``entry`` gives one entry of the product without making all of it.
+    ``entry`` computes one entry of the product without the others.
     """
 
     environments: Environments
@@ -57,9 +59,9 @@ class Scene(NamedTuple):
 
 
 class Measurements(eqx.Module):
-    """A way of seeing the residual ``A(theta) - A_e``.
+    """A way to see the residual ``A(theta) - A_e``.
 
-    State is whatever must be remembered between steps (a fixed design); measurements drawn afresh have none.
+    The state holds what must be kept between steps, such as a fixed design; measurements drawn anew at every step need none.
     """
 
     @property
@@ -68,22 +70,22 @@ class Measurements(eqx.Module):
         return True
 
     def runs_per_call(self, size: int, mixes: bool) -> int:
-        """How many runs with products of ``size`` entries go well into one call."""
+        """The best number of runs in one call, for products with ``size`` entries."""
         return int(np.clip(2 ** np.floor(np.log2(2.4e6 / (48 * size))), 1, 512)) if self.vectorises else 1
 
     @property
     def group_key(self) -> Hashable:
-        """Settings that differ in this do not share a call, because it is large or shared between runs."""
+        """Settings with different keys do not share a call; the key stands for data that is large or that runs share."""
         return None
 
     @property
     def isotropic(self) -> bool:
-        """Whether rotating the residual rotates the reading, without randomness: then a run can be made in a subspace."""
+        """Whether readings are deterministic and commute with rotations; a run can then be reduced to a subspace."""
         return False
 
     @property
     def by_entries(self) -> bool:
-        """Whether readings are made entry by entry: then the runs of a small model do well in ``runs_last_loop``."""
+        """Whether readings are computed entry by entry, so that runs of a small model gain from ``runs_last_loop``."""
         return False
 
     @property
@@ -101,14 +103,14 @@ class Measurements(eqx.Module):
 
     @abc.abstractmethod
     def mix(self, state: Any, key: PRNGKeyArray, scene: Scene) -> tuple[Reading, Any]:
-        """A batch in which every sample draws an environment of its own."""
+        """A batch in which every sample draws its own environment."""
 
     def check(self, environments: Any, space: Space, mixes: bool) -> None:
         """Refuse, before compilation, what these measurements cannot do."""
 
 
-def need_finite(measurements: Measurements, environments: Any) -> None:
-    """Refuse a continuous law where data must be kept per environment."""
+def require_finite_law(measurements: Measurements, environments: Any) -> None:
+    """Refuse a continuous law, because data must be kept for each environment."""
     if not environments.law.is_finite:
         name = type(measurements).__name__
         raise GyrostatError(
@@ -124,5 +126,5 @@ def residual(scene: Scene, environment: Environment) -> Array:
 
 def inner(a: Array, b: Array) -> Float[Array, ""]:
     """The inner product of two elements given as arrays."""
-    # A product with ones, then a short sum: XLA does not vectorise a sum over all entries of a matrix.
+    # A product with ones and a short sum: XLA does not vectorise a sum over all entries of a matrix.
     return jnp.sum(jnp.ones(len(a)) @ (a * b))

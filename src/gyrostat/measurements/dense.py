@@ -1,4 +1,4 @@
-"""Measurements as arrays: the brute force that the exact-in-law engines are checked against, and given data."""
+"""Measurements as arrays: a drawn design (the brute force against which exact-in-law draws are tested), and given data."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gyrostat import errors
 from gyrostat.environments import Environment, Environments
 from gyrostat.errors import GyrostatError
 from gyrostat.jax_tools.float64 import double
-from gyrostat.measurements.base import Demand, Measurements, Reading, Scene, need_finite
+from gyrostat.measurements.base import Demand, Measurements, Reading, Scene, require_finite_law
 from gyrostat.models.spaces import Space
 from gyrostat.typing import Leaf
 
@@ -23,21 +23,21 @@ SINGLE = 32_768
 """The longest side of a design in single precision."""
 
 RUNS_PER_CALL = 64
-"""Runs that share one design in one call: the product with it is then a matrix product."""
+"""The number of runs in one call that share a design, so that the product with it is a matrix product."""
 
 
-class Rows(NamedTuple):
-    """Designs as they are: coordinates of every measurement and the noise of every response, by environment.
+class DesignRows(NamedTuple):
+    """Designs as rows: for each environment, the coordinates of every measurement and the noise of every response.
 
-    In a run with one environment its leading axis is left out, here and in :class:`Gram`.
+    The leading axis is dropped in a run with one environment, here and in :class:`DesignGram`.
     """
 
     matrices: Float[Array, "K m size"]
     noises: Float[Array, "K m"]
 
 
-class Gram(NamedTuple):
-    """All that a whole batch needs of a design: ``X^T X / m``, ``X^T eps / m``, ``eps^T eps / m`` and the means."""
+class DesignGram(NamedTuple):
+    """What a reading of a whole batch needs of a design: ``X^T X / m``, ``X^T eps / m``, ``eps^T eps / m`` and the means."""
 
     gram: Float[Array, "K size size"]
     cross: Float[Array, "K size"]
@@ -49,11 +49,11 @@ class Gram(NamedTuple):
 class Dense(Measurements):
     """Gaussian measurements written out as arrays, m per environment, drawn once or (``redraw``) at every step.
 
-    With ``design`` (any whole number) all runs share the design of that number, so that their products with it become one
-    matrix product; without, every run draws its own. ``operator`` is how a whole batch is applied: ``"rows"`` (two
-    products with X), ``"gram"`` (one with X^T X), or ``"auto"``, the cheaper of the two. ``precision="single"`` keeps and
-    applies either in single precision, twice as fast: the reading is then off by about 1e-6 of itself, which leaves
-    parameters and residuals (in double precision) free to converge as far as ever.
+    ``design`` (any whole number) is the seed of a design that all runs share, so that their products with it become one
+    matrix product; by default every run draws its own. ``operator`` is how a whole batch is applied: ``"rows"`` (two
+    products with X), ``"gram"`` (one with X^T X), or ``"auto"``, the cheaper of the two. ``precision="single"`` stores and
+    applies either in single precision, twice as fast. The relative error of a reading is then about 1e-6; parameters and
+    residuals stay in double precision, so a run converges as far as in double precision.
 
     >>> Dense(100, redraw=True).num_samples
     100
@@ -77,7 +77,7 @@ class Dense(Measurements):
 
     def check(self, environments: Any, space: Space, mixes: bool) -> None:
         if not self.redraw:
-            need_finite(self, environments)
+            require_finite_law(self, environments)
         if mixes and self.operator == "gram":
             raise GyrostatError("operator='gram' keeps no rows for a Pooled batch to draw from: use 'rows' or 'auto'.")
         if self.precision == "single" and max(self.num_samples, space.size) > SINGLE:
@@ -93,7 +93,7 @@ class Dense(Measurements):
     def runs_per_call(self, size: int, mixes: bool) -> int:
         if self.design is None:
             return super().runs_per_call(size, mixes)
-        return 1 if mixes else RUNS_PER_CALL  # a mixture copies its rows for every run
+        return 1 if mixes else RUNS_PER_CALL  # a mixed batch copies its rows for every run
 
     @property
     def group_key(self) -> Hashable:
@@ -103,8 +103,8 @@ class Dense(Measurements):
     def gives_response_mean(self) -> bool:
         return True
 
-    def rows(self, environments: Any, space: Space) -> Rows:
-        """The design that runs share, as arrays.
+    def rows(self, environments: Any, space: Space) -> DesignRows:
+        """The shared design, as arrays.
 
         >>> import gyrostat as gs
         >>> environments = gs.Environments.diagonal(5)
@@ -113,29 +113,32 @@ class Dense(Measurements):
         """
         if self.design is None:
             raise GyrostatError("design is None, so every run draws its own rows: give a number to share one design.")
-        need_finite(self, environments)
+        require_finite_law(self, environments)
         with double():
             return self._draw(jax.random.key(self.design), environments.law.count, space)
 
-    def init(self, key: PRNGKeyArray, environments: Environments, space: Space, demand: Demand) -> Rows | Gram | None:
+    def init(
+        self, key: PRNGKeyArray, environments: Environments, space: Space, demand: Demand
+    ) -> DesignRows | DesignGram | None:
         if self.redraw:
             return None
         drawing = key if self.design is None else jax.random.key(self.design)
         rows = self._draw(drawing, environments.law.count, space)  # type: ignore[attr-defined]
-        # A product with the Gram matrix reads size^2 numbers, two with the rows 2 m size, and the transposed one is slower.
-        pays = self.operator == "gram" or (self.operator == "auto" and space.size < 2.2 * self.num_samples)
-        kept = _gram(rows) if pays and not demand.mixes else rows
+        # A product with the Gram matrix reads size^2 numbers. The two products with the rows read 2 m size numbers, and the
+        # transposed one is slower.
+        use_gram = self.operator == "gram" or (self.operator == "auto" and space.size < 2.2 * self.num_samples)
+        kept = _gram(rows) if use_gram and not demand.mixes else rows
         # With one environment its axis is dropped: indexing it in every step would keep XLA from its fast matrix product.
         return type(kept)(*(x[0] for x in kept)) if len(rows.matrices) == 1 else kept
 
     def sense(self, state: Any, key: PRNGKeyArray, scene: Scene, environment: Environment) -> tuple[Reading, Any]:
         target = scene.space.coordinates(scene.environments.target(environment.sigma))
-        design = Rows(*(x[0] for x in self._draw(key, 1, scene.space))) if state is None else state
+        design = DesignRows(*(x[0] for x in self._draw(key, 1, scene.space))) if state is None else state
         if design[0].ndim == 3:
             design = type(design)(*(x[environment.index] for x in design))
-        if isinstance(design, Gram):
+        if isinstance(design, DesignGram):
             return _gram_reading(scene, design, target), state
-        return _seen(scene, design.matrices, target, design.noises), state
+        return _rows_reading(scene, design.matrices, target, design.noises), state
 
     def mix(self, state: Any, key: PRNGKeyArray, scene: Scene) -> tuple[Reading, Any]:
         choosing, within, drawing = jax.random.split(key, 3)
@@ -150,18 +153,18 @@ class Dense(Measurements):
         targets = jax.vmap(lambda s: scene.space.coordinates(scene.environments.target(s)))(drawn.sigma)
         return _reading(scene, X, jnp.sum(X * targets, axis=1) + eps), state
 
-    def _draw(self, key: PRNGKeyArray, count: int, space: Space) -> Rows:
+    def _draw(self, key: PRNGKeyArray, count: int, space: Space) -> DesignRows:
         matrices, noises = jax.random.split(key)
         X = jax.random.normal(matrices, (count, self.num_samples, space.size), dtype=float)
         kept = X.astype(jnp.float32) if self.precision == "single" else X
-        return Rows(kept, self.noise * jax.random.normal(noises, (count, self.num_samples), dtype=float))
+        return DesignRows(kept, self.noise * jax.random.normal(noises, (count, self.num_samples), dtype=float))
 
 
 class DenseData(Measurements):
-    """Given measurements and responses, with the number of the environment that each row belongs to.
+    """Given measurements and responses, with the index of the environment of each row.
 
-    A batch of one environment is all of its rows, or ``batch_size`` of them drawn with replacement; a mixture draws
-    an environment by its weight and a row of it, ``batch_size`` times (by default as many as there are rows).
+    A batch of one environment is all of its rows, or ``batch_size`` of them drawn with replacement. A mixed batch draws,
+    ``batch_size`` times, an environment by its weight and one of its rows (by default as often as there are rows).
 
     >>> import numpy as np
     >>> data = DenseData(np.eye(3), [1.0, 2.0, 3.0], environment=[0, 0, 1])
@@ -216,7 +219,7 @@ class DenseData(Measurements):
         return True
 
     def check(self, environments: Any, space: Space, mixes: bool) -> None:
-        need_finite(self, environments)
+        require_finite_law(self, environments)
         if space.shape != self.shape:
             raise GyrostatError(
                 f"matrices have shape {self.shape} each, the target has {space.shape}: make them equal."
@@ -235,8 +238,8 @@ class DenseData(Measurements):
         e, counts, starts = environment.index, jnp.asarray(self.counts), jnp.asarray(self.starts)
         if self.batch_size is None:
             rows = jnp.arange(self.responses.shape[0])
-            mine = (rows >= starts[e]) & (rows < starts[e] + counts[e])
-            return _reading(scene, state, self.responses, mine / counts[e]), state
+            in_environment = (rows >= starts[e]) & (rows < starts[e] + counts[e])
+            return _reading(scene, state, self.responses, in_environment / counts[e]), state
         rows = starts[e] + jax.random.randint(key, (self.batch_size,), 0, counts[e])
         return _reading(scene, state[rows], jnp.asarray(self.responses)[rows]), state
 
@@ -255,8 +258,8 @@ def _reading(scene: Scene, X: Array, y: Array, weights: Array | None = None) -> 
     return Reading(scene.space.element((w * error) @ X), w @ error**2, w @ y)
 
 
-def _seen(scene: Scene, X: Array, target: Float[Array, " size"], noise: Float[Array, " m"]) -> Reading:
-    """The reading of a whole batch; the residual goes through X once, so that its rounding is relative to itself."""
+def _rows_reading(scene: Scene, X: Array, target: Float[Array, " size"], noise: Float[Array, " m"]) -> Reading:
+    """The reading of a whole batch. X is applied to the residual, so rounding errors are relative to the residual."""
     b = scene.space.coordinates(scene.product) - target
     error = (X @ b.astype(X.dtype)).astype(b.dtype) - noise
     gradient = (error.astype(X.dtype) @ X).astype(b.dtype) / error.size
@@ -265,20 +268,20 @@ def _seen(scene: Scene, X: Array, target: Float[Array, " size"], noise: Float[Ar
     )
 
 
-def _gram(rows: Rows) -> Gram:
+def _gram(rows: DesignRows) -> DesignGram:
     X, eps = rows[0].astype(float), rows[1]
     m = X.shape[1]
     transposed = jnp.swapaxes(X, 1, 2)
     cross = (transposed @ eps[:, :, None])[..., 0] / m
     gram = (transposed @ X / m).astype(rows[0].dtype)
-    return Gram(gram, cross, jnp.mean(eps**2, axis=1), jnp.mean(X, axis=1), jnp.mean(eps, axis=1))
+    return DesignGram(gram, cross, jnp.mean(eps**2, axis=1), jnp.mean(X, axis=1), jnp.mean(eps, axis=1))
 
 
-def _gram_reading(scene: Scene, design: Gram, target: Float[Array, " size"]) -> Reading:
+def _gram_reading(scene: Scene, design: DesignGram, target: Float[Array, " size"]) -> Reading:
     b = scene.space.coordinates(scene.product) - target
-    seen = (design.gram @ b.astype(design.gram.dtype)).astype(b.dtype)
-    square = b @ seen - 2 * b @ design.cross + design.energy
-    return Reading(scene.space.element(seen - design.cross), square, design.mean @ target + design.noise)
+    product = (design.gram @ b.astype(design.gram.dtype)).astype(b.dtype)
+    square = b @ product - 2 * b @ design.cross + design.energy
+    return Reading(scene.space.element(product - design.cross), square, design.mean @ target + design.noise)
 
 
 def _design(value: Any) -> np.ndarray | None:

@@ -16,16 +16,16 @@ from gyrostat.environments import Environment, Environments
 from gyrostat.errors import GyrostatError
 from gyrostat.jax_tools.lazy_condition import change_if_needed
 from gyrostat.jax_tools.random_streams import split, uniform
-from gyrostat.measurements.base import Demand, Entry, Measurements, Reading, Scene, need_finite
+from gyrostat.measurements.base import Demand, EntryGradient, Measurements, Reading, Scene, require_finite_law
 from gyrostat.models.spaces import RectangularMatrices, Space
 from gyrostat.typing import Leaf
 
 RUNS_PER_CALL = 128
-"""So many runs of a small network stay in a processor's nearer caches; with more, a step takes longer again."""
+"""The number of runs of a small network that stay in the near caches of a processor; with more, steps get slower."""
 
 
-class Observations(NamedTuple):
-    """What must be remembered: the noise of every response, and how far each environment is in which order."""
+class EntriesState(NamedTuple):
+    """The state of the measurements: the noise of every response, and for each environment its order and the position in it."""
 
     noises: Float[Array, "K N"] | None
     orders: Int[Array, "K N"] | None
@@ -37,9 +37,9 @@ class Entries(Measurements):
 
     ``G = (1/b) sum (A_ij - y_ij) E_ij`` over a batch of b entries: the gradient of ``(1/2b) sum (A_ij - y_ij)^2``, which on
     the whole set is the loss ``C(A) = (1/2N) sum (A_ij - y_ij)^2`` of Wang 2023, section 2.1. ``batch_size=None`` takes the
-    whole set. ``order`` is ``"iid"`` (drawn with replacement, as in the paper) or ``"shuffled"`` (without: every entry once
-    per pass, in a new random order for each pass). ``noise`` is the standard deviation of an error that each response
-    carries, drawn once per run.
+    whole set. ``order`` is ``"iid"`` (drawn with replacement, as in the paper) or ``"shuffled"`` (without replacement: every
+    entry once per pass, in a new random order for each pass). ``noise`` is the standard deviation of an error in each
+    response, drawn once per run.
 
     >>> Entries([(0, 0), (1, 0), (1, 1)], batch_size=1).count
     3
@@ -99,13 +99,13 @@ class Entries(Measurements):
                 f"pairs must lie inside the {rows} x {columns} target; {outside[0]} does not: count from zero."
             )
         if self.is_noisy or self.order == "shuffled":
-            need_finite(self, environments)
+            require_finite_law(self, environments)
         if mixes and self.order == "shuffled":
             raise GyrostatError(
                 "order='shuffled' keeps an order for each environment, which a Pooled batch mixes: use order='iid'."
             )
 
-    def init(self, key: PRNGKeyArray, environments: Environments, space: Space, demand: Demand) -> Observations:
+    def init(self, key: PRNGKeyArray, environments: Environments, space: Space, demand: Demand) -> EntriesState:
         noises = orders = positions = None
         if self.is_noisy:
             size = (environments.law.count, self.count)  # type: ignore[attr-defined]
@@ -114,11 +114,11 @@ class Entries(Measurements):
             count = environments.law.count  # type: ignore[attr-defined]
             orders = jnp.zeros((count, self.count), dtype=jnp.int32)
             positions = jnp.zeros(count, dtype=jnp.int32)
-        return Observations(noises, orders, positions)
+        return EntriesState(noises, orders, positions)
 
     def sense(
-        self, state: Observations, key: PRNGKeyArray, scene: Scene, environment: Environment
-    ) -> tuple[Reading, Observations]:
+        self, state: EntriesState, key: PRNGKeyArray, scene: Scene, environment: Environment
+    ) -> tuple[Reading, EntriesState]:
         i, j = self._indices()
         if self.batch_size is None:
             chosen: Array | None = None
@@ -131,7 +131,7 @@ class Entries(Measurements):
             y = y + (noises if chosen is None else noises[chosen])
         return _reading(scene, i, j, y), state
 
-    def mix(self, state: Observations, key: PRNGKeyArray, scene: Scene) -> tuple[Reading, Observations]:
+    def mix(self, state: EntriesState, key: PRNGKeyArray, scene: Scene) -> tuple[Reading, EntriesState]:
         size = self.batch_size or self.count
         choosing, within = split(key)
         drawn = jax.vmap(scene.environments.law.draw)(split(choosing, size))
@@ -149,8 +149,8 @@ class Entries(Measurements):
     def _draw(self, key: PRNGKeyArray, size: int) -> Int[Array, " size"]:
         return (uniform(key, size) * self.count).astype(jnp.int32)
 
-    def _choose(self, state: Observations, key: PRNGKeyArray, index: Array) -> tuple[Array, Observations]:
-        """The numbers of the batch's entries."""
+    def _choose(self, state: EntriesState, key: PRNGKeyArray, index: Array) -> tuple[Array, EntriesState]:
+        """The indices of the entries in the batch."""
         assert self.batch_size is not None
         if state.orders is None or state.positions is None:
             return self._draw(key, self.batch_size), state
@@ -168,13 +168,13 @@ class Entries(Measurements):
 
 
 def _reading(scene: Scene, i: Array, j: Array, y: Array) -> Reading:
-    """The mean over a batch of the entries (i, j), each with its response."""
+    """The mean over a batch of entries (i, j), each with its response."""
     single = i.size == 1 and scene.entry is not None
     value = scene.entry(i[0], j[0])[None] if single else scene.product[i, j]
     error = value - y
-    entry = Entry(i[0], j[0], error[0], value[0]) if single else None
+    entry = EntryGradient(i[0], j[0], error[0], value[0]) if single else None
     rows, columns = scene.space.shape
-    # One-hot rows and columns: XLA makes a scatter of many runs one by one, and of one entry this is an outer product.
+    # One-hot rows and columns: XLA scatters many runs one by one; for a single entry this is an outer product.
     e, f = (jnp.equal(at[:, None], jnp.arange(n)).astype(error.dtype) for at, n in ((i, rows), (j, columns)))
     weighted = e * (error / error.size)[:, None]
     gradient = weighted[0][:, None] * f[0] if error.size == 1 else weighted.T @ f
@@ -192,8 +192,8 @@ def _pairs(pairs: Any) -> tuple[tuple[int, int], ...]:
         raise GyrostatError(f"pairs must list (row, column) pairs of whole numbers; got {errors.shown(pairs)}.")
     if x.min() < 0:
         raise GyrostatError(f"pairs must be counted from zero; got {tuple(map(int, x[x.min(axis=1).argmin()]))}.")
-    found = tuple((int(i), int(j)) for i, j in x)
-    if len(set(found)) < len(found):
-        twice = next(p for p in found if found.count(p) > 1)
-        raise GyrostatError(f"pairs must be distinct; {twice} occurs {found.count(twice)} times: remove the copies.")
-    return found
+    entries = tuple((int(i), int(j)) for i, j in x)
+    if len(set(entries)) < len(entries):
+        twice = next(p for p in entries if entries.count(p) > 1)
+        raise GyrostatError(f"pairs must be distinct; {twice} occurs {entries.count(twice)} times: remove the copies.")
+    return entries

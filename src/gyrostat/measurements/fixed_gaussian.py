@@ -1,15 +1,15 @@
 """One fixed Gaussian design per environment, exact in law and never materialised.
 
-The run only ever asks for ``X^T X b`` with X the m x D design of an environment. Reveal X one right direction at a
-time: orthonormal q_1, q_2, ... of the queries so far, and rows
+A run only needs ``X^T X b``, with X the m x D design of an environment. X is revealed one right direction at a time:
+orthonormal q_1, q_2, ... that span the queries so far, and rows
 
     rho_k = chi_{m-k+1} q_k + (a Gaussian orthogonal to q_1 ... q_k)
 
 of the triangular factor of X in the basis that starts with the q's. Then ``X^T X b = sum_k rho_k (rho_k . b)`` for
-every b in the span, and a query that leaves the span appends a direction: a Bartlett decomposition that follows the
-algorithm. Time and memory per query are O(number of directions * D), whatever m.
+every b in the span, and a query outside the span appends a direction: a Bartlett decomposition in the directions that the
+algorithm asks for. Time and memory per query are O(number of directions * D), whatever m.
 
-Label noise is one more Gaussian column of X: eps_i beside X_i, and b extended by -noise.
+Label noise is one more Gaussian column of X: (X_i, eps_i) is a row, and b is extended by -noise.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from gyrostat.environments import Environment, Environments
 from gyrostat.errors import GyrostatError
 from gyrostat.jax_tools.random_streams import normal, split
 from gyrostat.jax_tools.rejection_sampling import chi_square
-from gyrostat.measurements.base import Demand, Measurements, Reading, Scene, need_finite, residual
+from gyrostat.measurements.base import Demand, Measurements, Reading, Scene, require_finite_law, residual
 from gyrostat.models.spaces import Space
 from gyrostat.typing import Leaf
 
 RELATIVE = 1e-11
-"""A query is taken to lie in the span when less than this part of it is new (rounding leaves about 1e-16)."""
+"""A query counts as in the span if its new part is relatively smaller than this (rounding leaves about 1e-16)."""
 
 
-class Design(NamedTuple):
-    """What is known of every environment's design, in pages of rows that belong to one environment each."""
+class RevealedDesign(NamedTuple):
+    """The revealed part of the design of every environment, in pages; the rows of a page belong to one environment."""
 
     directions: Float[Array, "pages rows D"]
     triangle: Float[Array, "pages rows D"]
@@ -61,25 +61,27 @@ class FixedGaussian(Measurements):
         return False
 
     def check(self, environments: Any, space: Space, mixes: bool) -> None:
-        need_finite(self, environments)
+        require_finite_law(self, environments)
         if mixes:
             raise GyrostatError(
                 "FixedGaussian answers for all samples of an environment at once; a Pooled batch of single rows is not "
                 "of that form: use Full (every sample at every step), FreshGaussian, or Dense."
             )
 
-    def init(self, key: PRNGKeyArray, environments: Environments, space: Space, demand: Demand) -> Design:
+    def init(self, key: PRNGKeyArray, environments: Environments, space: Space, demand: Demand) -> RevealedDesign:
         queries = demand.queries
         K, D = environments.law.count, space.size + 1  # type: ignore[attr-defined]
         rows = page_rows(D)
-        most = min(queries, D)  # directions one environment can ever have
+        most = min(queries, D)  # the largest number of directions of one environment
         pages = min(math.ceil(queries / rows) + K, K * math.ceil(most / rows))
-        # One page more: a query that stays in the span still writes its (zero) row somewhere.
+        # One page more: a query in the span also writes its row, which is zero.
         empty = jnp.zeros((pages + 1, rows, D), dtype=float)
         table = jnp.zeros((K, math.ceil(most / rows) + 1), dtype=jnp.int32)
-        return Design(empty, empty, table, jnp.zeros(K, dtype=jnp.int32), jnp.zeros((), dtype=jnp.int32))
+        return RevealedDesign(empty, empty, table, jnp.zeros(K, dtype=jnp.int32), jnp.zeros((), dtype=jnp.int32))
 
-    def sense(self, state: Design, key: PRNGKeyArray, scene: Scene, environment: Environment) -> tuple[Reading, Any]:
+    def sense(
+        self, state: RevealedDesign, key: PRNGKeyArray, scene: Scene, environment: Environment
+    ) -> tuple[Reading, Any]:
         b = jnp.append(scene.space.coordinates(residual(scene, environment)), -self.noise)
         answer, state = gram_product(state, key, environment.index, b, self.num_samples)
         gradient = scene.space.element(answer[:-1] / self.num_samples)
@@ -90,14 +92,14 @@ class FixedGaussian(Measurements):
 
 
 def page_rows(D: int) -> int:
-    """Rows per page: small enough for a page of large D to stay in cache, at least 4 to amortise the loop."""
+    """The number of rows of a page: a page of large D must stay in cache, and at least 4 rows amortise the loop."""
     return int(np.clip(2**19 // (8 * D), 4, 64))
 
 
 def gram_product(
-    design: Design, key: PRNGKeyArray, index: Int[Array, ""], b: Float[Array, " D"], m: Float[Array, ""]
-) -> tuple[Float[Array, " D"], Design]:
-    """``X^T X b`` for the design of environment ``index``, revealing a direction if ``b`` has a new one."""
+    design: RevealedDesign, key: PRNGKeyArray, index: Int[Array, ""], b: Float[Array, " D"], m: Float[Array, ""]
+) -> tuple[Float[Array, " D"], RevealedDesign]:
+    """``X^T X b`` for the design of environment ``index``, after revealing the direction of ``b`` if it is new."""
     Q, P, table, known, pages = design
     rows = Q.shape[1]
     n = known[index]
@@ -113,8 +115,8 @@ def gram_product(
         page = Q[mine[j]]
         return q - (page @ q) @ page
 
-    # b almost lies in the span, so that one pass leaves errors that grow with the steps; the fresh Gaussian row z
-    # does not and is not normalised: one pass is enough for it.
+    # b almost lies in the span, so one pass would leave errors that grow with the steps. The fresh Gaussian row z does not
+    # lie near the span and is not normalised: one pass is enough for it.
     q, z = jax.lax.fori_loop(0, in_use, deflate, (b, normal(normals, b.size)))
     q = jax.lax.fori_loop(0, in_use, deflate_again, q)
     length = jnp.linalg.norm(q)
@@ -129,7 +131,7 @@ def gram_product(
     P = jax.lax.dynamic_update_slice(P, row[None, None], (page, n % rows, jnp.zeros_like(n)))
     took = is_new.astype(n.dtype)
     table = table.at[index, n // rows].set(jnp.where(is_new & opens, page, mine[n // rows]))
-    design = Design(Q, P, table, known.at[index].add(took), pages + jnp.where(opens, took, 0))
+    design = RevealedDesign(Q, P, table, known.at[index].add(took), pages + jnp.where(opens, took, 0))
 
     mine = table[index]
     in_use = (n + took + rows - 1) // rows

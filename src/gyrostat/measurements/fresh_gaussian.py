@@ -6,8 +6,8 @@ The rest is independent of w, so
 
     (1/m) sum_i w_i X_i  =  (1/m) sum_i w_i (X_i in the span)  +  |w|/m * (a Gaussian orthogonal to the span)
 
-in law. The first sum lives in one dimension for a batch from one environment (a chi-square and a normal give it),
-and in 1 + r2 (r2 + 1)/2 dimensions for a mixture. The cost is that of one Gaussian element, whatever m.
+in law. The first sum lies in one dimension for a batch from one environment (it is made of a chi-square and a normal), and
+in 1 + r2 (r2 + 1)/2 dimensions for a mixed batch. The cost is that of one Gaussian element, whatever m.
 
 Label noise is one more Gaussian coordinate: (X_i, eps_i) is a Gaussian vector and M is extended by -noise.
 """
@@ -30,7 +30,7 @@ from gyrostat.models.spaces import SymmetricMatrices
 from gyrostat.typing import Leaf
 
 BLOCK = 1024
-"""Samples simulated together when a mixture is over a continuous law."""
+"""The number of samples simulated together in a mixed batch over a continuous law."""
 
 
 class _Span(NamedTuple):
@@ -41,7 +41,7 @@ class _Span(NamedTuple):
 
 
 class FreshGaussian(Measurements):
-    """New Gaussian measurements at every step (Xu 2024, sections 3.1 and B.2), exact in law at a cost free of m.
+    """New Gaussian measurements at every step (Xu 2024, sections 3.1 and B.2), exact in law at a cost independent of m.
 
     >>> FreshGaussian(8000).num_samples.item()
     8000.0
@@ -85,7 +85,7 @@ class FreshGaussian(Measurements):
         return _Span(spans.along.sum(axis=0), spans.energy.sum())
 
     def _continuous_mixture(self, key: PRNGKeyArray, law: Any, base: Float[Array, " p"]) -> _Span:
-        """Every sample has a Sigma of its own, so its p + 1 coordinates are drawn one by one, in blocks."""
+        """Every sample has its own Sigma, so the p + 1 coordinates of each sample are drawn, in blocks of samples."""
 
         def block(i: Array, total: _Span) -> _Span:
             choosing, gaussians = split(fold_in(key, i))
@@ -107,7 +107,7 @@ def _normals(key: PRNGKeyArray, extra: int, scene: Scene) -> tuple[Float[Array, 
 
 
 def _group(z: Float[Array, " q"], c: Float[Array, " p"], chi2: Float[Array, ""], noise: Array) -> _Span:
-    """The span of samples that share the residual with coordinates ``c``; chi2 has their number of degrees of freedom."""
+    """The span of samples that share the residual with coordinates ``c``; chi2 has as many degrees of freedom as samples."""
     c = jnp.append(c, -noise)
     length2 = c @ c
     z = z - c * (c @ z) / jnp.where(length2 > 0, length2, 1.0)
@@ -116,21 +116,21 @@ def _group(z: Float[Array, " q"], c: Float[Array, " p"], chi2: Float[Array, ""],
 
 
 def _lift(W: Array, units: Array, span: _Span, m: Array) -> Reading:
-    """The reading whose part in the span (orthonormal ``units``, zeros allowed) and across it have the given law."""
+    """The reading with the given part in the span (of orthonormal ``units``, zeros allowed) and the law of the rest."""
     across = jnp.sqrt(span.energy)
     weights = (span.along - across * _project(units, W)) / m
     return Reading(jnp.tensordot(weights, units, axes=1) + across / m * W, span.energy / m)
 
 
 def _mixture_span(scene: Scene) -> tuple[Array, Float[Array, " p"]]:
-    """Orthonormal elements that span every environment's residual, and the coordinates of ``A - A_star``."""
+    """Orthonormal elements that span the residuals of all environments, and the coordinates of ``A - A_star``."""
     environments, r2 = scene.environments, scene.environments.law.rank
     sigmas = jax.vmap(SymmetricMatrices(r2).element)(jnp.eye(r2 * (r2 + 1) // 2, dtype=float))
     directions = jax.vmap(environments.spurious)(sigmas)
     B = scene.product - environments.invariant
     along = _project(directions, B)
     rest = B - jnp.tensordot(along, directions, axes=1)
-    # A second pass: `rest` may be tiny against B, and its direction must stay orthogonal to the others.
+    # A second pass: `rest` may be tiny relative to B, and its direction must be orthogonal to the others.
     again = _project(directions, rest)
     rest = rest - jnp.tensordot(again, directions, axes=1)
     norm = jnp.sqrt(inner(rest, rest))
@@ -143,6 +143,6 @@ def _project(directions: Array, element: Array) -> Array:
 
 
 def _coefficients(base: Float[Array, " p"], sigma: Float[Array, "r2 r2"]) -> Float[Array, " p"]:
-    """Coordinates of ``A - A_star - V Sigma V^T``: Sigma only moves the first r2 (r2 + 1)/2 of them."""
+    """Coordinates of ``A - A_star - V Sigma V^T``: Sigma changes only the first r2 (r2 + 1)/2 of them."""
     s = SymmetricMatrices(sigma.shape[0]).coordinates(sigma)
     return base.at[: s.size].add(-s)

@@ -1,4 +1,4 @@
-"""The residual itself: factorisation, or infinitely many measurements."""
+"""The residual itself: matrix factorisation, or the limit of infinitely many measurements."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ from gyrostat.environments import Environment
 from gyrostat.measurements.base import Measurements, Reading, Scene, inner, residual
 
 RUNS_PER_CALL = 64
-"""So many runs of a small factorisation stay in a processor's first cache; with more, a step takes half as long again."""
+"""The number of runs of a small factorisation that fit in the first cache of a processor; with more, a step takes half as
+long again."""
 
 
 class Identity(Measurements):
     """``G = A(theta) - A_e``: the limit m -> infinity.
 
-    A mixture of environments is then their mean.
+    A mixed batch then sees the mean over the environments.
     """
 
     @property
@@ -31,12 +32,12 @@ class Identity(Measurements):
         return min(RUNS_PER_CALL, super().runs_per_call(size, mixes))
 
     def sense(self, state: Any, key: PRNGKeyArray, scene: Scene, environment: Environment) -> tuple[Reading, Any]:
-        return _seen(residual(scene, environment)), state
+        return _reading(residual(scene, environment)), state
 
     def mix(self, state: Any, key: PRNGKeyArray, scene: Scene) -> tuple[Reading, Any]:
-        # What is left of single responses also varies over the environments; the mean residual is all that is seen here.
-        return _seen(scene.product - scene.environments.mean_target), state
+        # The residuals of single responses also vary over the environments; only the mean residual is seen here.
+        return _reading(scene.product - scene.environments.mean_target), state
 
 
-def _seen(error: Array) -> Reading:
+def _reading(error: Array) -> Reading:
     return Reading(error, inner(error, error))

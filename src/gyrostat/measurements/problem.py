@@ -10,11 +10,11 @@ from jaxtyping import PRNGKeyArray
 from gyrostat import errors
 from gyrostat.environments import Environments
 from gyrostat.errors import GyrostatError
-from gyrostat.measurements import Measurements
+from gyrostat.measurements.base import Measurements
 
 
 class Problem(eqx.Module):
-    """Environments (given, or a recipe that draws them for every seed) and measurements.
+    """Environments, given or drawn for every seed, and the measurements that are taken of them.
 
     >>> import gyrostat as gs
     >>> Problem(gs.RandomEnvironments(20, law=gs.TwoPoint(spread=6.0)), gs.FreshGaussian(1600)).shape

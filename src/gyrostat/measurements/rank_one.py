@@ -22,9 +22,9 @@ from gyrostat.typing import Leaf
 class RankOne(Measurements):
     """``X_i = x_i x_i^T`` with x_i ~ N(0, I), drawn at every step (Xu 2024, eq. 14-16 and Algorithm 4).
 
-    These do not satisfy the restricted isometry property: the mean of ``<X, M> X`` is ``2 M + trace(M) I``, and
+    They do not satisfy the restricted isometry property: the mean of ``<X, M> X`` is ``2 M + trace(M) I``, and
     Algorithm 4 corrects for the trace by its shrinkage. Samples with a prediction above ``truncation`` are left
-    out of the gradient (the R of Algorithm 4; below about 12 it biases the signal).
+    out of the gradient (the R of Algorithm 4; values below about 12 bias the signal).
 
     >>> RankOne(1000).gives_response_mean
     True

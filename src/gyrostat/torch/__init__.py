@@ -1,4 +1,4 @@
-"""PyTorch: batches of one environment each for an existing training loop, and a recorder of what it learns.
+"""PyTorch tools: batches of one environment each for an existing training loop, and a recorder of what it learns.
 
 Needs the extra ``torch``; ``import gyrostat`` alone never imports PyTorch.
 """

@@ -18,32 +18,34 @@ RULES = ("error", "wrap", "short", "skip")
 
 
 class EnvironmentBatchSampler(Sampler[list[int]]):
-    """Numbers of rows, batch by batch, every batch from ONE environment (HeteroSGD, Xu 2024, Algorithm 3).
+    """Batches of row numbers in which all rows come from ONE environment (HeteroSGD, Xu 2024, Algorithm 3).
 
-    ``environments`` holds one label per row of the data set, of any dtype. ``order`` says whose turn it is:
+    ``environments`` holds one label per row of the data set, of any dtype. ``order`` tells how the environment of each batch is
+    chosen:
 
-    - ``"iid"``: every batch draws its environment, all alike;
-    - ``"cyclic"``: one after the other, as they first appear in the labels;
-    - ``"shuffled"``: every environment once per round, each round in a new random order;
-    - ``"proportional"``: every environment once for each whole batch that its rows make, in random order.
+    - ``"iid"``: drawn at random for each batch, all with the same probability;
+    - ``"cyclic"``: one after the other, in the order in which they first appear in the labels;
+    - ``"shuffled"``: each environment once per round, each round in a new random order;
+    - ``"proportional"``: each environment once for each whole batch that its rows fill, in random order.
 
-    An environment deals its rows out in a random order, and shuffles all of them again when the rest would not fill a
-    batch: no row is twice in a batch, and none is left out for ever. An epoch has as many batches as whole ones can be
-    dealt out of all environments, so about one pass over the data; cyclic and shuffled orders round this up to whole
-    rounds, which visits all environments equally often. ``num_batches`` sets another length.
+    The rows of an environment are used in a random order, and all of them are shuffled again when the remaining ones do not
+    fill a batch. No row occurs twice in a batch, and no row is left out permanently. An epoch has as many batches as the rows
+    of all environments fill, so it is about one pass over the data. Cyclic and shuffled orders round this up to whole rounds,
+    so that all environments are visited equally often. ``num_batches`` sets another length.
 
-    ``small`` is the rule for environments with fewer rows than a batch: ``"error"``, ``"wrap"`` (repeat rows, every row
-    almost equally often), ``"short"`` (a batch of all rows there are) or ``"skip"`` (never visit them: see ``skipped``).
+    ``small`` is the rule for environments with fewer rows than a batch: ``"error"``, ``"wrap"`` (rows are repeated, almost
+    equally often), ``"short"`` (the batch holds all of its rows) or ``"skip"`` (they are never visited: see ``skipped``).
 
-    With several processes, each is number ``rank`` out of ``num_replicas``; both are those of ``torch.distributed`` when
-    its process group exists already. In every step all of them see the SAME environment and different rows of it,
-    ``batch_size`` each: gradients are averaged over processes, so one environment each would be a mixture, in which
-    nothing oscillates. For the same reason, tools that deal out batches to processes by themselves must not.
+    With several processes, ``rank`` is the number of this process and ``num_replicas`` their count. By default both are taken
+    from ``torch.distributed``, if its process group exists. In each step all processes use the SAME environment and different
+    rows of it, ``batch_size`` each. Gradients are averaged over processes: with one environment per process the average
+    would be over a mixture, in which nothing oscillates. Tools that distribute batches over processes must therefore not be
+    used with this sampler.
 
-    Every iteration is a new epoch, also after one that was left early, and all its numbers follow from ``seed`` and
-    ``epoch``, the number of the next one; :meth:`set_epoch` goes to any other, and makes sure that processes agree.
-    The global random states are neither read nor changed. Rows are numbered as in the data set of the loader: for a
-    ``Subset``, give the labels of its rows.
+    Each iteration is a new epoch, also after one that was left early, and all its random numbers follow from ``seed`` and
+    ``epoch``, the number of the next epoch. :meth:`set_epoch` chooses another one, and makes sure that processes agree. The
+    global random states are neither read nor changed. Rows are numbered as in the data set of the loader: for a ``Subset``,
+    give the labels of its rows.
 
     >>> sampler = EnvironmentBatchSampler(["a", "b", "b", "a", "b", "b"], 2, order="cyclic")
     >>> len(sampler), [sorted(batch) for batch in sampler][0]
@@ -66,25 +68,25 @@ class EnvironmentBatchSampler(Sampler[list[int]]):
         self.order = errors.choice("order", order, ORDERS)
         self.small = errors.choice("small", small, RULES)
         self.seed, self.epoch, self._start = errors.integer("seed", seed), 0, 0
-        self.rank, self.num_replicas = _place(rank, num_replicas)
+        self.rank, self.num_replicas = _process(rank, num_replicas)
         labels, rows = grouped(environments)
-        self._wanted = self.batch_size * self.num_replicas  # rows of a step, of all processes together
-        self._refuse(labels, rows)
-        serves = [small != "skip" or mine.size >= self._wanted for mine in rows]
-        self.labels = [label for label, kept in zip(labels, serves, strict=True) if kept]
-        self.skipped = [label for label, kept in zip(labels, serves, strict=True) if not kept]
-        self._rows = [mine for mine, kept in zip(rows, serves, strict=True) if kept]
-        self._turns = [max(1, mine.size // self._wanted) for mine in self._rows]
+        self._step_rows = self.batch_size * self.num_replicas  # of all processes together
+        self._refuse_small(labels, rows)
+        used = [small != "skip" or mine.size >= self._step_rows for mine in rows]
+        self.labels = [label for label, kept in zip(labels, used, strict=True) if kept]
+        self.skipped = [label for label, kept in zip(labels, used, strict=True) if not kept]
+        self._rows = [mine for mine, kept in zip(rows, used, strict=True) if kept]
+        self._whole_batches = [max(1, mine.size // self._step_rows) for mine in self._rows]
         if num_batches is None:
             self._length = self._default_length()
         else:
             self._length = errors.integer("num_batches", num_batches, least=1)
 
     def set_epoch(self, epoch: int, *, start: int = 0) -> None:
-        """Make the next iteration that of epoch number ``epoch``, as with PyTorch's ``DistributedSampler``.
+        """Set the epoch of the next iteration, as in PyTorch's ``DistributedSampler``.
 
-        ``start`` leaves out that many of its batches, to go on with an epoch that was interrupted. Count those that were
-        trained on: a loader with workers has asked for more. ``len`` stays that of a whole epoch.
+        ``start`` skips that many of its batches, to continue an epoch that was interrupted. Count the batches that were
+        trained on, because a loader with workers has already asked for more. ``len`` remains that of a whole epoch.
         """
         self.epoch = errors.integer("epoch", epoch)
         self._start = errors.integer("start", start, most=len(self), most_because=", the batches of an epoch")
@@ -93,63 +95,61 @@ class EnvironmentBatchSampler(Sampler[list[int]]):
         return self._length
 
     def __iter__(self) -> Iterator[list[int]]:
-        # A DataLoader may ask for iterators that it never uses: the epoch begins with the first batch.
+        # A DataLoader may ask for iterators that it never uses, so an epoch begins with its first batch.
         epoch, start = self.epoch, self._start
         self.epoch, self._start = epoch + 1, 0
         rng = np.random.default_rng([self.seed, epoch])
         decks: dict[int, np.ndarray] = {}
         for number, e in enumerate(self._visits(rng, epoch)):
-            whole, decks[e] = self._deal(rng, self._rows[e], decks.get(e))
+            rows, decks[e] = self._deal(rng, self._rows[e], decks.get(e))
             if number >= start:
-                yield whole[self.rank :: self.num_replicas].tolist()
+                yield rows[self.rank :: self.num_replicas].tolist()
 
     def _visits(self, rng: np.random.Generator, epoch: int) -> list[int]:
-        """The environment of every batch of an epoch."""
+        """The environment of each batch of an epoch."""
         count, length = len(self._rows), len(self)
         if self.order == "iid":
             return rng.integers(count, size=length).tolist()
         if self.order == "cyclic":
             return ((epoch * length + np.arange(length)) % count).tolist()
-        one = np.repeat(np.arange(count), self._turns if self.order == "proportional" else 1)
+        one = np.repeat(np.arange(count), self._whole_batches if self.order == "proportional" else 1)
         rounds = -(-length // one.size)
         return np.concatenate([rng.permutation(one) for _ in range(rounds)])[:length].tolist()
 
     def _deal(
         self, rng: np.random.Generator, rows: np.ndarray, deck: np.ndarray | None
     ) -> tuple[np.ndarray, np.ndarray]:
-        """The rows of one step, for all processes together, and what remains of the environment's order."""
-        wanted = self._wanted
+        """The rows of one step of all processes together, and the remaining rows of the environment in their order."""
+        wanted = self._step_rows
         if rows.size >= wanted:
             deck = rng.permutation(rows) if deck is None or deck.size < wanted else deck
             return deck[:wanted], deck[wanted:]
-        mixed = rng.permutation(rows)
-        if self.small == "short":  # the same number for every process; who is left out is random
-            return mixed[: rows.size - rows.size % self.num_replicas], mixed[:0]
-        return np.resize(mixed, wanted), mixed[:0]
+        shuffled = rng.permutation(rows)
+        if self.small == "short":  # the same number for each process; a random rest is left out
+            return shuffled[: rows.size - rows.size % self.num_replicas], shuffled[:0]
+        return np.resize(shuffled, wanted), shuffled[:0]
 
     def _default_length(self) -> int:
-        total, count = sum(self._turns), len(self._rows)
+        total, count = sum(self._whole_batches), len(self._rows)
         return -(-total // count) * count if self.order in ("cyclic", "shuffled") else total
 
-    def _refuse(self, labels: list, rows: list[np.ndarray]) -> None:
+    def _refuse_small(self, labels: list, rows: list[np.ndarray]) -> None:
         sizes = [mine.size for mine in rows]
         least = int(np.argmin(sizes))
-        step = (
-            f"a step takes {self._wanted} (batch_size={self.batch_size} for each of num_replicas={self.num_replicas})"
-        )
+        step = f"a step takes {self._step_rows} (batch_size={self.batch_size} for each of num_replicas={self.num_replicas})"
         got = f"environment {labels[least]!r} has {sizes[least]} rows and {step}"
-        if self.small == "error" and sizes[least] < self._wanted:
+        if self.small == "error" and sizes[least] < self._step_rows:
             raise GyrostatError(f"{got}: choose small='wrap' (repeat rows), 'short' or 'skip', or lower batch_size.")
         if self.small == "short" and sizes[least] < self.num_replicas:
-            raise GyrostatError(f"{got}: with small='short' a process would get none; use small='wrap' or 'skip'.")
-        if self.small == "skip" and max(sizes) < self._wanted:
+            raise GyrostatError(f"{got}: with small='short' a process would get no rows; use small='wrap' or 'skip'.")
+        if self.small == "skip" and max(sizes) < self._step_rows:
             raise GyrostatError(
                 f"small='skip' skips every environment: the largest has {max(sizes)} rows and {step}; lower batch_size."
             )
 
 
-def _place(rank: int | None, num_replicas: int | None) -> tuple[int, int]:
-    """This process among all: as given, else as the process group says, else alone."""
+def _process(rank: int | None, num_replicas: int | None) -> tuple[int, int]:
+    """The number of this process and the count of processes: as given, else from the process group, else one."""
     if distributed.is_available() and distributed.is_initialized():
         rank = distributed.get_rank() if rank is None else rank
         num_replicas = distributed.get_world_size() if num_replicas is None else num_replicas

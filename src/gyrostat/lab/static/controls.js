@@ -1,12 +1,14 @@
-// Sliders, numbers and choices, made from what the server says can be set.
+// Sliders, number fields and choices, built from the controls that the server describes.
 
-import { state } from "./state.js";
+import { byId } from "./elements.js";
+import { state } from "./page_state.js";
 
-const form = document.getElementById("controls");
-const STEPS = 400;
+const form = byId("controls");
+const STEPS = 400; // of a logarithmic slider
 
-export function buildControls(then) {
-  const changed = () => { showNeeded(); then(); };
+// Builds the controls of the laboratory; `onChange` is called after every change of a value.
+export function buildControls(onChange) {
+  const changed = () => { showNeeded(); onChange(); };
   const groups = new Map();
   for (const control of state.lab.controls) {
     if (control.name === "view") continue;
@@ -22,7 +24,7 @@ export function buildControls(then) {
   showNeeded();
 }
 
-// Hides what does not matter with the other choices.
+// Hides controls that do not matter with the present choices.
 function showNeeded() {
   for (const row of form.querySelectorAll(".control")) {
     const [name, ...values] = JSON.parse(row.dataset.needs);
@@ -66,29 +68,30 @@ function numbers(control, changed) {
   const linear = control.scale === "linear";
   slider.min = linear ? control.low : 0; slider.max = linear ? control.high : STEPS; slider.step = linear ? control.step : 1;
   box.value = state.values[control.name];
-  slider.value = place(control, Number(box.value));
+  slider.value = positionOf(control, Number(box.value));
   slider.setAttribute("aria-valuetext", box.value);
   slider.addEventListener("input", () => {
-    box.value = state.values[control.name] = text(control, Number(slider.value));
+    box.value = state.values[control.name] = valueAt(control, Number(slider.value));
     slider.setAttribute("aria-valuetext", box.value);
     changed();
   });
-  box.addEventListener("input", () => { slider.value = place(control, Number(box.value)); state.values[control.name] = box.value; changed(); });
+  box.addEventListener("input", () => { slider.value = positionOf(control, Number(box.value)); state.values[control.name] = box.value; changed(); });
   return [box, slider];
 }
 
-function place(control, value) {
+// The position of a slider for a value, and the text of the value at a position.
+function positionOf(control, value) {
   if (control.scale === "linear") return value;
   return Math.round(STEPS * Math.log(value / control.low) / Math.log(control.high / control.low));
 }
 
-function text(control, at) {
-  if (control.scale === "linear") return String(control.kind === "whole" ? at : Number(at.toPrecision(6)));
-  const value = control.low * (control.high / control.low) ** (at / STEPS);
+function valueAt(control, position) {
+  if (control.scale === "linear") return String(control.kind === "whole" ? position : Number(position.toPrecision(6)));
+  const value = control.low * (control.high / control.low) ** (position / STEPS);
   return String(control.kind === "whole" ? Math.round(Number(value.toPrecision(2))) : Number(value.toPrecision(3)));
 }
 
-// Marks the control that a refusal names.
+// Marks the controls that a refusal names.
 export function markRefused(sentence) {
   for (const input of form.querySelectorAll("[name]")) {
     input.toggleAttribute("aria-invalid", false);

@@ -1,23 +1,28 @@
-// Puts the page together: laboratories, presets, tabs, and what a change sets off.
+// Puts the page together: laboratories, presets, tabs, and what follows a change of a control.
 
 import { buildControls } from "./controls.js";
-import * as curves from "./curves.js";
-import { onLooks } from "./looks.js";
-import * as phase from "./phase.js";
-import { redraw, shown } from "./plot.js";
-import { save } from "./saving.js";
-import { defaults, labOf, readAddress, state, writeAddress } from "./state.js";
-import * as table from "./table.js";
-import { copyButtons } from "./theory.js";
+import { byId } from "./elements.js";
+import { defaults, labOf, readAddress, state, writeAddress } from "./page_state.js";
+import * as phaseDiagram from "./phase_diagram.js";
+import { onSchemeChange } from "./plot_style.js";
+import * as tableDiagnosis from "./table_diagnosis.js";
+import { buildCopyButtons } from "./theory_panel.js";
+import * as trajectories from "./trajectories.js";
+import { download, redraw, shown } from "./trajectory_plot.js";
 
-const $ = (id) => document.getElementById(id);
-window.gyrostat = { latencies: curves.latencies, shown, state };
+window.gyrostat = { latencies: trajectories.latencies, shown, state }; // for tests and measurements
 
 function changed() {
+  showLead();
   writeAddress();
-  if (state.tab !== "data") curves.ask();
-  if (state.tab === "phase") phase.ask(move);
-  $("preset").value = "";
+  if (state.tab !== "data") trajectories.ask();
+  if (state.tab === "phase") phaseDiagram.ask(move);
+  byId("preset").value = "";
+}
+
+// The lead of the laboratory, or what differs between a figure and its preset.
+function showLead(note = "") {
+  byId("lead").textContent = note || state.lab.lead;
 }
 
 function move(values) {
@@ -28,10 +33,10 @@ function move(values) {
 
 function rebuild() {
   buildControls(changed);
-  $("lead").textContent = state.lab.lead;
-  for (const button of $("labs").children) button.setAttribute("aria-current", String(button.value === state.lab.name));
+  showLead();
+  for (const button of byId("labs").children) button.setAttribute("aria-current", String(button.value === state.lab.name));
   const view = state.lab.controls.find((c) => c.name === "view");
-  $("views").replaceChildren(...view.options.map((word) => {
+  byId("views").replaceChildren(...view.options.map((word) => {
     const button = Object.assign(document.createElement("button"), { type: "button", textContent: word, value: word });
     button.setAttribute("aria-pressed", String(word === state.values.view));
     button.addEventListener("click", () => move({ view: word }));
@@ -50,24 +55,24 @@ function enter(lab, values = {}) {
 function openTab(tab) {
   state.tab = tab;
   writeAddress();
-  for (const button of $("tabs").children) {
+  for (const button of byId("tabs").children) {
     const mine = button.dataset.tab === tab;
     button.setAttribute("aria-selected", String(mine));
     button.tabIndex = mine ? 0 : -1;
-    $(button.getAttribute("aria-controls")).hidden = !mine;
+    byId(button.getAttribute("aria-controls")).hidden = !mine;
   }
-  $("theory").hidden = tab !== "curves";
-  for (const button of $("labs").children) button.setAttribute("aria-current", String(tab !== "data" && button.value === state.lab.name));
-  $("controls").hidden = $("lead").hidden = tab === "data";
-  $("data-lead").hidden = tab !== "data";
-  if (tab !== "phase") phase.stop();
-  if (tab === "curves") { redraw(); if (shown.number === 0) curves.ask(); }
-  if (tab === "phase") phase.ask(move);
-  if (tab === "data") { curves.stop(); table.open(); }
+  byId("theory").hidden = tab !== "curves";
+  for (const button of byId("labs").children) button.setAttribute("aria-current", String(tab !== "data" && button.value === state.lab.name));
+  byId("controls").hidden = byId("lead").hidden = tab === "data";
+  byId("data-lead").hidden = tab !== "data";
+  if (tab !== "phase") phaseDiagram.stop();
+  if (tab === "curves") { redraw(); if (shown.number === 0) trajectories.ask(); }
+  if (tab === "phase") phaseDiagram.ask(move);
+  if (tab === "data") { trajectories.stop(); tableDiagnosis.open(); }
 }
 
-function presets() {
-  const select = $("preset");
+function buildPresets() {
+  const select = byId("preset");
   select.append(new Option("choose a setting of a paper", ""));
   for (const lab of state.labs) {
     const group = Object.assign(document.createElement("optgroup"), { label: lab.title });
@@ -77,13 +82,15 @@ function presets() {
   select.addEventListener("change", () => {
     const [name, figure] = select.value.split(" "), lab = labOf(name), chosen = select.value;
     if (!figure) return;
-    enter(lab, lab.presets.find((preset) => preset.name === figure).values);
+    const preset = lab.presets.find((p) => p.name === figure);
+    enter(lab, preset.values);
     select.value = chosen;
+    showLead(preset.note && `${preset.title}. ${preset.note}`);
   });
 }
 
-function keyboard(event) {
-  const tabs = [...$("tabs").children], at = tabs.indexOf(document.activeElement), by = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+function moveBetweenTabs(event) {
+  const tabs = [...byId("tabs").children], at = tabs.indexOf(document.activeElement), by = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
   if (at < 0 || !by) return;
   const next = tabs[(at + by + tabs.length) % tabs.length];
   next.focus();
@@ -93,25 +100,25 @@ function keyboard(event) {
 async function main() {
   const about = await (await fetch("api/about")).json();
   state.labs = about.labs;
-  $("version").textContent = `gyrostat ${about.version}, on this machine only`;
-  $("labs").append(...about.labs.map((lab) => {
+  byId("version").textContent = `gyrostat ${about.version}, on this machine only`;
+  byId("labs").append(...about.labs.map((lab) => {
     const button = Object.assign(document.createElement("button"), { type: "button", textContent: lab.title, value: lab.name });
     button.addEventListener("click", () => enter(lab));
     return button;
   }));
-  presets();
-  copyButtons();
-  table.build(about.examples);
-  for (const button of $("tabs").children) button.addEventListener("click", () => openTab(button.dataset.tab));
-  $("tabs").addEventListener("keydown", keyboard);
-  for (const kind of ["png", "svg", "csv"]) $(kind).addEventListener("click", () => save(kind));
-  $("controls").addEventListener("submit", (event) => event.preventDefault());
-  const again = () => { redraw(); phase.redraw(); table.redraw(); };
-  onLooks(again);
+  buildPresets();
+  buildCopyButtons();
+  tableDiagnosis.build(about.examples);
+  for (const button of byId("tabs").children) button.addEventListener("click", () => openTab(button.dataset.tab));
+  byId("tabs").addEventListener("keydown", moveBetweenTabs);
+  for (const kind of ["png", "svg", "csv"]) byId(kind).addEventListener("click", () => download(kind));
+  byId("controls").addEventListener("submit", (event) => event.preventDefault());
+  const redrawAll = () => { redraw(); phaseDiagram.redraw(); tableDiagnosis.redraw(); };
+  onSchemeChange(redrawAll);
   let timer = 0;
-  addEventListener("resize", () => { clearTimeout(timer); timer = setTimeout(again, 150); });
+  addEventListener("resize", () => { clearTimeout(timer); timer = setTimeout(redrawAll, 150); });
   document.addEventListener("server-back", () => changed());
-  addEventListener("popstate", () => { readAddress(); rebuild(); openTab(state.tab); curves.ask(); });
+  addEventListener("popstate", () => { readAddress(); rebuild(); openTab(state.tab); trajectories.ask(); });
   readAddress();
   rebuild();
   openTab(state.tab);

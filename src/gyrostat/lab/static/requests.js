@@ -1,13 +1,15 @@
-// Requests to the server: streams of JSON lines, and what is said when there is no server.
+// Requests to the server: answers are streams of JSON lines. Says so when the server does not answer.
 
-export const WINDOW = crypto.randomUUID ? crypto.randomUUID() : String(Math.random()).slice(2);
-const lost = document.getElementById("lost");
+import { byId } from "./elements.js";
+
+const WINDOW = crypto.randomUUID ? crypto.randomUUID() : String(Math.random()).slice(2);
 let waiting = null;
 
+// The server refused the request or its computation failed; the message is for the user.
 export class Refused extends Error {}
 
-// Calls `hear(message)` for every message; resolves at the end. An abort ends it quietly.
-export async function stream(path, body, hear, signal) {
+// Calls `receive(message)` for every message; resolves at the end of the stream. An abort ends it quietly.
+export async function stream(path, body, receive, signal) {
   let response;
   try {
     response = await fetch(path, {
@@ -20,9 +22,9 @@ export async function stream(path, body, hear, signal) {
   serverFound();
   if (!response.ok) {
     const text = await response.text();
-    let said = text;
-    try { said = JSON.parse(text).text; } catch { /* not JSON: shown as it is */ }
-    throw new Refused(said);
+    let reason = text;
+    try { reason = JSON.parse(text).text; } catch { /* plain text: shown as it is */ }
+    throw new Refused(reason);
   }
   const reader = response.body.getReader(), decoder = new TextDecoder();
   let rest = "", ended = false;
@@ -36,19 +38,19 @@ export async function stream(path, body, hear, signal) {
         const message = JSON.parse(line);
         if (message.kind === "failed") throw new Refused(message.text);
         if (message.kind === "end" || message.kind === "superseded") ended = true;
-        hear(message);
+        receive(message);
       }
     }
     if (!ended) serverLost();
   } catch (error) {
-    reader.cancel().catch(() => {}); // the rest is not wanted, and the server stops computing it
+    reader.cancel().catch(() => {}); // nobody reads the rest, and the server stops computing it
     if (error instanceof Refused) throw error;
     if (error.name !== "AbortError") serverLost();
   }
 }
 
 function serverLost() {
-  lost.hidden = false;
+  byId("lost").hidden = false;
   if (waiting) return;
   waiting = setInterval(async () => {
     try { if ((await fetch("api/about")).ok) { serverFound(); document.dispatchEvent(new Event("server-back")); } } catch { /* not yet */ }
@@ -56,7 +58,7 @@ function serverLost() {
 }
 
 function serverFound() {
-  lost.hidden = true;
+  byId("lost").hidden = true;
   clearInterval(waiting);
   waiting = null;
 }

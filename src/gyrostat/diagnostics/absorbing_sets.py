@@ -1,4 +1,4 @@
-"""The absorbing sets B_r of Wang 2023: their constants (Theorem B.1), and whether parameters lie in one."""
+"""The absorbing sets B_r of Wang 2023: their constants (Theorem B.1), and whether parameters lie in one of them."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from gyrostat import errors
+from gyrostat.diagnostics.base import Diagnostic, Snapshot
 from gyrostat.diagnostics.layers import gaps, layer_rank, layers
-from gyrostat.diagnostics.signals import Diagnostic, View
 from gyrostat.errors import GyrostatError
 from gyrostat.typing import Params
 
@@ -19,8 +19,8 @@ class Region(NamedTuple):
     """B_r: balanced to ``balance``, of approximate rank ``rank`` + ``excess``, with layers of at most ``bound``.
 
     ``||W_l W_l^T - W_(l+1)^T W_(l+1)||_2 <= balance`` (epsilon_1), ``sum_i f_alpha(s_i(W_l^T W_l)) <= rank + excess``
-    (epsilon_2) and ``||W_l||_F^2 <= bound`` (C), for every layer. (The main text squares a Frobenius norm in the first; the
-    theorem is proved with the spectral norm, which is used here.)
+    (epsilon_2) and ``||W_l||_F^2 <= bound`` (C), for every layer. (The main text has a squared Frobenius norm in the first
+    condition; the theorem is proved with the spectral norm, which is used here.)
 
     >>> Region(rank=1, alpha=0.1, balance=1e-3, excess=0.4, bound=5.0).rank
     1
@@ -34,7 +34,7 @@ class Region(NamedTuple):
 
 
 class Constants(NamedTuple):
-    """The region and the largest step size under which Theorem B.1 says that SGD cannot leave it."""
+    """The region, and the largest step size at which SGD cannot leave it by Theorem B.1."""
 
     region: Region
     step_size: float
@@ -112,7 +112,7 @@ def membership(region: Region) -> Diagnostic:
     ('condition',)
     """
 
-    def function(view: View) -> Array:
-        return margins(layers(view), region)
+    def function(snapshot: Snapshot) -> Array:
+        return margins(layers(snapshot), region)
 
     return Diagnostic("membership", function, ("condition",), "margins of B_r: balance, approximate rank, size")

@@ -1,4 +1,4 @@
-"""How fast will it be? The curvature at a zero of the loss decides the late rate of gradient descent."""
+"""The late convergence rate of gradient descent on two factors, from the curvature at a zero of the loss."""
 
 from __future__ import annotations
 

@@ -1,0 +1,108 @@
+// The second tab: the phase diagram around the current point. Cells are drawn as they come in; a click on one moves the sliders.
+
+import { byId } from "./elements.js";
+import { state } from "./page_state.js";
+import { axis, colour, CONFIG, layout } from "./plot_style.js";
+import { Refused, stream } from "./requests.js";
+
+const PAUSE = 400;
+let number = 0, abort = null, plane = null, cells = null, timer = null, onClick = null;
+
+// Asks for the diagram around the state; `move(values)` is called for a clicked cell.
+export function ask(move) {
+  stop();
+  onClick = move;
+  abort = new AbortController();
+  const mine = abort;
+  byId("phase-refused").hidden = true;
+  byId("phase-status").textContent = "Waiting for the first cells …";
+  const body = { lab: state.lab.name, number: ++number, setting: { ...state.values } };
+  stream("api/phase", body, (message) => { if (abort === mine) receive(message); }, mine.signal).catch((error) => {
+    if (!(error instanceof Refused)) throw error;
+    byId("phase-refused").textContent = error.message;
+    byId("phase-refused").hidden = false;
+    byId("phase-status").textContent = "";
+  });
+}
+
+export function stop() {
+  abort?.abort();
+  abort = plane = null;
+  clearTimeout(timer);
+  timer = null;
+}
+
+function receive(message) {
+  if (message.kind === "plane") {
+    plane = message;
+    cells = plane.y.map(() => plane.x.map(() => null));
+    byId("phase-note").textContent = plane.note;
+  } else if (message.kind === "cell") {
+    cells[message.i][message.j] = message.value;
+    const status = byId("phase-status"), complete = message.done === message.of;
+    status.textContent = complete ? `All ${message.of} cells, ${plane.seeds} seeds each` : `${message.done} of ${message.of} cells`;
+    status.dataset.done = message.done;
+  }
+  // Not after every cell: a click during a drawing is lost.
+  timer ??= setTimeout(redraw, message.kind === "plane" ? 0 : PAUSE);
+}
+
+const control = (name) => state.lab.controls.find((c) => c.name === name);
+const threeDigits = (x) => String(Number(x.toPrecision(3)));
+
+function planeAxis(name, values, log, more = {}) {
+  const ticks = log ? { dtick: "D2", tickformat: "~g", exponentformat: "none" } : {};
+  const title = `${control(name).label} ${control(name).symbol}`;
+  return axis(title, { type: log ? "log" : "linear", range: ends(values, log), showgrid: false, ...ticks, ...more });
+}
+
+// Half a cell beyond the first and the last value.
+function ends(values, log) {
+  const [a, b] = [values[0], values.at(-1)], n = values.length - 1;
+  if (log) { const half = Math.log10(b / a) / n / 2; return [Math.log10(a) - half, Math.log10(b) + half]; }
+  return [a - (b - a) / n / 2, b + (b - a) / n / 2];
+}
+
+function heatmap() {
+  const z = plane.log_value ? cells.map((row) => row.map((v) => (v === null ? null : Math.log10(Math.max(v, 1e-30))))) : cells;
+  const range = plane.log_value ? {} : { zmin: 0, zmax: 1 };
+  return {
+    type: "heatmap", x: plane.x, y: plane.y, z, ...range, colorscale: "Cividis", hoverongaps: false, xgap: 1, ygap: 1,
+    colorbar: { title: { text: plane.log_value ? `log₁₀ ${plane.label}` : plane.label, side: "right" }, thickness: 14 },
+    hovertemplate: `${control(plane.across).symbol} = %{x:.3g}<br>${control(plane.up).symbol} = %{y:.3g}<br>${plane.label}: %{z:.2f}<extra></extra>`,
+  };
+}
+
+// White on black, to be seen on every colour of the map.
+function boundary() {
+  if (!plane.boundary) return [];
+  const [name, x, y] = plane.boundary, line = { x, y, mode: "lines", name, hoverinfo: "skip" };
+  return [{ ...line, showlegend: false, line: { color: "#000000", width: 5, dash: "solid" } },
+    { ...line, showlegend: true, line: { color: "#ffffff", width: 2, dash: "6px,4px" } }];
+}
+
+function currentPoint() {
+  const point = { x: [Number(state.values[plane.across])], y: [Number(state.values[plane.up])], mode: "markers", name: "you are here", hoverinfo: "skip" };
+  return [{ ...point, showlegend: false, marker: { symbol: "circle-open", size: 18, color: "#000", line: { width: 6, color: "#000" } } },
+    { ...point, marker: { symbol: "circle-open", size: 15, color: "#ffffff", line: { width: 3, color: "#ffffff" } } }];
+}
+
+export function redraw() {
+  clearTimeout(timer);
+  timer = null;
+  if (!plane) return;
+  const plot = byId("phase-plot"), narrow = plot.clientWidth < 560;
+  const style = layout({
+    xaxis: planeAxis(plane.across, plane.x, plane.log_x, { automargin: "height" }), yaxis: planeAxis(plane.up, plane.y, plane.log_y), hovermode: "closest",
+    title: { text: narrow ? plane.title.replace(" (", "<br>(") : plane.title, font: { size: 14 }, x: 0, xref: "paper" }, plot_bgcolor: colour("--soft"),
+  });
+  style.margin.t = narrow ? 56 : 34;
+  style.legend = { ...style.legend, bgcolor: "#3b4048", font: { color: "#ffffff" } };
+  Plotly.react(plot, [heatmap(), ...boundary(), ...currentPoint()], style, CONFIG).then(() => {
+    plot.removeAllListeners("plotly_click");
+    plot.on("plotly_click", (event) => {
+      const point = event.points.find((p) => p.data.type === "heatmap");
+      if (point) onClick({ [plane.across]: threeDigits(point.x), [plane.up]: threeDigits(point.y) });
+    });
+  });
+}

@@ -1,0 +1,40 @@
+// The panel at the right: conditions and predictions of the theory, and the code that reproduces the screen.
+
+import { byId, element } from "./elements.js";
+
+export function showConditions(conditions) {
+  const holding = conditions.filter((c) => c.holds).length;
+  byId("conditions").replaceChildren(...conditions.map((c) => {
+    const item = element("li", "", c.holds ? "holds" : "fails");
+    item.title = c.note;
+    item.append(element("span", c.holds ? "✓ holds" : "✗ fails", "verdict"), element("span", c.name));
+    item.append(element("span", `${c.value} ${c.relation} ${c.bound} · ${c.source}`, "numbers"));
+    return item;
+  }));
+  byId("tally").textContent = `${holding} of ${conditions.length} hold`;
+}
+
+export function showPredictions(sentences) {
+  byId("sentences").replaceChildren(...sentences.map((sentence) => element("li", sentence)));
+}
+
+export function showCode({ python, command }) {
+  byId("python").textContent = python;
+  byId("command").textContent = command;
+}
+
+export function buildCopyButtons() {
+  for (const id of ["python", "command"]) {
+    const button = byId(`copy-${id}`), label = button.textContent;
+    button.addEventListener("click", async () => {
+      try {
+        await navigator.clipboard.writeText(byId(id).textContent);
+        button.textContent = "Copied";
+      } catch {
+        getSelection().selectAllChildren(byId(id));
+        button.textContent = "Selected: press Ctrl-C";
+      }
+      setTimeout(() => { button.textContent = label; }, 1500);
+    });
+  }
+}
