@@ -83,7 +83,7 @@ def one_fit() -> None:
 
 
 def one_slider_move() -> None:
-    from gyrostat.lab.engine import run
+    from gyrostat.lab.runs import run
 
     run((gs.HeteroSGD(0.05), problem()), ("signal", "spurious", "error"), 50, 4)
 
