@@ -8,7 +8,7 @@ BIN := .venv/bin
 export PYTHONDONTWRITEBYTECODE :=
 INSTALL := $(BIN)/python -m pip install -qq --no-compile --disable-pip-version-check -c constraints.txt
 
-.PHONY: reproduce test lab browser lint bench evidence clean
+.PHONY: reproduce test lab browser lint format bench evidence clean
 
 reproduce: .venv/installed
 	$(BIN)/gyrostat reproduce --out $(OUT)
@@ -16,6 +16,8 @@ reproduce: .venv/installed
 # Types are checked beside the tests: both fail the command. Long files come first in the order of names, doctests last.
 test: .venv/installed-test browser
 	$(BIN)/ruff check
+	$(BIN)/ruff format --check -q
+	$(BIN)/lint-imports --no-cache --no-logo
 	$(BIN)/mypy & types=$$!; $(BIN)/pytest -n auto --dist loadfile --no-loadscope-reorder; tests=$$?; wait $$types && exit $$tests
 
 # The live laboratory, in the browser.
@@ -28,7 +30,13 @@ browser:
 
 lint: .venv/installed-test
 	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/lint-imports --no-cache --no-logo
 	$(BIN)/mypy
+
+format: .venv/installed-test
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
 
 bench: .venv/installed-test
 	$(BIN)/gyrostat bench

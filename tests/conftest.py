@@ -55,6 +55,18 @@ def orthonormal(seed: int, d: int, r: int) -> np.ndarray:
     return np.linalg.qr(np.random.default_rng(seed).standard_normal((d, r)))[0]
 
 
+def random_factors(seed: int, n1: int = 5, n2: int = 4, k: int = 3) -> tuple[np.ndarray, np.ndarray]:
+    """F and G with independent normal entries."""
+    rng = np.random.default_rng(seed)
+    return rng.standard_normal((n1, k)), rng.standard_normal((n2, k))
+
+
+def random_layers(model: gs.DeepLinear, seed: int, shape: tuple[int, int] = (3, 4)) -> tuple[np.ndarray, ...]:
+    """The layers of a network with independent normal entries."""
+    rng = np.random.default_rng(seed)
+    return tuple(rng.standard_normal(s) for s in model.shapes(shape))
+
+
 def given_environments(d: int = 5, law: Any = None, rank: int = 1) -> gs.Environments:
     """Environments that are the same for every seed."""
     law = gs.TwoPoint(mean=1.0, spread=3.0) if law is None else law

@@ -1,4 +1,4 @@
-"""The one exception of the library, and the checks that raise it."""
+"""`GyrostatError`, the exception of the library, and the checks of arguments that raise it."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import numpy as np
 
 
 class GyrostatError(ValueError):
-    """Bad input: one sentence that names the argument, what it got and what to do."""
+    """Bad input. The message names the argument, the value it got and what to do."""
 
 
 def number(
     name: str, value: Any, *, above: float | None = None, least: float | None = None, most: float | None = None
 ) -> np.ndarray:
-    """Return ``value`` as a float64 scalar, or say which number ``name`` needs.
+    """Return ``value`` as a float64 scalar, or raise an error that says which number ``name`` needs.
 
     >>> float(number("step_size", 0.05, above=0))
     0.05
@@ -41,7 +41,7 @@ def number(
 
 
 def count(name: str, value: Any) -> np.ndarray:
-    """Return ``value`` as a positive whole number in float64: a number of samples that may be as large as 1e20.
+    """Return ``value`` as a positive whole number in float64, for numbers of samples up to 1e20 and more.
 
     >>> float(count("num_samples", 8000))
     8000.0
@@ -55,7 +55,7 @@ def count(name: str, value: Any) -> np.ndarray:
 def integer(
     name: str, value: Any, *, least: int = 0, most: int | None = None, least_because: str = "", most_because: str = ""
 ) -> int:
-    """Return ``value`` as an int within bounds, or say which integer ``name`` needs."""
+    """Return ``value`` as an int within bounds, or raise an error that says which integer ``name`` needs."""
     wanted = f"a whole number of at least {least}{least_because}"
     wanted += f" and at most {most}{most_because}" if most is not None else ""
     if isinstance(value, bool) or not isinstance(value, int | np.integer):
@@ -100,7 +100,7 @@ def orthonormal(name: str, value: Any, *, tolerance: float = 1e-8) -> np.ndarray
 
 
 def shown(value: Any) -> str:
-    """A value on one short line, for a message.
+    """A value as one short line for a message.
 
     >>> shown(np.eye(2))
     'array([[1., 0.], [0., 1.]])'
@@ -110,7 +110,7 @@ def shown(value: Any) -> str:
 
 
 def choice(name: str, value: Any, options: Iterable[str]) -> str:
-    """Return ``value`` if it is one of ``options``, else name the closest ones."""
+    """Return ``value`` if it is one of ``options``, or raise an error that names the closest ones."""
     options = list(options)
     if value in options:
         return value

@@ -10,8 +10,8 @@ from scipy import stats
 import gyrostat as gs
 from conftest import orthonormal
 from gyrostat.estimators import InvariantLinearRegressor
-from gyrostat.estimators.invariant.difference_tests import covariate_shifts, look_like_consequences
 from gyrostat.estimators.invariant.effects import Effects, principal_directions
+from gyrostat.estimators.invariant.hypothesis_tests import covariate_shifts, look_like_consequences
 
 SITES = np.repeat(["a", "b", "c", "d", "e"], 200)
 STRENGTHS = np.repeat([1.0, -0.6, 0.8, 0.3, -0.2], 200)

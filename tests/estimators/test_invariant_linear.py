@@ -17,7 +17,6 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import gyrostat as gs
 from gyrostat.estimators import InvariantLinearRegressor, stacked
-from gyrostat.estimators.invariant.difference_tests import cochran, mean_effect_test, spread, spread_interval
 from gyrostat.estimators.invariant.effects import (
     Effects,
     effects_from_moments,
@@ -27,6 +26,7 @@ from gyrostat.estimators.invariant.effects import (
     with_robust_errors,
 )
 from gyrostat.estimators.invariant.hetero_sgd import effect_amplification, effect_descent, environment_orders
+from gyrostat.estimators.invariant.hypothesis_tests import cochran, mean_effect_test, spread, spread_interval
 
 SITES = np.repeat(["n", "s", "e", "w"], [150, 250, 200, 300])
 STRENGTHS = {"n": 1.2, "s": -0.8, "e": 0.9, "w": -0.4}

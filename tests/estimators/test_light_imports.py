@@ -33,7 +33,7 @@ PROGRAMS = {
     ),
     "heterogeneity": f"import gyrostat as gs; {REGRESSION}; gs.heterogeneity(X, y, labels)",
     "fit and predict": (
-        f"{TABLE}; from gyrostat.tables.fit import fit, predict; console = Console(file=sys.stderr); "
+        f"{TABLE}; from gyrostat.tables.fit_and_predict import fit, predict; console = Console(file=sys.stderr); "
         "data = pathlib.Path('example:sites'); "
         "fit(data, target='outcome', environment='site', out=folder / 'out', console=console); "
         "predict(folder / 'out', data, folder / 'predictions.csv', console)"

@@ -15,10 +15,10 @@ from typer.testing import CliRunner
 
 import gyrostat as gs
 from gyrostat import cli
-from gyrostat.engine.numpy_backend import draws
-from gyrostat.engine.numpy_backend.course import course
+from gyrostat.engine.numpy_backend.random_draws import SEEDS_AT_ONCE
+from gyrostat.engine.numpy_backend.simulate import simulate_blocks
 from gyrostat.errors import GyrostatError
-from gyrostat.lab import engine, jobs
+from gyrostat.lab import jobs, runs
 from gyrostat.lab.controls import number
 from gyrostat.lab.export import csv_command, python_program, read_state, state_text
 from gyrostat.lab.laboratories import LABS, lab_of
@@ -49,7 +49,7 @@ def test_engine_gives_the_numbers_of_run(kind, options, measurements, law):
     record = ("signal", "spurious", "error", "distance")
     if isinstance(measurements, gs.Identity):  # its programs compile quickly
         record += ("distance_to_mean", "loss", "singular_values")
-    mine = engine.run(at, record, 120, 3)
+    mine = runs.run(at, record, 120, 3)
     found = gs.run(*at, num_steps=120, seeds=3, record=record)
     for name in record:
         np.testing.assert_allclose(mine[name], found[name].values, rtol=0, atol=1e-12)
@@ -62,8 +62,8 @@ def test_single_precision_looks_the_same(figure):
     setting = lab.read(next(preset.values for preset in lab.presets() if preset.name == figure))
     for side in lab.sides(setting):
         at, found = side.build(), {}
-        for precision in engine.precisions(at, record):
-            (*_, found[precision]) = engine.parts(at, record, setting["num_steps"], 4, precision)
+        for precision in runs.backend_for(at, record).precisions:
+            (*_, found[precision]) = runs.parts(at, record, setting["num_steps"], 4, precision)
         # A line is a 200th of the plot wide; rounding errors of hundreds of steps stay far below that.
         assert found["single"]["step"].tolist() == found["double"]["step"][::2].tolist()  # half of the steps
         for name in record:
@@ -72,7 +72,7 @@ def test_single_precision_looks_the_same(figure):
 
 def test_divergence_is_that_of_run():
     at = cell(gs.HeteroSGD, 7, gs.Identity(), LAW, step=0.9)
-    mine = engine.run(at, ("distance",), 100, 3)
+    mine = runs.run(at, ("distance",), 100, 3)
     found = gs.run(*at, num_steps=100, seeds=3, record=["distance"])
     assert (mine["diverged"] == found.diverged.values).all() and (mine["diverged"] > 0).all()
     assert (np.isnan(mine["distance"]) == np.isnan(found.distance.values)).all()
@@ -85,7 +85,7 @@ def test_nothing_is_compiled_when_a_dimension_moves():
     assert any("compile" in name for name in compiled)  # the listener works
     for d in (5, 6, 40):
         at = cell(gs.HeteroSGD, d, gs.FreshGaussian(300 + d), LAW, step=0.001 * d, init_scale=0.001 * d)
-        engine.run(at, ("distance",), 100 + d, 2)
+        runs.run(at, ("distance",), 100 + d, 2)
         if d == 5:
             compiled.clear()
     assert not any("compile" in name for name in compiled)
@@ -158,9 +158,9 @@ def test_noise_of_other_seeds_is_other_noise():
     at = side.build()
 
     def ends(first: int, seeds: int) -> np.ndarray:
-        (*_, found) = course(at, record, grid, first, seeds, float)
+        (*_, found) = simulate_blocks(at, record, grid, first, seeds, float)
         return found["signal"]
 
-    one, two, three = ends(0, 4), ends(draws.LANES, 4), ends(0, 4)
+    one, two, three = ends(0, 4), ends(SEEDS_AT_ONCE, 4), ends(0, 4)
     assert (one == three).all() and (one[:, -1] != two[:, -1]).all()
     assert np.allclose(ends(0, 2), one[:2], rtol=0, atol=1e-14)  # BLAS may sum fewer runs in another order

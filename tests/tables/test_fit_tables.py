@@ -14,8 +14,7 @@ from rich.console import Console
 from gyrostat.cli import app
 from gyrostat.errors import GyrostatError
 from gyrostat.estimators import InvariantLinearRegressor, InvariantQuadraticRegressor
-from gyrostat.tables import examples
-from gyrostat.tables import fit as fitting
+from gyrostat.tables import examples, fit_and_predict
 from gyrostat.tables.forest_plot import forest
 from gyrostat.tables.saved_model import Column, SavedModel
 from gyrostat.tables.table_files import read_table
@@ -46,7 +45,7 @@ def run(arguments: list[str]):
 
 def fitted(frame, tmp_path, quiet, **options):
     frame.to_csv(tmp_path / "rows.csv", index=False)
-    return fitting.fit(
+    return fit_and_predict.fit(
         tmp_path / "rows.csv", target="outcome", environment="site", out=tmp_path / "out", console=quiet, **options
     )
 
@@ -222,7 +221,7 @@ def test_truths_and_categories_become_numbers():
 
 def test_examples_have_their_known_answers(tmp_path, quiet, monkeypatch):
     options = {"target": "outcome", "environment": "site", "out": tmp_path / "out", "console": quiet}
-    model, found = fitting.fit(Path("example:sites"), **options)
+    model, found = fit_and_predict.fit(Path("example:sites"), **options)
     words = found.features.verdict.to_series()
     assert (
         words[["dose", "age", "sex=m"]].eq("kept").all()
@@ -230,9 +229,9 @@ def test_examples_have_their_known_answers(tmp_path, quiet, monkeypatch):
         and words.noise == "cannot be told"
     )
     np.testing.assert_allclose(np.delete(model.coefficients, 3), [1.0, -0.5, 0.0, 0.6], atol=0.1)
-    _, found = fitting.fit(Path("example:consequence"), **options)
+    _, found = fit_and_predict.fit(Path("example:consequence"), **options)
     assert found.features.consequence.to_series().to_dict() == {"cause": False, "after": True}
-    model, found = fitting.fit(Path("example:consequence"), drop="after", **options)
+    model, found = fit_and_predict.fit(Path("example:consequence"), drop="after", **options)
     assert found.features.verdict.values.tolist() == ["kept"] and model.coefficients[0] == pytest.approx(1.0, abs=0.1)
     monkeypatch.setattr(examples, "is_installed", lambda package: False)
     with pytest.raises(GyrostatError, match=r"bikeshare: ISLP not installed; pip install"):

@@ -145,6 +145,12 @@ def preconditioned_step(model: str, params: Params, G: np.ndarray, eta: float, d
     )
 
 
+def truncated(A: np.ndarray, k: int) -> np.ndarray:
+    """The nearest matrix of rank k (Eckart and Young)."""
+    U, s, Vt = np.linalg.svd(A, full_matrices=False)
+    return (U[:, :k] * s[:k]) @ Vt[:k]
+
+
 def imbalance_step(F: np.ndarray, G: np.ndarray, beta: float) -> Params:
     """Eq. (5.1) put right, through F^T F = V S^2 V^T (largest first) rather than through the SVD; signs are free."""
     squares, V = np.linalg.eigh(F.T @ F)

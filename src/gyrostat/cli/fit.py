@@ -41,9 +41,9 @@ def fit(
 
     Writes model.json (plain JSON), heterogeneity.csv, a forest plot and summary.html.
     """
-    from gyrostat.tables import fit as fitting
+    from gyrostat.tables import fit_and_predict
 
-    fitting.fit(
+    fit_and_predict.fit(
         data,
         target=target,
         environment=environment,

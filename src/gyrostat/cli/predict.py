@@ -18,6 +18,6 @@ def predict(
     ),
 ) -> None:
     """Predict the target for the rows of a table with a saved model."""
-    from gyrostat.tables import fit as fitting
+    from gyrostat.tables import fit_and_predict
 
-    fitting.predict(model, data, out, console())
+    fit_and_predict.predict(model, data, out, console())

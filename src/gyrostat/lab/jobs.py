@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from gyrostat.lab import engine
+from gyrostat.engine.record import Values
+from gyrostat.lab import runs
 from gyrostat.lab.controls import Setting
 from gyrostat.lab.declarations import RECORDS, Lab, PlotView, Side
 from gyrostat.lab.laboratories import lab_of
@@ -42,21 +43,21 @@ def curves(lab: str, setting: Setting, side: int) -> Iterator[Message | None]:
     cell, program = shown.build(), (lab, side, *chosen.program(setting))
     if program not in _compiled:
         yield {"kind": "compiling", "side": shown.name}
-    precisions = engine.precisions(cell, view.record)
+    precisions = runs.backend_for(cell, view.record).precisions
     for precision in precisions:
         first_pass, begun = precision == precisions[0], time.monotonic()
         while not first_pass and time.monotonic() - begun < REST:
             time.sleep(REST / 20)
             yield None
-        parts: list[engine.Values] = []
+        parts: list[Values] = []
         last_drawn = time.monotonic()
-        for part in engine.parts(cell, view.record, setting["num_steps"], seeds, precision):
+        for part in runs.parts(cell, view.record, setting["num_steps"], seeds, precision):
             _compiled.add(program)
             if part is None:
                 yield None
                 continue
             parts.append(part)
-            values = engine.joined(parts)
+            values = runs.joined(parts)
             complete = len(values["diverged"]) == seeds
             # Later passes replace a complete drawing, so they are drawn only when they are complete themselves.
             if complete or (first_pass and time.monotonic() - last_drawn > PATIENCE):
@@ -66,7 +67,7 @@ def curves(lab: str, setting: Setting, side: int) -> Iterator[Message | None]:
                 yield None
 
 
-def _curves_message(side: Side, view: PlotView, values: engine.Values, seeds: int, precision: str) -> Message:
+def _curves_message(side: Side, view: PlotView, values: Values, seeds: int, precision: str) -> Message:
     return {
         "kind": "curves",
         "side": side.name,
@@ -141,12 +142,12 @@ def phase(lab: str, setting: Setting, count: int = 9) -> Iterator[Message | None
     for done, (i, j) in enumerate(cells, start=1):
         there = {**setting, plane.across: float(xs[j]), plane.up: float(ys[i])}
         side = next(s for s in chosen.sides(there) if s.name == plane.side)
-        parts: list[engine.Values] = []
-        for part in engine.parts(side.build(), plane.record, there["num_steps"], PHASE_SEEDS):
+        parts: list[Values] = []
+        for part in runs.parts(side.build(), plane.record, there["num_steps"], PHASE_SEEDS):
             if part is not None:
                 parts.append(part)
             yield None
-        (value,) = json_numbers(np.array([plane.outcome(engine.joined(parts))]))
+        (value,) = json_numbers(np.array([plane.outcome(runs.joined(parts))]))
         yield {"kind": "cell", "i": i, "j": j, "value": value, "done": done, "of": len(cells)}
 
 

@@ -10,7 +10,7 @@ import pandas as pd
 
 from gyrostat.errors import GyrostatError
 from gyrostat.estimators.invariant.diagnosis import heterogeneity, shown_p
-from gyrostat.tables.fit import rows_of_table
+from gyrostat.tables.fit_and_predict import rows_of_table
 from gyrostat.tables.table_files import read_table
 
 MOST_ROWS, MOST_FEATURES = 200_000, 60

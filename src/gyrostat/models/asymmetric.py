@@ -8,16 +8,15 @@ from jaxtyping import Array, Float
 
 from gyrostat.errors import GyrostatError
 from gyrostat.jax_tools.small_products import times
-from gyrostat.models.base import Model
+from gyrostat.models.base import Model, width_of
 from gyrostat.models.spaces import RectangularMatrices
-from gyrostat.models.symmetric import width_of
 from gyrostat.typing import Params
 
 
 class Asymmetric(Model):
     """``A = F G^T`` with F of size n1 x width and G of size n2 x width (Xiong 2024, eq. 2.1).
 
-    ``pullback((F, G), M) = (M G, M^T F)``, both at the old factors. ``width=None`` takes the smaller side of the target.
+    ``pullback((F, G), M) = (M G, M^T F)``, both with the old factors. ``width=None`` takes the smaller side of the target.
 
     >>> import numpy as np
     >>> Asymmetric().product((np.array([[1.0], [2.0]]), np.array([[3.0]]))).tolist()

@@ -1,4 +1,4 @@
-"""The protocol that every model keeps."""
+"""`Model`: the base class of all models."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import NamedTuple
 import equinox as eqx
 from jaxtyping import Array, Float, Int
 
+from gyrostat import errors
 from gyrostat.errors import GyrostatError
 from gyrostat.models.spaces import Space
 from gyrostat.typing import Params
@@ -27,25 +28,24 @@ class Outer(NamedTuple):
 
     @property
     def matrix(self) -> Float[Array, "n m"]:
-        """All its entries."""
+        """The matrix with all its entries."""
         return self.left[:, None] * self.right
 
     @property
     def square(self) -> Float[Array, ""]:
-        """The sum of their squares."""
+        """The sum of the squares of its entries."""
         return (self.left @ self.left) * (self.right @ self.right)
 
 
 class Model(eqx.Module):
-    """A map from parameters (a tuple of arrays) to a product ``A(theta)``, and the rule that pulls a gradient back.
+    """A map from parameters (a tuple of arrays) to a product ``A(theta)``, and the pullback of a gradient.
 
-    A model holds hyper-parameters only; sizes come from the target it is fitted to, so one model serves
-    every dimension.
+    A model holds hyper-parameters only. Sizes come from the target, so one model serves every dimension.
     """
 
     @abc.abstractmethod
     def space(self, shape: tuple[int, ...]) -> Space:
-        """The space of the product for a target of this shape, or an error that says why there is none."""
+        """The space of the product for a target of this shape; an error if the model cannot make such targets."""
 
     @abc.abstractmethod
     def shapes(self, shape: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
@@ -57,7 +57,7 @@ class Model(eqx.Module):
 
     @abc.abstractmethod
     def pullback(self, params: Params, gradient: Array) -> Params:
-        """The direction in parameter space that ``gradient`` (with respect to the product) asks for."""
+        """The gradient with respect to the parameters, given the gradient with respect to the product."""
 
     def entry(self, params: Params, row: Int[Array, ""], column: Int[Array, ""]) -> Float[Array, ""]:
         """One entry of ``A(theta)``."""
@@ -66,17 +66,18 @@ class Model(eqx.Module):
     def entry_pullback(
         self, params: Params, row: Int[Array, ""], column: Int[Array, ""], slope: Float[Array, ""]
     ) -> tuple[Outer, ...] | None:
-        """:meth:`pullback` of a gradient that is ``slope`` at one entry and zero elsewhere, for a model that is linear in each
-        parameter and can do it with matrix-vector products; None for others.
+        """:meth:`pullback` of a gradient that is ``slope`` at one entry and zero elsewhere, as outer products.
+
+        Only for models that are linear in each parameter and can do it with matrix-vector products; None for others.
         """
         return None
 
     @abc.abstractmethod
     def factor(self, params: Params) -> Array:
-        """What touches the rows of the product, as one matrix with a row per coordinate: (17)-(18) of Xu 2024 split it."""
+        """The parameters that act on the rows of the product, as one matrix with a row per coordinate: U of Xu 2024."""
 
     def cofactor(self, params: Params) -> Array | None:
-        """What touches the columns of the product, likewise; None when it is the factor itself."""
+        """The parameters that act on the columns of the product, likewise; None if they are those of :meth:`factor`."""
         return None
 
     def rank_limit(self, shape: tuple[int, ...]) -> int:
@@ -84,7 +85,7 @@ class Model(eqx.Module):
         return min(shape)
 
     def factorise(self, product: Array) -> Params:
-        """Balanced parameters whose product is as near to the given one as the model allows."""
+        """Balanced parameters whose product is as close to the given one as the model allows."""
         raise NotImplementedError(f"{type(self).__name__} cannot factorise")
 
     def partners(self, params: Params) -> Params:
@@ -93,9 +94,14 @@ class Model(eqx.Module):
 
     @property
     def rotates(self) -> bool:
-        """Whether the parameters are rows in the coordinates of the product, so that isometries of those carry over."""
+        """Whether an isometry of the coordinates of the product acts on the parameters through :meth:`rotated`."""
         return False
 
     def rotated(self, params: Params, left: Array, right: Array) -> Params:
-        """The parameters in other coordinates of the product: rows become ``left @ rows``, columns ``right @ columns``."""
+        """The parameters in other coordinates of the product, which becomes ``left @ product @ right.T``."""
         return tuple(left @ p for p in params)
+
+
+def width_of(model: str, width: int | None, dimension: int) -> int:
+    """The number of columns of a factor: ``width`` if it is given, else the dimension."""
+    return dimension if width is None else errors.integer(f"{model}'s width", width, least=1)

@@ -14,17 +14,16 @@ from gyrostat import errors
 from gyrostat.errors import GyrostatError
 from gyrostat.jax_tools.lapack_order import after
 from gyrostat.jax_tools.small_products import times
-from gyrostat.models.base import Model, Outer
+from gyrostat.models.base import Model, Outer, width_of
 from gyrostat.models.spaces import RectangularMatrices
-from gyrostat.models.symmetric import width_of
 from gyrostat.typing import Params
 
 
 class DeepLinear(Model):
     """``A = W_L ... W_1`` with W_l of size w_l x w_(l-1), w_0 the columns and w_L the rows of the target (Wang 2023).
 
-    ``pullback(W, G)_l = (W_L ... W_(l+1))^T G (W_(l-1) ... W_1)^T``, all at the old layers. ``width`` is that of every
-    hidden layer, by default the smaller side of the target; ``widths`` lists all of w_0, ..., w_L instead.
+    ``pullback(W, G)_l = (W_L ... W_(l+1))^T G (W_(l-1) ... W_1)^T``, all with the old layers. ``width`` is the width of
+    every hidden layer, by default the smaller side of the target; ``widths`` lists all of w_0, ..., w_L instead.
 
     >>> import numpy as np
     >>> DeepLinear(3, 100).shapes((2, 5))
@@ -91,7 +90,7 @@ class DeepLinear(Model):
         for W in rest[:0:-1]:
             back.append(back[-1] @ W)
         lefts = [*back[::-1], slope * jnp.equal(jnp.arange(len(last)), row)]
-        # A layer changes when the product through it has been taken: XLA would keep a copy for that product otherwise.
+        # A layer is updated only after the products that use it: otherwise XLA would keep a copy of it for them.
         lefts = [lefts[0], *(after(before, left) for before, left in itertools.pairwise(lefts))]
         return tuple(map(Outer, lefts, ahead))
 
@@ -121,25 +120,25 @@ class DeepLinear(Model):
 
 
 def forward(layers: Params) -> list[Array]:
-    """W_1, W_2 W_1, ..., W_L ... W_1: every product is as thin as the target has columns."""
-    reached = [layers[0]]
+    """W_1, W_2 W_1, ..., W_L ... W_1, each with as many columns as the target."""
+    products = [layers[0]]
     for W in layers[1:]:
-        reached.append(times(W, reached[-1]))
-    return reached
+        products.append(times(W, products[-1]))
+    return products
 
 
 def _images(layers: Params, column: Int[Array, ""]) -> list[Array]:
-    """The same for one column: a vector for each layer."""
-    reached = [layers[0][:, column]]
+    """One column of each product of :func:`forward`."""
+    images = [layers[0][:, column]]
     for W in layers[1:]:
-        reached.append(W @ reached[-1])
-    return reached
+        images.append(W @ images[-1])
+    return images
 
 
 def directions(layers: Params, gradient: Array) -> Params:
-    """The gradient with respect to each layer, given that with respect to the product."""
-    reached, back, found = forward(layers[:-1]), gradient, []
-    for W, before in zip(layers[:0:-1], reached[::-1], strict=True):
-        found.append(times(back, before.T))
+    """The gradient with respect to each layer, given the gradient with respect to the product."""
+    products, back, gradients = forward(layers[:-1]), gradient, []
+    for W, before in zip(layers[:0:-1], products[::-1], strict=True):
+        gradients.append(times(back, before.T))
         back = times(W.T, back)
-    return back, *found[::-1]
+    return back, *gradients[::-1]

@@ -1,4 +1,4 @@
-"""The diagonal model: linear regression with an over-parameterised coefficient vector."""
+"""The diagonal model u * u - v * v: linear regression with over-parameterised coefficients."""
 
 from __future__ import annotations
 

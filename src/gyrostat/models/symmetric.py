@@ -9,12 +9,12 @@ from jaxtyping import Array, Float
 from gyrostat import errors
 from gyrostat.errors import GyrostatError
 from gyrostat.jax_tools.small_products import times
-from gyrostat.models.base import Model
+from gyrostat.models.base import Model, width_of
 from gyrostat.models.spaces import SymmetricMatrices
 from gyrostat.typing import Leaf, Params
 
 
-def _square(model: str, shape: tuple[int, ...]) -> SymmetricMatrices:
+def _symmetric_space(model: str, shape: tuple[int, ...]) -> SymmetricMatrices:
     if len(shape) != 2 or shape[0] != shape[1]:
         raise GyrostatError(
             f"{model} makes square symmetric matrices; the target has shape {shape}: "
@@ -23,13 +23,8 @@ def _square(model: str, shape: tuple[int, ...]) -> SymmetricMatrices:
     return SymmetricMatrices(shape[0])
 
 
-def width_of(model: str, width: int | None, dimension: int) -> int:
-    """The number of columns of a factor: as asked, or the dimension."""
-    return dimension if width is None else errors.integer(f"{model}'s width", width, least=1)
-
-
 def _root(values: Float[Array, " d"], vectors: Float[Array, "d d"], width: int) -> Float[Array, "d width"]:
-    """The ``width`` largest eigenvalues' part of a matrix as a factor; what is negative is dropped."""
+    """A factor of the part of a matrix with the ``width`` largest eigenvalues; negative ones are dropped."""
     scaled = vectors * jnp.sqrt(jnp.maximum(values, 0.0))
     kept = scaled[:, ::-1][:, :width]
     return jnp.pad(kept, ((0, 0), (0, width - kept.shape[1])))
@@ -50,7 +45,7 @@ class Symmetric(Model):
     gradient_factor: Leaf = eqx.field(converter=lambda x: errors.number("gradient_factor", x, above=0), default=1.0)
 
     def space(self, shape: tuple[int, ...]) -> SymmetricMatrices:
-        return _square("Symmetric", shape)
+        return _symmetric_space("Symmetric", shape)
 
     def shapes(self, shape: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
         return ((shape[0], width_of("Symmetric", self.width, shape[0])),)
@@ -85,7 +80,7 @@ class Symmetric(Model):
 class SymmetricDifference(Model):
     """``A = U U^T - V V^T``: the parameterisation for indefinite targets (Xu 2024, end of section 3.1).
 
-    ``pullback((U, V), G) = (G U, -G V)``, so U grows along what V shrinks along.
+    ``pullback((U, V), G) = (G U, -G V)``, so U grows in the directions in which V shrinks.
 
     >>> import numpy as np
     >>> SymmetricDifference().product((np.eye(2), 2 * np.eye(2))).tolist()
@@ -96,11 +91,11 @@ class SymmetricDifference(Model):
     gradient_factor: Leaf = eqx.field(converter=lambda x: errors.number("gradient_factor", x, above=0), default=1.0)
 
     def space(self, shape: tuple[int, ...]) -> SymmetricMatrices:
-        return _square("SymmetricDifference", shape)
+        return _symmetric_space("SymmetricDifference", shape)
 
     def shapes(self, shape: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
-        one = (shape[0], width_of("SymmetricDifference", self.width, shape[0]))
-        return one, one
+        factor = (shape[0], width_of("SymmetricDifference", self.width, shape[0]))
+        return factor, factor
 
     def product(self, params: Params) -> Float[Array, "d d"]:
         U, V = params

@@ -18,7 +18,7 @@ from gyrostat.figures.matplotlib_renderer import STYLE, save, settle
 from gyrostat.figures.palette import COLOURS
 
 LOOKS = {KEPT: (COLOURS[0], "o"), REMOVED: (COLOURS[1], "s"), UNCLEAR: (COLOURS[6], "D")}
-MOST, MOST_ROWS = 12, 30
+MOST_PANELS, MOST_ENVIRONMENTS = 12, 30
 """The most panels of a figure, and the most environments of a panel. Only the first ones are drawn."""
 
 
@@ -33,9 +33,9 @@ def forest(report: HeterogeneityReport) -> Figure:
     """
     panels = [(report.features.isel(feature=j), "feature") for j in _order(report.features)]
     panels += [(report.directions.isel(direction=j), "direction") for j in range(report.directions.sizes["direction"])]
-    shown = panels[:MOST]
+    shown = panels[:MOST_PANELS]
     rows, columns = -(-len(shown) // 3), min(3, len(shown))
-    environments = min(report.features.sizes["environment"], MOST_ROWS)
+    environments = min(report.features.sizes["environment"], MOST_ENVIRONMENTS)
     with mpl.rc_context(STYLE):  # type: ignore[arg-type]
         size = (1.2 + 3.7 * columns, rows * (1.3 + 0.24 * environments) + 0.9)
         figure = Figure(figsize=size, layout=ConstrainedLayoutEngine(h_pad=0.12))
@@ -68,14 +68,16 @@ def _order(features: xr.Dataset) -> list[int]:
 
 def _panel(axes: Axes, data: xr.Dataset, dim: str, tolerance: float) -> None:
     colour, marker = LOOKS[str(data.verdict.item())]
-    effects = data.effect.values[:MOST_ROWS]
+    effects = data.effect.values[:MOST_ENVIRONMENTS]
     at, mean = np.arange(len(effects)), float(data["mean"])
     axes.axvspan(mean - tolerance * abs(mean), mean + tolerance * abs(mean), color=COLOURS[5], alpha=0.18, linewidth=0)
     axes.axvline(0, color="#111111", linewidth=0.8)
     axes.axvline(mean, color="#111111", linestyle=(0, (5, 2)), linewidth=1.1)
-    whiskers = np.abs(np.stack([effects - data.low.values[:MOST_ROWS], data.high.values[:MOST_ROWS] - effects]))
+    whiskers = np.abs(
+        np.stack([effects - data.low.values[:MOST_ENVIRONMENTS], data.high.values[:MOST_ENVIRONMENTS] - effects])
+    )
     axes.errorbar(effects, at, xerr=whiskers, fmt=marker, color=colour, markersize=5, capsize=2, linewidth=1.2)
-    axes.set_yticks(at, [_short(str(name)) for name in data.environment.values[:MOST_ROWS]])
+    axes.set_yticks(at, [_short(str(name)) for name in data.environment.values[:MOST_ENVIRONMENTS]])
     axes.set_ylim(len(at) - 0.5, -0.5)
     axes.set_ylabel("environment")
     axes.locator_params(axis="x", nbins=5)

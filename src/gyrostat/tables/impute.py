@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -12,10 +11,8 @@ from rich.console import Console
 
 from gyrostat import errors
 from gyrostat.errors import GyrostatError
+from gyrostat.estimators import LowRankImputer
 from gyrostat.tables.table_files import file_kind, read_table, write_table
-
-if TYPE_CHECKING:
-    from gyrostat.estimators import LowRankImputer
 
 
 def impute(
@@ -38,8 +35,6 @@ def impute(
     frame = read_table(source)
     table = numeric_columns(frame, [*ignore, *([environments] if environments else [])])
     labels = None if environments is None else frame[environments]
-    from gyrostat.estimators import LowRankImputer
-
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         imputer = LowRankImputer(random_state=seed, verbose=verbose)

@@ -36,11 +36,11 @@ def _move(name: str, sizes: LabSizes) -> GroupResult:
     import gyrostat as gs
     from gyrostat.engine.simulate import simulate
     from gyrostat.lab.declarations import RECORDS
-    from gyrostat.lab.engine import FEWER, parts
+    from gyrostat.lab.runs import SINGLE_RECORDS, parts
 
     environments = gs.RandomEnvironments(sizes.dimension, law=gs.TwoPoint(mean=1.0, spread=6.0))
     cell = getattr(gs, name)(0.05), gs.Problem(environments, gs.FreshGaussian(sizes.num_samples))
-    records, (steps, seeds) = {"single": FEWER, "double": RECORDS}, (sizes.num_steps, sizes.seeds)
+    records, (steps, seeds) = {"single": SINGLE_RECORDS, "double": RECORDS}, (sizes.num_steps, sizes.seeds)
     sides: dict[str, Callable[[], Any]] = {
         precision: partial(_all, parts, cell, RECORD, steps, seeds, precision) for precision in records
     }

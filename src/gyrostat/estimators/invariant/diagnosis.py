@@ -15,7 +15,9 @@ from sklearn.utils.validation import check_X_y
 from gyrostat import __version__, errors
 from gyrostat.errors import GyrostatError
 from gyrostat.estimators.environment_labels import rows_by_environment
-from gyrostat.estimators.invariant.difference_tests import (
+from gyrostat.estimators.invariant.effects import Effects, measured_effects, principal_directions
+from gyrostat.estimators.invariant.hetero_sgd import effect_amplification
+from gyrostat.estimators.invariant.hypothesis_tests import (
     covariate_shifts,
     effects_differ_p,
     look_like_consequences,
@@ -23,8 +25,6 @@ from gyrostat.estimators.invariant.difference_tests import (
     spread,
     spread_interval,
 )
-from gyrostat.estimators.invariant.effects import Effects, measured_effects, principal_directions
-from gyrostat.estimators.invariant.hetero_sgd import effect_amplification
 from gyrostat.estimators.invariant.linear import InvariantLinearRegressor
 from gyrostat.theory.transition import LEARNT
 

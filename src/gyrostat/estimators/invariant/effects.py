@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gyrostat.errors import GyrostatError, shown
-from gyrostat.estimators.invariant.difference_tests import effects_differ_p, mean_effect_test, unexplained_share
+from gyrostat.estimators.invariant.hypothesis_tests import effects_differ_p, mean_effect_test, unexplained_share
 
 CONSTANT = 1e-10
 """A feature (or a combination of features) with less than this share of the usual variance counts as constant."""

@@ -10,7 +10,7 @@ A step on environment e moves along ``g = G_e + kappa * (G_e - mean of G)``, whe
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from gyrostat.engine.numpy_backend.models import NumpyDiagonal, NumpySymmetricDi
 from gyrostat.engine.numpy_backend.update_rules import NumpyGradientStep, NumpyReading
 from gyrostat.errors import GyrostatError
 from gyrostat.estimators.invariant.effects import Effects
-from gyrostat.estimators.invariant.matrix_rows import EnvironmentRows, Gradient
+from gyrostat.estimators.invariant.matrix_valued_rows import EnvironmentRows, Gradient
 from gyrostat.models.symmetric_coordinates import smat
 from gyrostat.theory.transition import LEARNT, critical_spread
 
@@ -40,22 +40,25 @@ def environment_orders(environments: int, steps: int, count: int, random: np.ran
     return random.random_sample((count, rounds, environments)).argsort(axis=-1).reshape(count, -1)[:, :steps]
 
 
+def _is_auto(name: str, value: Any) -> bool:
+    """Whether a parameter is "auto"; other text is refused."""
+    return isinstance(value, str) and bool(errors.choice(name, value, ("auto",)))
+
+
 # --- effects of features --------------------------------------------------------------------------
 
 
 def effect_step(step_size: float | str, measured: Effects) -> float:
     """A given step, or the largest up to 0.1 that is stable in every environment: ``2 eta sum |effects| <= 1``."""
-    if not isinstance(step_size, str):
+    if not _is_auto("step_size", step_size):
         return float(errors.number("step_size", step_size, above=0))
-    errors.choice("step_size", step_size, ("auto",))
     return min(LARGEST_STEP, 0.5 / max(np.abs(measured.effects).sum(axis=1).max(), 1e-12))
 
 
 def effect_num_steps(num_steps: int | str, step_size: float, init_scale: float) -> int:
     """A given number of steps, or twice the number that the weakest effect worth learning needs."""
-    if not isinstance(num_steps, str):
+    if not _is_auto("num_steps", num_steps):
         return errors.integer("num_steps", num_steps, least=4)
-    errors.choice("num_steps", num_steps, ("auto",))
     # An effect m grows as exp(eta m t) from alpha to sqrt(m). Averages need the same time again to settle.
     needed = 2 * np.log(max(np.sqrt(WEAKEST_EFFECT) / init_scale, 1.0)) / np.log1p(step_size * WEAKEST_EFFECT)
     if needed > MOST_STEPS:
@@ -135,8 +138,10 @@ def scaled_environments(parts: Sequence[EnvironmentRows]) -> ScaledEnvironments:
     return ScaledEnvironments(gradients, effects / effect, float(effect / size))
 
 
-def matrix_step(data: ScaledEnvironments) -> float:
-    """0.1, or less if some direction of the features has far more variance than others, as steps would be unstable."""
+def matrix_step(step_size: float | str, data: ScaledEnvironments) -> float:
+    """A given step, or 0.1, or less if steps would be unstable: if a direction of X has far more variance than others."""
+    if not _is_auto("step_size", step_size):
+        return float(errors.number("step_size", step_size, above=0))
     A = np.ones_like(data.effects[:1])
     zero, largest = data.gradients(0 * A), 1.0
     for _ in range(20):  # power iteration; an accuracy of a tenth is enough
@@ -145,8 +150,10 @@ def matrix_step(data: ScaledEnvironments) -> float:
     return min(LARGEST_STEP, 0.25 / largest) if largest > 0 else LARGEST_STEP
 
 
-def matrix_num_steps(step_size: float, init_scale: float) -> int:
-    """Twice the time in which the weakest eigenvalue worth learning grows from the start to its size."""
+def matrix_num_steps(num_steps: int | str, step_size: float, init_scale: float) -> int:
+    """A given number of steps, or twice the number that the weakest eigenvalue worth learning needs."""
+    if not _is_auto("num_steps", num_steps):
+        return errors.integer("num_steps", num_steps, least=4)
     needed = 2 * np.log(np.sqrt(WEAKEST_EIGENVALUE) / init_scale) / np.log1p(step_size * WEAKEST_EIGENVALUE)
     return int(np.clip(np.ceil(needed), 100, MOST_MATRIX_STEPS))
 

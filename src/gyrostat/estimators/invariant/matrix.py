@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -27,7 +27,7 @@ from gyrostat.estimators.invariant.hetero_sgd import (
     matrix_step,
     scaled_environments,
 )
-from gyrostat.estimators.invariant.matrix_rows import EnvironmentRows, MatrixRows, SquareRows
+from gyrostat.estimators.invariant.matrix_valued_rows import EnvironmentRows, MatrixRows, SquareRows
 from gyrostat.models.symmetric_coordinates import smat, svec
 from gyrostat.theory.transition import LEARNT
 
@@ -63,8 +63,8 @@ class _InvariantOnMatrices(RegressorMixin, BaseEstimator):
         count = errors.integer("num_orders", self.num_orders, least=1)
         random = check_random_state(self.random_state)
         data = scaled_environments(parts)
-        eta = self._chosen("step_size", lambda: matrix_step(data))
-        steps = int(self._chosen("num_steps", lambda: matrix_num_steps(eta, alpha)))
+        eta = matrix_step(self.step_size, data)
+        steps = matrix_num_steps(self.num_steps, eta, alpha)
         kappa = matrix_amplification(data, tolerance, step_size=eta, init_scale=alpha, num_steps=steps)
         orders = environment_orders(len(parts), steps, count if len(parts) > 1 else 1, random)
         recorded_steps, path, learnt = matrix_descent(data, orders, kappa, step_size=eta, init_scale=alpha)
@@ -81,15 +81,6 @@ class _InvariantOnMatrices(RegressorMixin, BaseEstimator):
         self.path_, self.path_steps_ = back @ path @ back * data.unit, recorded_steps
         self.n_iter_, self.step_size_, self.amplification_ = steps, eta, kappa
         self.status_ = _status(path, Q, len(parts))
-
-    def _chosen(self, name: str, automatic: Callable[[], float]) -> float:
-        value = getattr(self, name)
-        if isinstance(value, str):
-            errors.choice(name, value, ("auto",))
-            return automatic()
-        if name == "num_steps":
-            return errors.integer(name, value, least=4)
-        return float(errors.number(name, value, above=0))
 
 
 class InvariantMatrixRegressor(_InvariantOnMatrices):

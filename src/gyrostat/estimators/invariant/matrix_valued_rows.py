@@ -24,11 +24,6 @@ class EnvironmentRows(ABC):
 
     @property
     @abstractmethod
-    def dimension(self) -> int:
-        """The d of matrices d x d."""
-
-    @property
-    @abstractmethod
     def variance(self) -> float:
         """The mean square of all coordinates of all rows."""
 
@@ -55,10 +50,6 @@ class MatrixRows(EnvironmentRows):
 
     def __init__(self, features: np.ndarray, responses: np.ndarray):
         self.features, self.responses = features - features.mean(axis=0), responses - responses.mean()
-
-    @property
-    def dimension(self) -> int:
-        return int(np.sqrt(2 * self.features.shape[1]))
 
     @property
     def variance(self) -> float:
@@ -93,12 +84,8 @@ class SquareRows(EnvironmentRows):
         self.responses, self.second = responses - responses.mean(), x.T @ x / len(x)
 
     @property
-    def dimension(self) -> int:
-        return self.x.shape[1]
-
-    @property
     def variance(self) -> float:
-        d = self.dimension
+        d = self.x.shape[1]
         fourth = np.mean(np.einsum("ij,ij->i", self.x, self.x) ** 2)
         return float((fourth - np.sum(self.second**2)) / (d * (d + 1) / 2))
 
@@ -111,8 +98,8 @@ class SquareRows(EnvironmentRows):
 
     def inside(self, Q: np.ndarray) -> np.ndarray:
         z = self.x @ Q
-        found = svec(z[:, :, None] * z[:, None, :])
-        return found - found.mean(axis=0)
+        squares = svec(z[:, :, None] * z[:, None, :])
+        return squares - squares.mean(axis=0)
 
     def gradient(self, size: float, unit: float) -> Gradient:
         x, y, (n, d) = self.x / np.sqrt(size), self.responses / unit, self.x.shape
@@ -124,8 +111,8 @@ class SquareRows(EnvironmentRows):
 
         def one(A: np.ndarray) -> np.ndarray:
             q = np.einsum("ij,ij->i", x @ A, x)
-            left = np.where(q <= most, q - q.mean() - y, 0.0)
-            return svec((x * (left - left.mean())[:, None]).T @ x) / n
+            residual = np.where(q <= most, q - q.mean() - y, 0.0)
+            return svec((x * (residual - residual.mean())[:, None]).T @ x) / n
 
         return lambda A: np.stack([one(a) for a in A])
 

@@ -1,0 +1,60 @@
+"""The house: rooms and nothing loose, one meaning per class name, tests beside the rooms they test."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import importlib.util
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+import gyrostat
+
+HOME = Path(gyrostat.__file__).parent
+TESTS = Path(__file__).parent
+MODULES = sorted(HOME.rglob("*.py"))
+ROOMS = sorted(path.name for path in HOME.iterdir() if (path / "__init__.py").exists())
+
+
+def test_nothing_is_loose_but_errors_and_types():
+    assert {path.name for path in HOME.glob("*.py")} == {"__init__.py", "__main__.py", "errors.py", "typing.py"}
+
+
+def test_class_names_are_distinct():
+    found = Counter(
+        node.name
+        for path in MODULES
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ClassDef)
+    )
+    assert [name for name, count in found.items() if count > 1] == []
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(HOME)))
+def test_every_module_says_what_is_inside(path):
+    text = ast.get_docstring(ast.parse(path.read_text()))
+    assert text and text.splitlines()[0].endswith((".", ":", "?"))
+
+
+def test_every_import_of_ours_exists():
+    """Also those inside functions, which only a run of that function would find."""
+    wrong = []
+    for path in [*MODULES, *TESTS.rglob("*.py")]:
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "gyrostat":
+                wrong += [f"{path.name}: {node.module}.{a.name}" for a in node.names if not exists(node.module, a.name)]
+    assert wrong == []
+
+
+def exists(module: str, name: str) -> bool:
+    try:
+        return hasattr(importlib.import_module(module), name) or bool(importlib.util.find_spec(f"{module}.{name}"))
+    except ModuleNotFoundError:
+        return False
+
+
+def test_tests_mirror_the_rooms():
+    folders = {path.name for path in TESTS.iterdir() if path.is_dir() and any(path.glob("*.py"))}
+    assert folders - {"tools"} == set(ROOMS)
