@@ -247,7 +247,7 @@ def test_the_error_law_predicts_an_amplified_run_with_unequal_weights():
 
 
 def test_the_predictors_of_a_run_know_of_its_amplification():
-    """M = 2 with kappa = 5 is asked as M = 12 without: the same answers, and others than for M = 2."""
+    """M = 2 with kappa = 5 gives the same answers as M = 12 without kappa, and other answers than M = 2."""
 
     def answers(spread, kappa):
         environments = gs.RandomEnvironments(9, law=gs.TwoPoint(mean=1.0, spread=spread))

@@ -18,7 +18,7 @@ from gyrostat.models.spaces import SymmetricMatrices
 
 
 class Which(Measurements):
-    """Answers with the number of the environment that it was asked about, and counts the questions."""
+    """Measurements whose reading is the index of the environment; the state counts the readings."""
 
     def sense(self, state, key, scene, environment):
         index = environment.index.astype(float)

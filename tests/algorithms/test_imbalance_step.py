@@ -42,7 +42,7 @@ def test_imbalance_step_fills_a_factor_that_lacks_a_direction(x64):
 
 @pytest.mark.parametrize(("values", "residual", "wanted"), [((1, 0.9, 0.08), 0.07, 0.9), ((1, 0.3, 0.08), 0.05, 0.3)])
 def test_the_spare_columns_do_not_choose_beta(values, residual, wanted, x64):
-    """With few measurements what spare columns hold is a little above the residual that is seen."""
+    """With few measurements, the content of superfluous columns is a little above the measured residual."""
     found = automatic_beta(np.diag(np.asarray(values, dtype=float)), np.asarray(residual), np.asarray(0.01))
     assert float(found) == pytest.approx(np.sqrt(wanted), rel=1e-12)
 
@@ -54,12 +54,12 @@ def test_least_above_by_looking_at_every_value(residual, x64):
     wanted = min([v for v in values if v > residual], default=3.0)
     if residual > 0:
         assert float(least_above(A, residual)) == pytest.approx(wanted, rel=1e-12)
-    else:  # everything is above zero, also what is rounding
+    else:  # every value is above zero, also those that are rounding errors
         assert float(least_above(A, residual)) < 1e-14
 
 
 def late_errors(eta: float, beta: float, sigma: float, steps: int = 400) -> np.ndarray:
-    """Errors of plain descent from just beside the point that the imbalance step makes of an exact solution."""
+    """Errors of plain descent from close to the point that the imbalance step makes of an exact solution."""
     rng = np.random.default_rng(14)
     A, w = orthonormal(15, N1, K), orthonormal(16, N2, 1)
     target = sigma * A[:, :1] @ w.T

@@ -26,7 +26,7 @@ LEVEL = 1e-4
 def entries_are_normal(entries: np.ndarray, deviation: float) -> None:
     entries = np.asarray(entries).ravel()
     assert stats.kstest(entries, stats.norm(scale=deviation).cdf).pvalue > LEVEL
-    # Able to notice: a deviation that is off by a third.
+    # The test can fail: a deviation that is off by a third.
     assert stats.kstest(entries, stats.norm(scale=1.3 * deviation).cdf).pvalue < 1e-6
 
 

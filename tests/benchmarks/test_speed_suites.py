@@ -12,15 +12,10 @@ import pytest
 import gyrostat as gs
 from gyrostat.benchmarks.records import curve_panels
 from gyrostat.benchmarks.speed import core, core_peers, deep, gd, lab, sweep
+from gyrostat.models.symmetric_coordinates import smat
 
 SMALL = core_peers.CoreSetting(dimension=5, num_samples=40, spread=2.0, init_scale=0.1)
 OPERATIONS = {name: core.TimedOperation(lambda: None, 1) for name in core.OPERATIONS}
-
-
-def test_packing_is_an_isometry_and_its_inverse() -> None:
-    A, B = (M + M.T for M in np.random.default_rng(0).standard_normal((2, 6, 6)))
-    np.testing.assert_allclose(core_peers.pack(A) @ core_peers.pack(B), np.sum(A * B), rtol=1e-12)
-    np.testing.assert_allclose(core_peers.unpack(core_peers.pack(A), 6), A, atol=1e-14)
 
 
 def trajectory(step, designs, steps: int, wrap=lambda x: x):
@@ -38,7 +33,7 @@ def ours_on(designs, steps: int) -> np.ndarray:
     """The same by the library, on the same matrices given as data."""
     basis = np.linalg.qr(np.random.default_rng(0).standard_normal((SMALL.dimension, 2)))[0]
     law = gs.Finite([1 - SMALL.spread, 1 + SMALL.spread])
-    matrices = np.array([core_peers.unpack(x, SMALL.dimension) for X, _ in designs for x in X])
+    matrices = np.array([smat(x) for X, _ in designs for x in X])
     labels = np.repeat([0, 1], SMALL.num_samples)
     data = gs.DenseData(matrices, np.concatenate([y for _, y in designs]), labels)
     problem = gs.Problem(gs.Environments(basis[:, :1], basis[:, 1:], law), data)

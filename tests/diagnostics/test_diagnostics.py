@@ -50,7 +50,7 @@ EXPECTED = {
 
 def test_every_diagnostic_has_an_expected_value():
     assert set(EXPECTED) <= set(gs.DIAGNOSTICS)
-    ours = {n for n, d in gs.DIAGNOSTICS.items() if d.function.__module__ == "gyrostat.diagnostics.signals"}
+    ours = {n for n, d in gs.DIAGNOSTICS.items() if d.function.__module__ == "gyrostat.diagnostics.signal_and_loss"}
     assert ours == set(EXPECTED)
 
 
@@ -63,7 +63,7 @@ def test_diagnostic_equals_its_formula(name, x64):
 
 
 def test_parts_add_up(x64):
-    from gyrostat.diagnostics.signals import parts
+    from gyrostat.diagnostics.signal_and_loss import parts
 
     r, q, e = (np.asarray(x) for x in parts(SNAPSHOT))
     np.testing.assert_allclose(U_STAR @ r.T + V_STAR @ q.T + e, W, atol=1e-13)

@@ -164,7 +164,7 @@ def test_late_speed_of_factorisation_in_closed_form():
 
 @pytest.mark.parametrize("eta", [0.05, 0.5, 0.97])
 def test_late_speed_is_that_of_descent(eta):
-    """Sensing with 60 rows from beside a zero of the loss; the largest step size is limited by the steepest direction."""
+    """Sensing with 60 rows from close to a zero of the loss; the largest step size is limited by the steepest direction."""
     F, G = zero_of_the_loss(K, seed=4)
     matrices = np.random.default_rng(5).standard_normal((60, N1 * N2)) / np.sqrt(60)
     eta = eta * 2 / gs.late_speed(F, G, 1.0, RANK, matrices).steepest

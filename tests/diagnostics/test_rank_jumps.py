@@ -27,7 +27,7 @@ def test_jumps_are_lasting_changes_of_rank():
 
 
 def test_jump_times_are_those_of_the_ratio():
-    """The definition of the spec, looked for one record at a time: after the last time s_2 / s_1 >= .01."""
+    """The definition, checked record by record: after the last time s_2 / s_1 >= .01."""
     rng = np.random.default_rng(0)
     ratio = 10 ** rng.uniform(-4, 0, (50, 30))
     steps = np.arange(30) * 7

@@ -1,4 +1,4 @@
-"""Every algorithm, on every model and measurement that fits it: the promises of the one loop."""
+"""The promises of the engine for every algorithm, on every model and measurement that fits it."""
 
 from __future__ import annotations
 
@@ -52,18 +52,18 @@ class Case(NamedTuple):
 
     @property
     def problem(self) -> gs.Problem:
-        return gs.Problem(places(self.model), MEASUREMENTS[self.measurements](self.model))
+        return gs.Problem(environments(self.model), MEASUREMENTS[self.measurements](self.model))
 
     @property
     def is_deterministic(self) -> bool:
-        """Whether nothing that is measured is random, so that all seeds agree when they start alike."""
+        """Whether no measurement is random, so that all seeds agree if they start alike."""
         fixed_order = self.options.get("order") == "cyclic" or self.algorithm in ("PooledGD", *DESCENTS)
         averaged = self.measurements == "Identity" and self.algorithm == "PooledSGD"
         sampled = self.measurements not in ("Identity", "DenseData")
         return (not sampled and fixed_order) or averaged
 
 
-def places(model: str) -> gs.Environments:
+def environments(model: str) -> gs.Environments:
     if model in RECTANGULAR:
         return rectangular_environments(D, COLUMNS, LAW)
     return gs.VectorEnvironments([1.0, -0.5, 0.0, 0.0], [2], LAW) if model == "Diagonal" else given_environments(D, LAW)
@@ -71,7 +71,7 @@ def places(model: str) -> gs.Environments:
 
 def given_data(model: str) -> gs.DenseData:
     rng = np.random.default_rng(5)
-    X = reference.gaussian(rng, places(model).shape, 3 * SAMPLES)
+    X = reference.gaussian(rng, environments(model).shape, 3 * SAMPLES)
     return gs.DenseData(X, rng.standard_normal(len(X)), environment=np.arange(len(X)) % 3 // 2)
 
 
@@ -113,11 +113,11 @@ OPTIONS = {
 
 
 IN_FULL = ("FreshGaussian", "Dense", "DenseData", "Entries", "EntriesDrawn")
-"""Measurements of which a descent below takes full batches, as PooledGD does; that one meets all models with the others."""
+"""Measurements with which the full-batch descents are tested; PooledGD tests the others, with all models."""
 
 
 def all_cases() -> list[Case]:
-    """Every way to make batches with every measurement, every algorithm with every model; the models take turns.
+    """Every kind of batches with every measurement, and every algorithm with every model; the models alternate.
 
     The whole product would compile a hundred programs of seconds each; an algorithm meets a model only
     through its pullback and a measurement only through its reading, so all pairs are enough.
@@ -186,11 +186,11 @@ def explicit(case: Case, note: dict) -> tuple[np.ndarray, np.ndarray]:
         X, y = X[note["weights"] > 0], y[note["weights"] > 0]
     if case.model in MATRIX:
         return np.stack([reference.smat(x) for x in X]), y
-    return X.reshape(-1, *places(case.model).shape), y
+    return X.reshape(-1, *environments(case.model).shape), y
 
 
 def twin_step(case: Case, params: tuple, asked: list[dict]) -> tuple:
-    """The step that the equations ask for, given what was measured."""
+    """The step of the equations, given the measurements."""
     if case.algorithm == "QuadraticNetwork":
         (note,) = asked
         return (reference.algorithm4_step(params[0], note["rows"], note["responses"], ETA, 1.5),)
@@ -205,7 +205,7 @@ def twin_step(case: Case, params: tuple, asked: list[dict]) -> tuple:
         return reference.batch_step(case.model, params, *batches[0], ETA)
     if case.measurements == "Identity":
         G = reference.product(case.model, params) - np.mean([n["target"] for n in asked], axis=0)
-    else:  # exact in law: there are no rows, the gradient is what was seen (test_measurements_exact.py)
+    else:  # exact in law: there are no rows, the gradient is what was seen (test_exact_laws.py)
         G = np.mean([n["gradient"] for n in asked], axis=0)
     return reference.move(case.model, params, G, ETA)
 
@@ -220,13 +220,13 @@ def seen(case: Case, params: tuple, asked: list[dict]) -> tuple[np.ndarray, floa
     elif case.measurements == "Identity":
         G = [A - note["target"] for note in asked]
         squares = [np.sum(g**2) for g in G]
-    else:  # exact in law: test_measurements_exact.py
+    else:  # exact in law: test_exact_laws.py
         G, squares = [note["gradient"] for note in asked], [float(note["square"]) for note in asked]
     return np.mean(G, axis=0), np.sqrt(np.mean(squares))
 
 
 def descent_path(case: Case, path: np.ndarray, asked: list[list[dict]]) -> list[tuple]:
-    """All steps of a descent from its recorded start, given what was measured."""
+    """All steps of a descent from its recorded start, given the measurements."""
     params, first, fired = unpack(case, path[0]), None, False
     found = []
     for t, notes in enumerate(asked):
@@ -298,7 +298,7 @@ PLAIN = [
 
 
 @pytest.mark.parametrize("case", PLAIN, ids=str)
-def test_recording_and_company_have_no_influence(case: Case):
+def test_recording_and_other_runs_have_no_influence(case: Case):
     watch = Watch()
     algorithm, problem = case.build(), case.problem
     options = {"num_steps": 60, "record": [watch.diagnostic]}

@@ -1,4 +1,4 @@
-"""A deep linear network in the few dimensions of its hidden layers that it can reach is the network that was stated."""
+"""A deep linear network, run in the few dimensions of its hidden layers that it reaches, equals the full network."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ KRYLOV = Reduction(widths="krylov")
 
 
 def hidden(sees: str) -> gs.Diagnostic:
-    """How wide the first hidden layer is where a diagnostic is asked."""
+    """The width of the first hidden layer that a diagnostic sees."""
     rotates, of_product = sees == "small", sees == "product"
     return gs.Diagnostic(f"width_{sees}", lambda v: jnp.asarray(float(len(v.params[0]))), (), "", rotates, of_product)
 
@@ -51,7 +51,7 @@ CASES = {
 
 
 TERSE = ("five orthogonal layers", "rectangular, all entries")
-"""Cases that show their layers only: what is computed from them is compared in the others."""
+"""Cases that record only their layers; the other cases compare what is computed from layers."""
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -74,7 +74,7 @@ def test_the_narrowed_run_is_the_whole_run(name):
 
 
 def test_a_run_in_krylov_spaces_is_the_whole_run():
-    """Asked for the layers themselves, what leaks must be smaller; with enough levels it is, and the run is not made again."""
+    """When layers are recorded, the leak must be smaller; with enough levels it is, and the run is not computed again."""
     model = gs.DeepLinear(3, 60)
     algorithm = gs.RidgeDescent(0.03, 0.1, model=model, start=gs.FanInUniform(0.7))
     names = ["singular_values", "distance", "error", "product", "imbalances"]
@@ -90,13 +90,13 @@ def test_a_run_in_krylov_spaces_is_the_whole_run():
 
 
 def fresh() -> gs.Diagnostic:
-    """The product, under a function of its own: a program that records it was compiled for no other number of levels."""
+    """The product as a new diagnostic, so that a program that records it is compiled anew for the number of levels."""
     return gs.Diagnostic("product", lambda v: v.product, ("row", "column"), of_product=True)
 
 
 @pytest.fixture
 def levels(monkeypatch):
-    """Sets the number of Krylov levels, which compiled programs do not know, and gives a product that none has seen."""
+    """Sets the number of Krylov levels and gives a new product diagnostic, because programs do not notice such a change."""
 
     def choose(number: int) -> gs.Diagnostic:
         monkeypatch.setattr(hidden_layers, "LEVELS", number)
@@ -112,7 +112,7 @@ def only_call(program: Program, seeds: int) -> dict[str, np.ndarray]:
 
 
 def outcome(kind: Reduction, product: gs.Diagnostic) -> dict[str, np.ndarray]:
-    """Three runs of 120 steps, reduced or not, that show their product and their layers."""
+    """Three runs of 120 steps, reduced or not, that record their product and their layers."""
     algorithm = gs.RidgeDescent(SCHEDULE, model=gs.DeepLinear(3, 30), start=gs.FanInUniform())
     record = resolve([product, Watch().diagnostic])
     return only_call(Program([(algorithm, SGD)], record, np.array([40, 120]), 0, None, kind), 3)
@@ -120,12 +120,12 @@ def outcome(kind: Reduction, product: gs.Diagnostic) -> dict[str, np.ndarray]:
 
 @pytest.fixture(scope="module")
 def whole():
-    """The runs without Krylov spaces, which know of no levels."""
+    """The runs without Krylov spaces, which do not depend on the number of levels."""
     return outcome(Reduction(), fresh())
 
 
 @pytest.mark.parametrize("number", [2, 4, 6])
-def test_what_is_cut_off_is_felt_by_the_square_in_the_product_and_as_it_is_in_the_layers(number, levels, whole):
+def test_a_leak_changes_layers_by_at_most_itself_and_the_product_by_at_most_its_square(number, levels, whole):
     """The bound behind LEAK_LIMITS, where leaks are large enough to be seen above rounding."""
     cut = outcome(KRYLOV, levels(number))
     leak = cut["leak"]
@@ -136,7 +136,7 @@ def test_what_is_cut_off_is_felt_by_the_square_in_the_product_and_as_it_is_in_th
 
 
 @pytest.mark.parametrize("number", [7, 8])
-def test_below_the_limit_runs_are_kept_and_exact_and_above_it_made_again(number, levels):
+def test_runs_below_the_limit_are_kept_and_exact_and_others_computed_again(number, levels):
     """Leaks between 1e-10 and 1e-5: small enough for the product from eight levels on, never for the layers."""
     product = levels(number)
     algorithm = gs.RidgeDescent(SCHEDULE, model=gs.DeepLinear(3, 40), start=gs.FanInUniform())
@@ -153,8 +153,8 @@ def test_below_the_limit_runs_are_kept_and_exact_and_above_it_made_again(number,
     assert (leak > LEAK_LIMITS["layers"]).all() and (leak > LEAK_LIMITS["product"]).all() == (number < 8)
 
 
-def test_runs_that_leak_are_made_again_or_refused(levels):
-    """With two levels much arrives at the last: "auto" is the whole run to the bit, "always" says no."""
+def test_runs_that_leak_are_computed_again_or_refused(levels):
+    """With two levels the leak is large: "auto" equals the whole run bit for bit, "always" is refused."""
     product = levels(2)
     algorithm = gs.RidgeDescent(0.05, 0.1, model=gs.DeepLinear(3, 12), start=gs.FanInUniform())
     options = {"num_steps": 50, "seeds": 2, "record": [product], "record_at": 3}
@@ -232,7 +232,7 @@ def test_krylov_bases_are_orthonormal_and_hold_every_image(x64):
 
 
 def test_only_random_starts_of_three_layers_use_krylov_spaces():
-    """Given layers may be such that a level is empty."""
+    """With given layers, a level may be empty."""
     model = gs.DeepLinear(3, 40)
     given = gs.Given(*(np.ones(s) for s in model.shapes((2, 2))))
     assert hidden_layers.kind(model, given, (2, 2)) is None

@@ -1,4 +1,4 @@
-"""A run in the subspace that it can reach is the run that was stated."""
+"""A run in the subspace that it can reach equals the full run."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ N, ROWS, COLUMNS = 14, 15, 12
 
 
 def seen_rows(name: str, rotates: bool) -> gs.Diagnostic:
-    """A diagnostic that tells in how many dimensions it was asked."""
+    """A diagnostic that records the number of dimensions that it sees."""
     return gs.Diagnostic(name, lambda view: jnp.asarray(float(len(view.product))), rotates=rotates)
 
 
@@ -82,20 +82,22 @@ def test_reduced_run_is_the_whole_run(name):
 
 
 def test_every_diagnostic_that_rotates_is_the_same_in_the_small_space(x64):
-    """All of them at once, and without a run: the flag is a promise of each."""
+    """All diagnostics at once, and without a run."""
     left, right = orthonormal(0, ROWS, 4), orthonormal(1, COLUMNS, 4)
     law = gs.Finite([OFF, np.eye(2)])
-    places = gs.RectangularEnvironments(left[:, :2], right[:, :2], left[:, 2:], right[:, 2:], law, values=[2.0, 1.0])
+    environments = gs.RectangularEnvironments(
+        left[:, :2], right[:, :2], left[:, 2:], right[:, 2:], law, values=[2.0, 1.0]
+    )
     rng = np.random.default_rng(2)
     algorithm = gs.GradientDescent(0.1, width=3)
     params = rng.standard_normal((ROWS, 3)), rng.standard_normal((COLUMNS, 3))
-    assert reduced_shape(algorithm, gs.Problem(places, gs.Identity())) == (7, 7)
+    assert reduced_shape(algorithm, gs.Problem(environments, gs.Identity())) == (7, 7)
 
     @jax.jit
     def seen(params):
-        reduced, model = reduce_run(algorithm, places, params, Reduction(rows=True)), algorithm.model
+        reduced, model = reduce_run(algorithm, environments, params, Reduction(rows=True)), algorithm.model
         assert reduced.environments.shape == (7, 7)
-        pairs = ((reduced.environments, reduced.params), (places, params))
+        pairs = ((reduced.environments, reduced.params), (environments, params))
         views = [Snapshot(environments, model, shown, (ROWS, COLUMNS)) for environments, shown in pairs]
         return reduced.as_stated(reduced.params), [{n: d.function(v) for n, d in gs.DIAGNOSTICS.items()} for v in views]
 
@@ -148,7 +150,7 @@ def test_a_rule_that_depends_on_the_coordinates_runs_in_them():
 
 
 class Recipe(eqx.Module):
-    """A recipe of a user's own: what Problem asks for, and no word about its rank."""
+    """A user's recipe: it has what Problem needs, and does not state its rank."""
 
     law: gs.environments.Law
     shape: tuple[int, ...] = eqx.field(static=True, default=(N, N))
@@ -169,7 +171,7 @@ def test_a_recipe_that_does_not_state_its_rank_runs_where_it_was_stated():
 
 
 def test_nothing_is_reduced_that_would_not_become_smaller():
-    """Seven columns span seven dimensions anyway; asked for all the same, the run is the same."""
+    """Seven columns span all seven dimensions; reduction="always" gives the same run."""
     problem = gs.Problem(gs.RandomEnvironments(6, 2, values=[1.0, 0.5]), gs.Identity())
     algorithm = gs.GradientDescent(0.1, width=5, start=0.4)
     assert not choose_reduction("auto", algorithm, problem) and choose_reduction("always", algorithm, problem)
@@ -180,7 +182,7 @@ def test_nothing_is_reduced_that_would_not_become_smaller():
 
 
 def test_ten_thousand_dimensions():
-    """A product of 10^8 entries is never made: the run equals the one in the six dimensions where it starts."""
+    """A product of 10^8 entries is never formed: the run equals the one in the six dimensions where it starts."""
     rng, n = np.random.default_rng(3), 10_000
     F, G = 0.3 * rng.standard_normal((6, 3)), 0.1 * rng.standard_normal((6, 3))
 

@@ -43,7 +43,7 @@ def test_grid_cells_are_the_runs():
     for eta, spread in [(0.05, 3.0), (0.1, 1.0)]:
         alone = gs.run(*build(eta, spread), num_steps=8, **OPTIONS)
         cell = found.sel(eta=eta, spread=spread)
-        # Another number of lanes is another program: rounding of eight steps.
+        # Another number of runs is another program: rounding of eight steps.
         np.testing.assert_allclose(cell.signal, alone.signal, rtol=1e-12)
         np.testing.assert_allclose(cell.singular_values, alone.singular_values, rtol=1e-11)
 
@@ -82,6 +82,6 @@ def test_descriptions_are_plain_data(part):
 
 
 def test_large_arrays_are_described_by_their_shape():
-    places = given_environments(20)
-    assert describe(places)["invariant_basis"] == places.invariant_basis.tolist()
+    environments = given_environments(20)
+    assert describe(environments)["invariant_basis"] == environments.invariant_basis.tolist()
     assert describe(given_environments(100))["invariant_basis"] == "array of shape (100, 1)"

@@ -1,4 +1,4 @@
-"""The loop: schedules, divergence, many seeds and many cells."""
+"""The compiled engine: schedules, divergence, many seeds and many cells."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def test_cyclic_population_run_is_the_recursion(model):
     problem, watch = population(law), Watch()
     algorithm = gs.HeteroSGD(eta, init_scale=alpha, order="cyclic", model=getattr(gs, model)())
     found = gs.run(algorithm, problem, num_steps=steps, record=[watch.diagnostic, "distance"], record_at=steps + 1)
-    places = problem.environments
-    U, V = places.invariant_basis, places.spurious_basis
+    environments = problem.environments
+    U, V = environments.invariant_basis, environments.spurious_basis
     targets = [U @ U.T + s * V @ V.T for s in (-1.0, 3.0, 0.5)]
     path = reference.population_run(
         model, reference.start(model, 4, alpha), targets, [t % 3 for t in range(steps)], eta
@@ -119,10 +119,10 @@ REACHING = {"num_steps": 60, "record": ["distance"], "reduction": "never"}
 def reaching(tolerance: float, record_at=2):
     """Descent on a rectangle from a given start: the run, and the losses of its NumPy twin."""
     rng, eta = np.random.default_rng(11), 0.3
-    places = gs.RectangularEnvironments(np.eye(4, 1), np.eye(3, 1))
+    environments = gs.RectangularEnvironments(np.eye(4, 1), np.eye(3, 1))
     start = 0.5 * rng.standard_normal((4, 1)), 0.5 * rng.standard_normal((3, 1))
     algorithm = gs.GradientDescent(eta, width=1, start=gs.Given(*start))
-    problem = gs.Problem(places, gs.Identity())
+    problem = gs.Problem(environments, gs.Identity())
     found = gs.run(algorithm, problem, tolerance=tolerance, record_at=record_at, **REACHING)
     path = reference.population_run("Asymmetric", start, [np.eye(4, 3) * np.eye(1, 3)], [0] * 60, eta)
     return found, np.array([np.sum((F @ G.T - np.eye(4, 3) * np.eye(1, 3)) ** 2) / 2 for F, G in path])
@@ -130,7 +130,7 @@ def reaching(tolerance: float, record_at=2):
 
 @pytest.mark.parametrize("at", [0, 1, 7, 30, 60])
 def test_reached_is_the_first_step_below_the_tolerance(at):
-    """Between two losses of the twin, so that the step is decided far from rounding; the last step counts too."""
+    """The level lies between two losses of the twin, far from rounding; the last step counts too."""
     _, losses = reaching(1.0)
     assert (np.diff(losses) < 0).all()  # so there is one first step for every level
     level = 2 * losses[0] if at == 0 else np.sqrt(losses[at - 1] * losses[at])
@@ -138,7 +138,7 @@ def test_reached_is_the_first_step_below_the_tolerance(at):
     assert found.reached.values.tolist() == [at]
 
 
-def test_reached_is_looked_at_in_every_step_and_may_be_never():
+def test_reached_is_checked_at_every_step_and_may_be_never():
     found, losses = reaching(1e-3, record_at=[0])
     often, _ = reaching(1e-3, record_at=61)
     assert found.reached.values.tolist() == often.reached.values.tolist() == [int(np.argmax(losses < 1e-3))]
@@ -174,8 +174,8 @@ def test_cells_that_differ_in_numbers_share_one_program():
     watch = Watch()
 
     def cell(eta, spread, m):
-        places = given_environments(3, gs.TwoPoint(spread=spread))
-        return gs.HeteroSGD(eta, init_scale=0.3), gs.Problem(places, gs.FreshGaussian(m))
+        environments = given_environments(3, gs.TwoPoint(spread=spread))
+        return gs.HeteroSGD(eta, init_scale=0.3), gs.Problem(environments, gs.FreshGaussian(m))
 
     settings = [(0.02, 1.0, 5), (0.05, 2.0, 50), (0.01, 3.0, 500)]
     options = {"num_steps": 20, "record": [watch.diagnostic], "record_at": 2}
@@ -227,11 +227,11 @@ def test_population_limit_at_the_rate_of_the_root():
     sizes = [10**2, 10**3, 10**4, 10**5]
     watch = Watch()
     options = {"num_steps": 10, "seeds": 20, "record": [watch.diagnostic], "record_at": 2}
-    places = given_environments(4, gs.Finite([1.0]))
+    environments = given_environments(4, gs.Finite([1.0]))
     algorithm = gs.PooledSGD(0.05, init_scale=0.3)
-    cells = [(algorithm, gs.Problem(places, gs.FreshGaussian(m))) for m in sizes]
+    cells = [(algorithm, gs.Problem(environments, gs.FreshGaussian(m))) for m in sizes]
     path = simulate(cells, **options).values["params"][:, :, -1]
-    limit = gs.run(algorithm, gs.Problem(places, gs.Identity()), **(options | {"seeds": 1})).params.values[0, -1]
+    limit = gs.run(algorithm, gs.Problem(environments, gs.Identity()), **(options | {"seeds": 1})).params.values[0, -1]
     gaps = np.linalg.norm(path - limit, axis=-1).mean(axis=1)
     slope = np.polyfit(np.log(sizes), np.log(gaps), 1)[0]
     assert -0.55 < slope < -0.45  # twenty seeds of a norm of sixteen entries: each mean is known to about 5 %
@@ -262,11 +262,13 @@ def test_key_of_a_run_is_folded_from_the_seed():
 
 def test_indefinite_truth_needs_the_difference_model():
     basis = orthonormal(4, 4, 2)
-    places = gs.Environments(basis, values=[1.0, -1.0])
+    environments = gs.Environments(basis, values=[1.0, -1.0])
     last = {}
     for model in (gs.Symmetric(), gs.SymmetricDifference()):
         algorithm = gs.PooledGD(0.1, init_scale=0.05, model=model)
-        found = gs.run(algorithm, gs.Problem(places, gs.Identity()), num_steps=200, record=["distance"], record_at=2)
+        found = gs.run(
+            algorithm, gs.Problem(environments, gs.Identity()), num_steps=200, record=["distance"], record_at=2
+        )
         last[type(model).__name__] = float(found.distance[0, -1])
     assert last["SymmetricDifference"] < 0.02 and last["Symmetric"] > 0.99
 

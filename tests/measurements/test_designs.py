@@ -46,7 +46,7 @@ def residuals(X: np.ndarray, A: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def test_runs_share_the_design_of_a_number(notes: Notes):
-    """Three seeds with starts of their own ask the same rows, and these are the rows that ``rows`` gives."""
+    """Three seeds with different starts use the same rows, and these are the rows that ``rows`` returns."""
     measurements = gs.Dense(6, noise=0.3, design=11, operator="rows")
     problem = gs.Problem(RECTANGLE, notes.spy(measurements))
     found = gs.run(gs.GradientDescent(0.01, width=2), problem, num_steps=2, seeds=3, record=["distance"], record_at=2)
@@ -129,7 +129,7 @@ def test_the_cheaper_operator_is_chosen(m, demand, kind, x64):
 
 @pytest.mark.parametrize("operator", ["rows", "gram"])
 def test_single_precision_is_that_of_the_design_only(operator, x64):
-    """The reading is off by single rounding, and really by that much, while everything around it stays double."""
+    """The error of the reading is of the size of single precision, while everything else stays in double precision."""
     scene = scene_of("rectangle")
     wanted, found = (_first_reading(scene, operator, precision) for precision in ("double", "single"))
     for field in ("gradient", "residual_square"):

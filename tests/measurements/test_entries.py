@@ -87,7 +87,7 @@ def test_without_replacement_every_pass_sees_every_entry_once_in_a_new_order(x64
 
     rows, columns = np.array(PAIRS).T
     orders = []
-    for t in range(40):  # the other environment in between has an order of its own
+    for t in range(40):  # the other environment has its own order
         for index in (0, 1, 1) if t % 2 else (0,):
             gradient, state = sense(state, 10 * t + index, index)
             if index == 0:

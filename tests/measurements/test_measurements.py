@@ -112,7 +112,7 @@ def test_truncation_leaves_large_predictions_out(x64):
 
 
 def test_the_printed_tau_is_the_nuclear_norm_and_nothing_else_changes(x64):
-    """The reading of Algorithm 4 that the network experiment refutes: refuted for what it is, not for a NaN."""
+    """The interpretation of Algorithm 4 that the network experiment rejects, for its values and not because of a NaN."""
     from gyrostat.papers.xu2024.thm7_quadratic_network import NuclearNorm
 
     environments = given_environments(3, LAW)
@@ -160,7 +160,7 @@ def test_dense_mixture_of_fixed_rows_is_unbiased_for_its_rows(x64):
 
 
 def test_environments_of_a_fixed_design_are_independent(x64):
-    """Each environment has a design of its own: the same question, different answers, each repeated."""
+    """Each environment has its own design: the same query gets different answers, and repeats of it the same answer."""
     environments = given_environments(3, gs.Finite([1.0, 1.0]))
     scene = scene_of(environments)
     measurements = gs.FixedGaussian(6, noise=0.3)

@@ -63,7 +63,7 @@ def test_one_entry_is_an_entry_of_the_product_and_so_is_its_pullback(i, x64):
 
 @pytest.mark.parametrize("reduction", ["never", "auto"])
 def test_a_run_on_single_entries_that_diverges_is_lost_from_that_step_on(reduction):
-    """Found by hand: the twin's layers exceed 1e8 in the same step, and everything recorded is NaN from there."""
+    """The layers of the twin exceed 1e8 in the same step, and everything recorded is NaN from that step on."""
     problem = gs.Problem(ENVIRONMENTS, gs.Entries(OBSERVED, batch_size=1))
     algorithm = gs.RidgeDescent(0.9, 0.01, model=gs.DeepLinear(3, 10), start=gs.Orthogonal(1.3))
     record = ["product", "layer_norms", "imbalances"]

@@ -12,6 +12,7 @@ import gyrostat as gs
 import reference
 from gyrostat.jax_tools.float64 import double
 from gyrostat.models.spaces import RectangularMatrices, SymmetricMatrices, Vectors
+from gyrostat.models.symmetric_coordinates import smat, svec
 
 MODELS = {"Symmetric": 1, "SymmetricDifference": 2, "Diagonal": 2}
 SPACES = {
@@ -43,6 +44,12 @@ def test_symmetric_coordinates_equal_the_twin(x64):
     A = np.asarray(space.project(np.random.default_rng(0).standard_normal((4, 4))))
     np.testing.assert_allclose(space.coordinates(A), reference.svec(A), rtol=1e-14)
     np.testing.assert_allclose(reference.smat(reference.svec(A)), A, rtol=1e-14)
+
+
+def test_numpy_coordinates_of_symmetric_matrices_are_an_isometry_and_invertible():
+    A, B = (M + M.T for M in np.random.default_rng(0).standard_normal((2, 6, 6)))
+    np.testing.assert_allclose(svec(A) @ svec(B), np.sum(A * B), rtol=1e-12)
+    np.testing.assert_allclose(smat(svec(A)), A, atol=1e-14)
 
 
 def test_projection_is_the_nearest_symmetric_matrix():

@@ -62,7 +62,7 @@ def test_rank_limit_is_the_rank_of_a_random_product(i, x64):
 
 @pytest.mark.parametrize("i", range(len(MODELS)))
 def test_coordinates_of_the_product_carry_over(i, x64):
-    """Rows and columns of the product turned: the product of the turned parameters."""
+    """Rotating rows and columns of the product is the product of the rotated parameters."""
     model, rng = MODELS[i], np.random.default_rng(i)
     shape = (N1, N2) if isinstance(model, gs.Asymmetric) else (N1, N1)
     L = rng.standard_normal((3, N1))
@@ -83,7 +83,7 @@ def test_two_factors_of_the_nearest_product(k, x64):
 
 @pytest.mark.parametrize("k", [1, 2, 4, 7])
 def test_symmetric_factors_of_the_nearest_product(k, x64):
-    """What is negative is out of reach of U U^T, so the nearest product keeps the largest positive eigenvalues."""
+    """U U^T has no negative eigenvalues, so the nearest product keeps the largest positive ones."""
     Q, values = orthonormal(5, N1, N1), np.array([3.0, -2.0, 1.5, 0.5, -0.1])
     A = (Q * values) @ Q.T
     (U,) = (np.asarray(x) for x in gs.Symmetric(k).factorise(A))

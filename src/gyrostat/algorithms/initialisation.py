@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, PRNGKeyArray
 
 from gyrostat import errors
-from gyrostat.environments.random_environments import haar
+from gyrostat.environments.random_environments import haar, orthonormal_columns
 from gyrostat.errors import GyrostatError
 from gyrostat.models.asymmetric import Asymmetric
 from gyrostat.models.base import Model
@@ -246,10 +246,9 @@ class Orthogonal(_LayerStart):
     ) -> Params:
         layers: list[Array] = []
         for Z in normals(model, shape, key):
-            tall = Z if Z.shape[0] >= Z.shape[1] else Z.T
-            Q, R = jnp.linalg.qr(tall)
-            Q = Q * jnp.where(jnp.diagonal(R) < 0, -1.0, 1.0)  # uniform only if the diagonal of R is positive
-            layers.append(self.scale * (Q if tall is Z else Q.T))
+            is_tall = Z.shape[0] >= Z.shape[1]
+            Q = orthonormal_columns(Z if is_tall else Z.T)
+            layers.append(self.scale * (Q if is_tall else Q.T))
         return tuple(layers)
 
 

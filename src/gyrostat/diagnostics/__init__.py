@@ -1,6 +1,6 @@
 """Diagnostics: what to record along a run. Pure functions of the problem and the parameters, never part of an algorithm."""
 
-from gyrostat.diagnostics import factors, layers, signals
+from gyrostat.diagnostics import factors, layers, signal_and_loss
 from gyrostat.diagnostics.absorbing_sets import Constants, Region, absorbing, contains, margins, membership
 from gyrostat.diagnostics.base import DIAGNOSTICS, Diagnostic, Snapshot, diagnostic, resolve
 from gyrostat.diagnostics.convergence_rate import Speed, late_speed
@@ -33,5 +33,5 @@ __all__ = [
     "ranks",
     "representation_cost",
     "resolve",
-    "signals",
+    "signal_and_loss",
 ]

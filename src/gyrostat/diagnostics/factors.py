@@ -6,7 +6,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from gyrostat.diagnostics.base import Snapshot, diagnostic
-from gyrostat.diagnostics.signals import frobenius_norm
+from gyrostat.diagnostics.signal_and_loss import frobenius_norm
 from gyrostat.errors import GyrostatError
 from gyrostat.models import DeepLinear
 

@@ -56,11 +56,13 @@ def isometry_constant(
     with double():
         keys = jax.vmap(lambda i: jax.random.fold_in(jax.random.key(seed), i))(jnp.arange(n))
         climbs = errors.integer("steps", steps, least=1)
-        found = np.array([float(_search(key, jnp.asarray(float(m)), space, min(s, d), climbs)) for key in keys])
+        constants = np.array([float(_search(key, jnp.asarray(float(m)), space, min(s, d), climbs)) for key in keys])
     from scipy import stats
 
-    half = stats.t.ppf(0.975, n - 1) * found.std(ddof=1) / np.sqrt(n)
-    return IsometryEstimate(float(found.mean()), float(found.mean() - half), float(found.mean() + half), found)
+    half = stats.t.ppf(0.975, n - 1) * constants.std(ddof=1) / np.sqrt(n)
+    return IsometryEstimate(
+        float(constants.mean()), float(constants.mean() - half), float(constants.mean() + half), constants
+    )
 
 
 @functools.partial(jax.jit, static_argnums=(2, 3, 4))

@@ -10,7 +10,7 @@ from jaxtyping import Array, ArrayLike
 
 from gyrostat import errors
 from gyrostat.diagnostics.base import Diagnostic, Snapshot, diagnostic
-from gyrostat.diagnostics.signals import values_of
+from gyrostat.diagnostics.signal_and_loss import values_of
 from gyrostat.errors import GyrostatError
 from gyrostat.models import Asymmetric, DeepLinear
 from gyrostat.typing import Params

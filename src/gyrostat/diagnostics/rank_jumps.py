@@ -38,8 +38,8 @@ def ranks(values: Any, *, ratio: float = 0.01, zero: float = 1e-3) -> np.ndarray
     if s.ndim < 1 or s.shape[-1] == 0:
         raise GyrostatError(f"values must hold singular values along its last dimension; got shape {s.shape}.")
     top = s.max(axis=-1, keepdims=True)
-    found = np.sum(s >= level * top, axis=-1) * (top[..., 0] >= least)
-    return np.where(np.isfinite(s).all(axis=-1), found, -1)
+    rank = np.sum(s >= level * top, axis=-1) * (top[..., 0] >= least)
+    return np.where(np.isfinite(s).all(axis=-1), rank, -1)
 
 
 def jumps(values: Any, steps: Any, *, ratio: float = 0.01, zero: float = 1e-3) -> Jumps:
@@ -60,15 +60,15 @@ def jumps(values: Any, steps: Any, *, ratio: float = 0.01, zero: float = 1e-3) -
         )
     if (np.diff(t) <= 0).any():
         raise GyrostatError("steps must increase.")
-    found = ranks(s, ratio=ratio, zero=zero)
-    alive = found[: np.argmax(found < 0)] if (found < 0).any() else found
+    path = ranks(s, ratio=ratio, zero=zero)
+    alive = path[: np.argmax(path < 0)] if (path < 0).any() else path
     if alive.size == 0:
         return Jumps([], -1, "diverged")
     # The largest rank from each record on.
     ahead = np.maximum.accumulate(alive[::-1])[::-1]
     (at,) = np.nonzero(np.diff(ahead) < 0)
     listed = [Jump(int(t[k + 1]), int(ahead[k]), int(ahead[k + 1])) for k in at]
-    if len(alive) < len(found):
+    if len(alive) < len(path):
         return Jumps(listed, -1, "diverged")
     return Jumps(listed, int(alive[-1]), "collapsed" if alive[-1] == 0 else "settled")
 
@@ -87,8 +87,8 @@ def jump_times(values: Any, steps: Any, *, rank: int = 1, ratio: float = 0.01) -
             f"values must end in records x singular values with one step each; got shapes {s.shape} and {t.shape}."
         )
     r = errors.integer("rank", rank)
-    found = ranks(s, ratio=ratio, zero=0.0)
-    above = (found > r) | (found < 0)
+    paths = ranks(s, ratio=ratio, zero=0.0)
+    above = (paths > r) | (paths < 0)
     last = above.shape[-1] - np.argmax(above[..., ::-1], axis=-1)  # one past the last record above, if any
     last = np.where(above.any(axis=-1), last, 0)
     return np.where(last < len(t), np.append(t, 0)[last].astype(float), np.inf)

@@ -176,7 +176,12 @@ class RandomRectangular(eqx.Module):
 
 def haar(key: PRNGKeyArray, d: int, r: int) -> Float[Array, "d r"]:
     """A uniformly random d x r matrix with orthonormal columns."""
-    # The signs that LAPACK chooses depend on the entries; Q is uniform if the diagonal of R is positive. An overlap mixes
-    # columns, so the signs change the spans.
-    Q, R = jnp.linalg.qr(jax.random.normal(key, (d, r), dtype=float))
+    return orthonormal_columns(jax.random.normal(key, (d, r), dtype=float))
+
+
+def orthonormal_columns(matrix: Float[Array, "d r"]) -> Float[Array, "d r"]:
+    """Q of ``Q R = matrix`` with a positive diagonal of R; uniformly random if the entries are independent normals."""
+    # The signs that LAPACK chooses depend on the entries, so its Q is not uniform. Where columns are mixed (an overlap), the
+    # signs change the spans.
+    Q, R = jnp.linalg.qr(matrix)
     return Q * jnp.where(jnp.diagonal(R) < 0, -1.0, 1.0)

@@ -47,6 +47,7 @@ def application(hosts: set[str], dispatcher: Dispatcher | None = None) -> Reques
         Route("/colours.css", _colours),
         Route("/plotly.js", _plotly),
         Route("/api/about", _about),
+        Route("/api/presets", _presets),
         Route("/api/draw", _draw, methods=["POST"]),
         Route("/api/phase", _phase, methods=["POST"]),
         Route("/api/table", _table, methods=["POST"]),
@@ -83,8 +84,12 @@ def _described(lab: Lab) -> dict[str, Any]:
         "title": lab.title,
         "lead": lab.lead,
         "controls": [control.described for control in lab.controls],
-        "presets": [vars(preset) for preset in lab.presets()],
     }
+
+
+def _presets(request: Request) -> Response:
+    """Not part of ``about``, and in a thread: the papers take half a second to import."""
+    return JSONResponse({lab.name: [vars(preset) for preset in lab.presets()] for lab in LABS.values()})
 
 
 class DrawingRequest(NamedTuple):

@@ -103,16 +103,16 @@ def gram_product(
     Q, P, table, known, pages = design
     rows = Q.shape[1]
     n = known[index]
-    mine = table[index]
+    own_pages = table[index]
     in_use = (n + rows - 1) // rows
     squares, normals = split(key)
 
     def deflate(j: Array, pair: tuple[Array, Array]) -> tuple[Array, Array]:
-        page, (q, z) = Q[mine[j]], pair
+        page, (q, z) = Q[own_pages[j]], pair
         return q - (page @ q) @ page, z - (page @ z) @ page
 
     def deflate_again(j: Array, q: Float[Array, " D"]) -> Float[Array, " D"]:
-        page = Q[mine[j]]
+        page = Q[own_pages[j]]
         return q - (page @ q) @ page
 
     # b almost lies in the span, so one pass would leave errors that grow with the steps. The fresh Gaussian row z does not
@@ -126,18 +126,18 @@ def gram_product(
     row = jnp.where(is_new, z - q * (q @ z) + chi * q, 0.0)
 
     opens = n % rows == 0
-    page = jnp.where(opens, pages, mine[jnp.maximum(in_use - 1, 0)])
+    page = jnp.where(opens, pages, own_pages[jnp.maximum(in_use - 1, 0)])
     Q = jax.lax.dynamic_update_slice(Q, q[None, None], (page, n % rows, jnp.zeros_like(n)))
     P = jax.lax.dynamic_update_slice(P, row[None, None], (page, n % rows, jnp.zeros_like(n)))
     took = is_new.astype(n.dtype)
-    table = table.at[index, n // rows].set(jnp.where(is_new & opens, page, mine[n // rows]))
+    table = table.at[index, n // rows].set(jnp.where(is_new & opens, page, own_pages[n // rows]))
     design = RevealedDesign(Q, P, table, known.at[index].add(took), pages + jnp.where(opens, took, 0))
 
-    mine = table[index]
+    own_pages = table[index]
     in_use = (n + took + rows - 1) // rows
 
     def gather(j: Array, answer: Float[Array, " D"]) -> Float[Array, " D"]:
-        page = P[mine[j]]
+        page = P[own_pages[j]]
         return answer + (page @ b) @ page
 
     return jax.lax.fori_loop(0, in_use, gather, jnp.zeros_like(b)), design

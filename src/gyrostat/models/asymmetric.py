@@ -8,9 +8,8 @@ from jaxtyping import Array, Float
 
 from gyrostat.errors import GyrostatError
 from gyrostat.jax_tools.small_products import times
-from gyrostat.models.base import Model
+from gyrostat.models.base import Model, width_of
 from gyrostat.models.spaces import RectangularMatrices
-from gyrostat.models.symmetric import width_of
 from gyrostat.typing import Params
 
 

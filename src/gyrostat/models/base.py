@@ -8,6 +8,7 @@ from typing import NamedTuple
 import equinox as eqx
 from jaxtyping import Array, Float, Int
 
+from gyrostat import errors
 from gyrostat.errors import GyrostatError
 from gyrostat.models.spaces import Space
 from gyrostat.typing import Params
@@ -99,3 +100,8 @@ class Model(eqx.Module):
     def rotated(self, params: Params, left: Array, right: Array) -> Params:
         """The parameters in other coordinates of the product, which becomes ``left @ product @ right.T``."""
         return tuple(left @ p for p in params)
+
+
+def width_of(model: str, width: int | None, dimension: int) -> int:
+    """The number of columns of a factor: ``width`` if it is given, else the dimension."""
+    return dimension if width is None else errors.integer(f"{model}'s width", width, least=1)

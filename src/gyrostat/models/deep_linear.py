@@ -14,9 +14,8 @@ from gyrostat import errors
 from gyrostat.errors import GyrostatError
 from gyrostat.jax_tools.lapack_order import after
 from gyrostat.jax_tools.small_products import times
-from gyrostat.models.base import Model, Outer
+from gyrostat.models.base import Model, Outer, width_of
 from gyrostat.models.spaces import RectangularMatrices
-from gyrostat.models.symmetric import width_of
 from gyrostat.typing import Params
 
 

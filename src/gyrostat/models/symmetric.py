@@ -9,7 +9,7 @@ from jaxtyping import Array, Float
 from gyrostat import errors
 from gyrostat.errors import GyrostatError
 from gyrostat.jax_tools.small_products import times
-from gyrostat.models.base import Model
+from gyrostat.models.base import Model, width_of
 from gyrostat.models.spaces import SymmetricMatrices
 from gyrostat.typing import Leaf, Params
 
@@ -21,11 +21,6 @@ def _symmetric_space(model: str, shape: tuple[int, ...]) -> SymmetricMatrices:
             "use Diagonal for a vector and Asymmetric for a rectangular matrix, or pass a square symmetric target."
         )
     return SymmetricMatrices(shape[0])
-
-
-def width_of(model: str, width: int | None, dimension: int) -> int:
-    """The number of columns of a factor: ``width`` if it is given, else the dimension."""
-    return dimension if width is None else errors.integer(f"{model}'s width", width, least=1)
 
 
 def _root(values: Float[Array, " d"], vectors: Float[Array, "d d"], width: int) -> Float[Array, "d width"]:

@@ -66,7 +66,7 @@ def critical_points(
     model, observed = DeepLinear(depth), Entries(pairs)
     observed.check(None, model.space(truth.shape), False)
     rng = np.random.default_rng(seed)
-    found: dict[tuple[float, ...], np.ndarray] = {}
+    layers_of_points: dict[tuple[float, ...], np.ndarray] = {}
     with double():
         problem = _CompletionLoss(truth, observed, model, lam)
         for k in range(tries):
@@ -78,8 +78,8 @@ def critical_points(
                 problem.gradient, start, jac=problem.hessian, method="lm", xtol=1e-15, ftol=1e-15, gtol=1e-15
             )
             if np.abs(near.fun).max() < 1e-11:
-                found.setdefault(tuple(np.round(problem.matrix(near.x).ravel(), 5) + 0.0), near.x)
-        points = [problem.classify(theta) for theta in found.values()]
+                layers_of_points.setdefault(tuple(np.round(problem.matrix(near.x).ravel(), 5) + 0.0), near.x)
+        points = [problem.classify(theta) for theta in layers_of_points.values()]
     return sorted(points, key=lambda p: (p.rank, p.loss))
 
 

@@ -18,15 +18,22 @@ from gyrostat.benchmarks.invariance.simulations import MEASURES, Simulation
 from gyrostat.tables.examples import RealTable
 
 REASONS = {
-    "bikeshare": "What differs between seasons is mostly the level, and taking the means of each environment out, as fixed "
-    "effects do too, is where a gain comes from. Hours, which carry most of the signal, have much the same effect in all "
-    "seasons.",
-    "earnings": "With two populations to learn from, one of which has sixty times the rows of another, an effect is called "
-    "varying or not by little evidence; and earlier earnings, which carry nearly all, are of one sign everywhere.",
-    "college": "Score and parents have the same sign and much the same effect everywhere, and least squares keeps them; "
-    "dropping a small effect that varies gains little and can lose it.",
+    "bikeshare": (
+        "Seasons differ mostly in their level, and the gain comes from subtracting the mean of each environment, "
+        "as fixed effects do too. Hours, which carry most of the signal, have almost the same effect in all "
+        "seasons."
+    ),
+    "earnings": (
+        "There are two populations to learn from, and one has sixty times the rows of another, so there is little"
+        " evidence whether an effect varies; and earlier earnings, which carry almost all of the signal, have one"
+        " sign everywhere."
+    ),
+    "college": (
+        "Score and parents have the same sign and almost the same effect everywhere, and least squares keeps "
+        "them; dropping a small effect that varies gains little and can cost something."
+    ),
 }
-"""Why the result on a real table is as it is, for the page."""
+"""The explanation of the result on each real table, for the page."""
 
 
 @dataclass(frozen=True)

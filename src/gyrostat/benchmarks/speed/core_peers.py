@@ -6,11 +6,12 @@ matrix, so the peers are already twice as fast as a loop over full matrices.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
+
+from gyrostat.models.symmetric_coordinates import smat, svec, upper_triangle
 
 Batch = tuple[Any, Any]
 CHUNK = 4000
@@ -36,36 +37,16 @@ class CoreSetting(NamedTuple):
         return self.init_scale * np.eye(self.dimension)
 
 
-@functools.cache
-def _triangle(d: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    rows, columns = np.triu_indices(d)
-    return rows, columns, np.where(rows == columns, 1.0, np.sqrt(2.0))
-
-
-def pack(A: np.ndarray) -> np.ndarray:
-    """Coordinates of symmetric matrices in which ``<A, B>`` is a dot product."""
-    rows, columns, scale = _triangle(A.shape[-1])
-    return A[..., rows, columns] * scale
-
-
-def unpack(x: np.ndarray, d: int) -> np.ndarray:
-    """The symmetric matrix with these coordinates."""
-    rows, columns, scale = _triangle(d)
-    A = np.empty((d, d))
-    A[rows, columns] = A[columns, rows] = x / scale
-    return A
-
-
 def numpy_step(U: np.ndarray, batch: Iterable[Batch], m: int, eta: float) -> np.ndarray:
     """``U - eta G U`` with ``G = (1/m) sum (<X_i, U U^T> - y_i) X_i``; the batch comes in chunks (X, y)."""
-    A = pack(U @ U.T)
-    G = unpack(sum((X @ A - y) @ X for X, y in batch) / m, len(U))
+    A = svec(U @ U.T)
+    G = smat(sum((X @ A - y) @ X for X, y in batch) / m)
     return U - eta * (G @ U)
 
 
 def numpy_fresh(setting: CoreSetting, steps: int) -> np.ndarray:
     """HeteroSGD with new measurements at every step."""
-    rng, U, targets = np.random.default_rng(1), setting.start(), [pack(A) for A in setting.targets()]
+    rng, U, targets = np.random.default_rng(1), setting.start(), [svec(A) for A in setting.targets()]
 
     def draw(target: np.ndarray) -> Iterable[Batch]:
         for at in range(0, setting.num_samples, CHUNK):
@@ -82,7 +63,7 @@ def numpy_designs(setting: CoreSetting) -> list[Batch]:
     rng, designs = np.random.default_rng(1), []
     for A in setting.targets():
         X = rng.standard_normal((setting.num_samples, setting.dimension * (setting.dimension + 1) // 2))
-        designs.append((X, X @ pack(A)))
+        designs.append((X, X @ svec(A)))
     return designs
 
 
@@ -98,8 +79,7 @@ def torch_step(U: Any, batch: Iterable[Batch], m: int, eta: float) -> Any:
     """The same step in PyTorch."""
     import torch
 
-    d = len(U)
-    rows, columns, scale = (torch.from_numpy(x) for x in _triangle(d))
+    rows, columns, scale, _ = (torch.from_numpy(x) for x in upper_triangle(len(U)))
     A = (U @ U.T)[rows, columns] * scale
     g = sum(((X @ A - y) @ X for X, y in batch), torch.zeros_like(A)) / (m * scale)
     G = torch.empty_like(U)
@@ -113,7 +93,7 @@ def torch_fresh(setting: CoreSetting, steps: int) -> Any:
     import torch
 
     source = torch.Generator().manual_seed(1)
-    targets = [torch.from_numpy(pack(A)) for A in setting.targets()]
+    targets = [torch.from_numpy(svec(A)) for A in setting.targets()]
     U = torch.from_numpy(setting.start())
 
     def draw(target: Any) -> Iterable[Batch]:

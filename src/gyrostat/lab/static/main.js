@@ -71,18 +71,19 @@ function openTab(tab) {
   if (tab === "data") { trajectories.stop(); tableDiagnosis.open(); }
 }
 
-function buildPresets() {
+async function buildPresets() {
   const select = byId("preset");
   select.append(new Option("choose a setting of a paper", ""));
+  const presets = await (await fetch("api/presets")).json();
   for (const lab of state.labs) {
     const group = Object.assign(document.createElement("optgroup"), { label: lab.title });
-    for (const preset of lab.presets) group.append(new Option(`${preset.name}: ${preset.title}`, `${lab.name} ${preset.name}`));
+    for (const preset of presets[lab.name]) group.append(new Option(`${preset.name}: ${preset.title}`, `${lab.name} ${preset.name}`));
     select.append(group);
   }
   select.addEventListener("change", () => {
     const [name, figure] = select.value.split(" "), lab = labOf(name), chosen = select.value;
     if (!figure) return;
-    const preset = lab.presets.find((p) => p.name === figure);
+    const preset = presets[lab.name].find((p) => p.name === figure);
     enter(lab, preset.values);
     select.value = chosen;
     showLead(preset.note && `${preset.title}. ${preset.note}`);
@@ -106,7 +107,6 @@ async function main() {
     button.addEventListener("click", () => enter(lab));
     return button;
   }));
-  buildPresets();
   buildCopyButtons();
   tableDiagnosis.build(about.examples);
   for (const button of byId("tabs").children) button.addEventListener("click", () => openTab(button.dataset.tab));
@@ -122,6 +122,7 @@ async function main() {
   readAddress();
   rebuild();
   openTab(state.tab);
+  buildPresets();
 }
 
 main();

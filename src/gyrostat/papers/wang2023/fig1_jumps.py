@@ -248,9 +248,9 @@ def _one_run(ds: xr.Dataset) -> list[Any]:
 def _all(ds: xr.Dataset) -> list[Any]:
     lag = (ds.branch - ds.jump).transpose("branch", "seed").values.ravel() / 1000
     ends = ds.offshoot.transpose("branch", "seed").values.ravel()
-    seen = np.isfinite(lag)
+    finite = np.isfinite(lag)
     return [
-        Points(lag[seen], ends[seen], "an offshoot each", colour=3),
+        Points(lag[finite], ends[finite], "an offshoot each", colour=3),
         Marker(0.0, "the jump", axis="x"),
         Marker(0.2, "threshold of the claim", role="bound"),
     ]
@@ -276,8 +276,8 @@ def _most_jump(ds: xr.Dataset) -> Outcome:
 
 def _median(ds: xr.Dataset) -> Outcome:
     low, high = median_interval(ds.jump.values)
-    found = {f"quantile_{q}": quantile(ds.jump.values, q / 100) for q in (5, 25, 50, 75)}
-    return Outcome({**found, "low": low, "high": high}, high >= 4000 and low <= 6500)
+    measured = {f"quantile_{q}": quantile(ds.jump.values, q / 100) for q in (5, 25, 50, 75)}
+    return Outcome({**measured, "low": low, "high": high}, high >= 4000 and low <= 6500)
 
 
 def _about_2000(ds: xr.Dataset) -> Outcome:
@@ -318,8 +318,8 @@ def _shuffled(ds: xr.Dataset) -> Outcome:
 def _offshoots(ds: xr.Dataset) -> Outcome:
     after = (ds.branch >= ds.jump).transpose("branch", "seed")
     fits = (ds.offshoot < 0.2).transpose("branch", "seed")
-    found = {"agree": float((after == fits).mean()), "share_after": float(after.mean())}
-    return together(within(0.97, 1, agree=found["agree"]), within(0.1, 0.9, share_after=found["share_after"]))
+    measured = {"agree": float((after == fits).mean()), "share_after": float(after.mean())}
+    return together(within(0.97, 1, agree=measured["agree"]), within(0.1, 0.9, share_after=measured["share_after"]))
 
 
 FIG1 = Experiment(

@@ -80,13 +80,13 @@ def _fates(last: np.ndarray) -> np.ndarray:
 
 def _settled(steps: np.ndarray, loss: np.ndarray, jumped: np.ndarray, length: int) -> np.ndarray:
     """The relative test loss at the end of the first quiet phase after the jump, NaN if there is none."""
-    found = np.full(len(jumped), np.nan)
+    losses = np.full(len(jumped), np.nan)
     for i, t in enumerate(jumped):
         ends = np.arange(length, steps[-1] + 1, 2 * length)
         later = ends[ends >= t + length] if np.isfinite(t) else []
         if len(later):
-            found[i] = loss[i, np.searchsorted(steps, later[0])]
-    return found
+            losses[i] = loss[i, np.searchsorted(steps, later[0])]
+    return losses
 
 
 def loud(steps: np.ndarray, length: int) -> np.ndarray:
@@ -153,12 +153,12 @@ def _only_loud(ds: xr.Dataset) -> Outcome:
 
 
 def _most(ds: xr.Dataset) -> Outcome:
-    found = {}
+    shares = {}
     for length in PERIODS:
         fate = ds.fate.sel(period=length).values
         alive = fate < 3
-        found[f"share_{length}"] = float((fate[alive] >= 1).mean()) if alive.any() else float("nan")
-    return within(0.9, 1, **found)
+        shares[f"share_{length}"] = float((fate[alive] >= 1).mean()) if alive.any() else float("nan")
+    return within(0.9, 1, **shares)
 
 
 def _fit(ds: xr.Dataset) -> Outcome:

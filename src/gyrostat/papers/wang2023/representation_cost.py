@@ -40,30 +40,30 @@ def least_norm(A: np.ndarray, depth: int, rng: np.random.Generator, starts: int 
             back = W.T @ back
         return float(x @ x + np.sum(last**2)), np.array(directions[::-1]).ravel()
 
-    found = []
+    norms = []
     for _ in range(starts):
         x = (np.eye(n) + 0.3 * rng.standard_normal((depth - 1, n, n))).ravel()
         options = {"maxiter": 20_000, "maxfun": 40_000, "ftol": 1e-16, "gtol": 1e-11}
-        found.append(minimize(norm, x, jac=True, method="L-BFGS-B", options=options).fun)
-    return float(min(found))
+        norms.append(minimize(norm, x, jac=True, method="L-BFGS-B", options=options).fun)
+    return float(min(norms))
 
 
 def cost_data(*, seed: int, progress: Any = None, matrices: int, sizes: tuple[int, ...]) -> xr.Dataset:
     """Random Gaussian matrices: the least norm found by descent over the layers, and the formula."""
     rng, tick = np.random.default_rng(seed), ticker(progress, len(DEPTHS))
-    found = np.empty((len(DEPTHS), len(sizes), matrices))
-    formula = np.empty_like(found)
+    norms = np.empty((len(DEPTHS), len(sizes), matrices))
+    formula = np.empty_like(norms)
     for i, depth in enumerate(DEPTHS):
         for j, n in enumerate(sizes):
             for k in range(matrices):
                 A = rng.standard_normal((n, n))
-                found[i, j, k] = least_norm(A, depth, rng)
+                norms[i, j, k] = least_norm(A, depth, rng)
                 with double():
                     formula[i, j, k] = float(gs.representation_cost(A, depth))
         tick()
     dims = ("depth", "size", "matrix")
     return xr.Dataset(
-        {"found": (dims, found), "formula": (dims, formula)}, {"depth": list(DEPTHS), "size": list(sizes)}
+        {"found": (dims, norms), "formula": (dims, formula)}, {"depth": list(DEPTHS), "size": list(sizes)}
     )
 
 

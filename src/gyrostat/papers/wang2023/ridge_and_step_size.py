@@ -22,7 +22,7 @@ def phases_data(
 ) -> xr.Dataset:
     """L = 3, epsilon = .25: shares of SGD and GD runs at rank 1 after ``num_steps`` for many (lambda, eta)."""
     tick = ticker(progress, len(ridges) * len(sizes))
-    found = {
+    shares = {
         name: np.empty((len(sizes), len(ridges))) for name in ("sgd", "gd", "diverged", "gd_diverged", "collapsed")
     }
     for i, eta in enumerate(sizes):
@@ -36,14 +36,14 @@ def phases_data(
                     seed=seed,
                 )
                 last = runs.ranks[:, -1]
-                found[name][i, j] = (last == 1).mean()
-                found["diverged" if name == "sgd" else "gd_diverged"][i, j] = (last == -1).mean()
+                shares[name][i, j] = (last == 1).mean()
+                shares["diverged" if name == "sgd" else "gd_diverged"][i, j] = (last == -1).mean()
                 if name == "sgd":
-                    found["collapsed"][i, j] = (last == 0).mean()
+                    shares["collapsed"][i, j] = (last == 0).mean()
             tick()
     dims = ("step_size", "ridge")
     return xr.Dataset(
-        {**{name: (dims, x) for name, x in found.items()}, "fold": ((), 4 * fold(EPSILON, DEPTH).ridge)},
+        {**{name: (dims, x) for name, x in shares.items()}, "fold": ((), 4 * fold(EPSILON, DEPTH).ridge)},
         {"step_size": list(sizes), "ridge": list(ridges)},
         {"settings": runs.settings, "runs": seeds, "num_steps": num_steps},
     )

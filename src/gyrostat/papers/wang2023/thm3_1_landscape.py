@@ -80,9 +80,9 @@ def rank_one_loss(epsilon: float, depth: int, ridge: float) -> float:
 
     U, s, Vt = np.linalg.svd(np.array([[1.0, 1 / epsilon], [epsilon, 1.0]]))
     start = np.concatenate([U[:, 0], Vt[0]]) * s[0] ** 0.5
-    found = minimize(cost, start, method="BFGS", options={"gtol": 1e-11, "maxiter": 4000})
-    found = minimize(cost, found.x, method="Nelder-Mead", options={"xatol": 1e-12, "fatol": 1e-18, "maxiter": 4000})
-    errors = parts(found.x)[0]
+    minimum = minimize(cost, start, method="BFGS", options={"gtol": 1e-11, "maxiter": 4000})
+    minimum = minimize(cost, minimum.x, method="Nelder-Mead", options={"xatol": 1e-12, "fatol": 1e-18, "maxiter": 4000})
+    errors = parts(minimum.x)[0]
     return float(errors @ errors / 6)
 
 
@@ -168,8 +168,8 @@ def _keeps_rank(ds: xr.Dataset) -> Outcome:
 def _rank_of_product(ds: xr.Dataset) -> Outcome:
     # The layers of a balanced point have s_i(W^T W) = s_i(A)^(2/L), so the approximate ranks agree with the rank.
     minima = ds.where(ds.kind == 0, drop=True)
-    found = np.asarray(smooth_count(jnp.asarray(minima["values"].values ** (2 / DEPTH)), ALPHA)).sum(axis=1)
-    excess = found - minima["rank"].values
+    approximate_ranks = np.asarray(smooth_count(jnp.asarray(minima["values"].values ** (2 / DEPTH)), ALPHA)).sum(axis=1)
+    excess = approximate_ranks - minima["rank"].values
     return within(-1e-6, 0.4, largest_excess=excess.max(), least_excess=excess.min())
 
 

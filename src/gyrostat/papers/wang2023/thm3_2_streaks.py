@@ -92,11 +92,11 @@ def _after_streaks(
 def _needed(ds: xr.Dataset) -> dict[str, float]:
     """The shortest streak after which half of the runs fall, by column (infinite for none)."""
     falls = (ds.ratio < RATIO).mean("run")
-    found = {}
+    shortest = {}
     for name in COLUMNS:
         enough = ds.length.values[falls.sel(column=name).values >= 0.5]
-        found[name] = float(enough.min()) if enough.size else float("inf")
-    return found
+        shortest[name] = float(enough.min()) if enough.size else float("inf")
+    return shortest
 
 
 def _predicted(ds: xr.Dataset) -> float:

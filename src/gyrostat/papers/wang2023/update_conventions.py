@@ -94,10 +94,10 @@ def _collapses(ds: xr.Dataset) -> Outcome:
 
 
 def _why(ds: xr.Dataset) -> Outcome:
-    found = {rule: float(ds.ridge.sel(rule=rule)) for rule in RULES}
+    ridges = {rule: float(ds.ridge.sel(rule=rule)) for rule in RULES}
     lam = float(ds.fold)
-    holds = found["weight_decay"] < lam < min(found["main_text"], found["appendix"])
-    return Outcome({**{f"ridge_{rule}": v for rule, v in found.items()}, "fold": lam}, holds)
+    holds = ridges["weight_decay"] < lam < min(ridges["main_text"], ridges["appendix"])
+    return Outcome({**{f"ridge_{rule}": v for rule, v in ridges.items()}, "fold": lam}, holds)
 
 
 CRITERION = "rank 2 at step 1000 and rank 1 at step 8000, each in at least half of the runs"

@@ -34,15 +34,15 @@ def hetero_methods(width: int, half: int) -> dict[str, gs.Algorithm]:
 
 def hetero_data(*, seed: int, progress: Any = None, seeds: int, dimension: int, num_steps: int) -> xr.Dataset:
     """One invariant and one spurious direction (mean 1, spread M), fresh batches of 80 n: shares learnt, four methods."""
-    made = hetero_methods(4, num_steps // 2)
+    solvers = hetero_methods(4, num_steps // 2)
 
     def build(solver: str, spread: float) -> Any:
         environments = gs.RandomEnvironments(dimension, law=gs.TwoPoint(mean=1.0, spread=spread))
-        return made[solver], gs.Problem(environments, gs.FreshGaussian(80 * dimension))
+        return solvers[solver], gs.Problem(environments, gs.FreshGaussian(80 * dimension))
 
     return gs.run_grid(
         build,
-        {"solver": list(made), "spread": list(SPREADS)},
+        {"solver": list(solvers), "spread": list(SPREADS)},
         num_steps=num_steps,
         seeds=seeds,
         seed=seed,
@@ -165,7 +165,7 @@ def noise_data(
     """Sensing with 20 n noisy measurements, r = 2, eta = .2, alpha = .05: k = r, and three solvers with k = 4."""
     half = num_steps // 10
     step = (gs.ImbalanceStep(at=half, beta=1.0),)
-    made = {
+    solvers = {
         "GD, k = r": gs.GradientDescent(0.2, width=2, start=0.05),
         "GD, k = 4": gs.GradientDescent(0.2, width=4, start=0.05),
         "imbalance step, k = 4": gs.GradientDescent(0.2, width=4, start=0.05, events=step),
@@ -173,11 +173,11 @@ def noise_data(
     }
 
     def build(solver: str, noise: float, design: int) -> Any:
-        return made[solver], sensing(20, design, dimension=dimension, noise=noise)
+        return solvers[solver], sensing(20, design, dimension=dimension, noise=noise)
 
     return over_designs(
         build,
-        {"solver": list(made), "noise": list(NOISES)},
+        {"solver": list(solvers), "noise": list(NOISES)},
         designs_of(seed, designs),
         progress,
         num_steps=num_steps,

@@ -106,19 +106,19 @@ def _versus(ds: xr.Dataset) -> Panel:
 def _slopes(ds: xr.Dataset) -> Outcome:
     late = ds.step.values >= ds.step.values[-1] / 10
     y = median(ds.symmetric.sel(scale=0.5)).isel(step=late)
-    found = {f"slope_k_{k}": slope(ds.step.values[late], y.sel(width=k).values) for k in WIDTHS[:2]}
-    return within(-2.03, -1.97, **found)
+    measured = {f"slope_k_{k}": slope(ds.step.values[late], y.sel(width=k).values) for k in WIDTHS[:2]}
+    return within(-2.03, -1.97, **measured)
 
 
 def _constant(ds: xr.Dataset) -> Outcome:
     T = int(ds.step[-1])
-    found = {
+    measured = {
         f"constant_k_{k}_alpha_{a:g}": float(median(2 * last(ds.symmetric.sel(width=k, scale=a))))
         / float(symmetric_tail(ETA, k, RANK, np.array(T)))
         for k in WIDTHS[:2]
         for a in (0.5, 0.1)
     }
-    return within(0.98, 1.02, **found)
+    return within(0.98, 1.02, **measured)
 
 
 def _exact_rate(ds: xr.Dataset) -> Outcome:

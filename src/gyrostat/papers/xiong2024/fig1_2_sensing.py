@@ -189,16 +189,16 @@ def _free_of_scale(ds: xr.Dataset) -> Outcome:
 
 def _quadratic(ds: xr.Dataset) -> Outcome:
     rates = _rates(ds, "wide").sel(scale_wide=[0.5, 0.2, 0.1])
-    found = {f"rate_{a:g}": float(rates.sel(scale_wide=a)) for a in (0.5, 0.2, 0.1)}
-    return Outcome({**found, "exponent": (e := slope(np.array([0.5, 0.2, 0.1]), rates.values))}, 1.7 <= e <= 2.3)
+    measured = {f"rate_{a:g}": float(rates.sel(scale_wide=a)) for a in (0.5, 0.2, 0.1)}
+    return Outcome({**measured, "exponent": (e := slope(np.array([0.5, 0.2, 0.1]), rates.values))}, 1.7 <= e <= 2.3)
 
 
 def _curvature(ds: xr.Dataset) -> Outcome:
-    found: dict[str, float] = {}
+    measured: dict[str, float] = {}
     for panel, scales in (("exact", EXACT), ("wide", WIDE[:2])):
         ratio = _rates(ds, panel) / median(ds[f"predicted_{panel}"], "seed_literal")
-        found |= {f"{panel}_{a:g}": float(ratio.sel({f"scale_{panel}": a})) for a in scales}
-    return within(0.9, 1.1, **found)
+        measured |= {f"{panel}_{a:g}": float(ratio.sel({f"scale_{panel}": a})) for a in scales}
+    return within(0.9, 1.1, **measured)
 
 
 def _step_rates(ds: xr.Dataset, width: int) -> xr.DataArray:
@@ -208,13 +208,13 @@ def _step_rates(ds: xr.Dataset, width: int) -> xr.DataArray:
 
 
 def _after_the_step(ds: xr.Dataset) -> Outcome:
-    found = {}
+    measured = {}
     for width in (3, 4):
         rates = _step_rates(ds, width)
-        found[f"k_{width}_ratio"] = float(rates.sel(scale_stepped=0.5) / rates.sel(scale_stepped=0.05))
-        found[f"k_{width}_rate"] = float(rates.sel(scale_stepped=0.05))
-    ratios = [v for name, v in found.items() if name.endswith("ratio")]
-    return Outcome(found, all(0.9 <= v <= 1.1 for v in ratios))
+        measured[f"k_{width}_ratio"] = float(rates.sel(scale_stepped=0.5) / rates.sel(scale_stepped=0.05))
+        measured[f"k_{width}_rate"] = float(rates.sel(scale_stepped=0.05))
+    ratios = [v for name, v in measured.items() if name.endswith("ratio")]
+    return Outcome(measured, all(0.9 <= v <= 1.1 for v in ratios))
 
 
 def _speed_up(ds: xr.Dataset) -> Outcome:

@@ -93,13 +93,13 @@ def overtaking(ds: xr.Dataset) -> xr.DataArray:
     final = records - behind.isel(record=slice(None, None, -1)).argmax("record")
     final = xr.where(behind.any("record"), final, 0)
     time = LITERAL * ds.step.sel(kind="symmetric") * ds.scale**2
-    found = time.broadcast_like(loss.sel(kind="symmetric")).isel(record=np.minimum(final, records - 1))
-    return found.where(final < records)
+    overtaken = time.broadcast_like(loss.sel(kind="symmetric")).isel(record=np.minimum(final, records - 1))
+    return overtaken.where(final < records)
 
 
 def _overtakes(ds: xr.Dataset) -> Outcome:
-    found = median(overtaking(ds))
-    return within(3, 15, **{f"alpha_{a:g}": found.sel(scale=a) for a in SCALES})
+    times = median(overtaking(ds))
+    return within(3, 15, **{f"alpha_{a:g}": times.sel(scale=a) for a in SCALES})
 
 
 def _at_every_scale(ds: xr.Dataset) -> Outcome:

@@ -97,8 +97,8 @@ def plateau(ds: xr.Dataset) -> xr.DataArray:
 
 def _longer(ds: xr.Dataset) -> Outcome:
     flat = median(plateau(ds)).values
-    found = {f"plateau_{k:g}": v for k, v in zip(KAPPAS, flat, strict=True)}
-    return Outcome({k: float(v) for k, v in found.items()}, bool((np.diff(flat) > 0).all()))
+    measured = {f"plateau_{k:g}": v for k, v in zip(KAPPAS, flat, strict=True)}
+    return Outcome({k: float(v) for k, v in measured.items()}, bool((np.diff(flat) > 0).all()))
 
 
 FIG_I2 = Experiment(

@@ -87,15 +87,15 @@ def draw_figure_i3(ds: xr.Dataset) -> Figure:
 
 def _order(ds: xr.Dataset) -> Outcome:
     end = median(last(ds.loss))
-    found = {f"loss_{a:g}": float(end.sel(scale=a)) for a in LARGE}
-    one, half, three, five = (found[f"loss_{a:g}"] for a in (1.0, 0.5, 3.0, 5.0))
-    return Outcome(found, one < half < three < five)
+    measured = {f"loss_{a:g}": float(end.sel(scale=a)) for a in LARGE}
+    one, half, three, five = (measured[f"loss_{a:g}"] for a in (1.0, 0.5, 3.0, 5.0))
+    return Outcome(measured, one < half < three < five)
 
 
 def _literal_diverges(ds: xr.Dataset) -> Outcome:
     share = (ds.diverged >= 0).mean("seed")
-    found = {f"diverged_{a:g}": float(share.sel(scale=a)) for a in LARGE}
-    return Outcome(found, found["diverged_5"] == 0)
+    measured = {f"diverged_{a:g}": float(share.sel(scale=a)) for a in LARGE}
+    return Outcome(measured, measured["diverged_5"] == 0)
 
 
 FIG_I3 = Experiment(
@@ -188,13 +188,13 @@ def draw_figure_i5(ds: xr.Dataset) -> Figure:
 
 
 def _waits(ds: xr.Dataset) -> Outcome:
-    found: dict[str, float] = {}
+    measured: dict[str, float] = {}
     good = True
     for name in ("figure", "literal"):
         wait = median(flat_until(ds, name))
-        found |= {f"{name}_{a:g}": float(wait.sel(scale=a)) for a in SCALES}
+        measured |= {f"{name}_{a:g}": float(wait.sel(scale=a)) for a in SCALES}
         good &= bool((np.diff(wait.sel(scale=list(SCALES)).values) > 0).all())
-    return Outcome(found, good)
+    return Outcome(measured, good)
 
 
 FIG_I5 = Experiment(

@@ -73,8 +73,8 @@ def draw_figure_i4(ds: xr.Dataset) -> Figure:
 
 def _below(ds: xr.Dataset) -> Outcome:
     gain = median(last(ds.gd.rename(step_c="step"))) / median(last(ds.step.rename(step_c="step")))
-    found = {f"gain_alpha_{a:g}": float(gain.sel(scale_c=a)) for a in (0.5, 0.05)}
-    return Outcome(found, found["gain_alpha_0.5"] >= 30 and found["gain_alpha_0.05"] >= 100)
+    measured = {f"gain_alpha_{a:g}": float(gain.sel(scale_c=a)) for a in (0.5, 0.05)}
+    return Outcome(measured, measured["gain_alpha_0.5"] >= 30 and measured["gain_alpha_0.05"] >= 100)
 
 
 def _similar(ds: xr.Dataset) -> Outcome:

@@ -44,8 +44,8 @@ def imbalance_data(*, seed: int, progress: Any = None, seeds: int, dimension: in
             reduction="never",
         )
         matrices = design_matrices(problem) if senses else None
-        found = [_increments(ds.isel(seed=s), eta, alpha, problem, matrices) for s in range(seeds)]
-        for name, values in zip(out, zip(*found, strict=True), strict=True):
+        worst = [_increments(ds.isel(seed=s), eta, alpha, problem, matrices) for s in range(seeds)]
+        for name, values in zip(out, zip(*worst, strict=True), strict=True):
             out[name].append(values)
         if progress is not None:
             progress(number + 1, len(CASES))

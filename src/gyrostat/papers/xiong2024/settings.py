@@ -87,8 +87,8 @@ def sensing(
 
     The rows are kept in single precision: the reading is off by 1e-6 of itself, and losses still go down to rounding.
     """
-    seen = gs.Dense(round(per_row * dimension), design=design, noise=noise, precision="single")
-    return gs.Problem(gs.Environments.diagonal(dimension, values), seen)
+    measurements = gs.Dense(round(per_row * dimension), design=design, noise=noise, precision="single")
+    return gs.Problem(gs.Environments.diagonal(dimension, values), measurements)
 
 
 def design_matrices(problem: gs.Problem) -> np.ndarray:
@@ -112,11 +112,11 @@ def over_designs(
     **options: Any,
 ) -> xr.Dataset:
     """``run_grid`` of ``build(design=..., **setting)`` for every design; all their runs share the dimension ``seed``."""
-    found = []
+    results = []
     for i, design in enumerate(designs):
         step = None if progress is None else _part(progress, i, len(designs))
-        found.append(gs.run_grid(lambda **point: build(design=design, **point), settings, progress=step, **options))  # noqa: B023
-    joined = xr.concat(found, dim="seed", data_vars="minimal", coords="minimal", compat="override", join="override")
+        results.append(gs.run_grid(lambda **point: build(design=design, **point), settings, progress=step, **options))  # noqa: B023
+    joined = xr.concat(results, dim="seed", data_vars="minimal", coords="minimal", compat="override", join="override")
     return joined.assign_coords(seed=np.arange(joined.sizes["seed"]))
 
 

@@ -132,8 +132,8 @@ def draw_theorem31(ds: xr.Dataset) -> Figure:
 def _rows(ds: xr.Dataset, widths: tuple[int, ...], scales: tuple[float, ...]) -> Outcome:
     """The share of runs in which every row outside the signal is large enough: the theorem is about most runs."""
     share = (ds.least_row >= 1 / 8).mean("seed")
-    found = {f"share_k_{k}_alpha_{a:g}": share.sel(width=k, scale=a) for k in widths for a in scales}
-    return within(0.8, 1, **found)
+    measured = {f"share_k_{k}_alpha_{a:g}": share.sel(width=k, scale=a) for k in widths for a in scales}
+    return within(0.8, 1, **measured)
 
 
 def _decrease(ds: xr.Dataset) -> Outcome:
@@ -147,13 +147,13 @@ def _decrease(ds: xr.Dataset) -> Outcome:
 
 
 def _bound(ds: xr.Dataset) -> Outcome:
-    found = {}
+    measured = {}
     for a in (0.1, 0.02):
         late = ds.error.sel(scale=a, width=20)
         late = late.isel(step=late.step.values >= 3 * np.log(2 / a) / ETA)
         bound = lower_bound(ETA, a, DIMENSION, late.step.values, CONSTANT)
-        found[f"least_ratio_alpha_{a:g}"] = float((late / bound).min())
-    return within(1, np.inf, **found)
+        measured[f"least_ratio_alpha_{a:g}"] = float((late / bound).min())
+    return within(1, np.inf, **measured)
 
 
 def _covers(ds: xr.Dataset) -> Outcome:

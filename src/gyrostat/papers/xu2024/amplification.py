@@ -64,8 +64,8 @@ def amplify_data(
         part = paths.isel(setting=mine).rename({old: f"{name}_{old}" for old in paths})
         parts.append(part.rename(setting=f"{name}_amplify").assign_coords({f"{name}_amplify": kappas}))
     laws = [_law(kappa, dimension) for kappa in RULED]
-    found = xr.merge(parts, combine_attrs="drop_conflicts")
-    return found.assign(law=("ruled", laws), rule=(("spread", "factor"), _rule())).assign_coords(ruled=RULED)
+    data = xr.merge(parts, combine_attrs="drop_conflicts")
+    return data.assign(law=("ruled", laws), rule=(("spread", "factor"), _rule())).assign_coords(ruled=RULED)
 
 
 def _cell(spread: float, kappa: float, *, dimension: int, num_samples: float) -> Any:

@@ -86,8 +86,8 @@ SPECTRUM_SIZES = {
 
 def _spectrum_claims(words: str) -> list[Claim]:
     def recovered(ds: xr.Dataset) -> Outcome:
-        found = last(ds.signal_values.sel(algorithm="hetero")).fillna(np.inf).median("seed")
-        gap = np.abs(found - ds.true_values)
+        recovered_values = last(ds.signal_values.sel(algorithm="hetero")).fillna(np.inf).median("seed")
+        gap = np.abs(recovered_values - ds.true_values)
         return together(
             within(0, 0.05, largest_gap=gap.max()),
             within(0, 0.1, spurious=median(last(ds.spurious.sel(algorithm="hetero")))),

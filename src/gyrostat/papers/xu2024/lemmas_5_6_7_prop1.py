@@ -125,9 +125,9 @@ def lemma6_data(*, seed: int, progress: Any = None, runs: int) -> xr.Dataset:
         for j, M in enumerate(SPREADS6):
             law = gs.TwoPoint(mean=1.0, spread=M, rank=r2, independent=True)
             line = calibration_line(eta, alpha, T, bound=law.bound, delta=1e-6, ranks=2 * r2)
-            found = controller(law, eta, line=line, violation=0.01 / T, runs=runs, seed=seed + 10 * i + j)
-            hits[i, j], high[i, j] = (found.peak >= found.barrier).mean(), np.quantile(found.peak, 0.99)
-            barriers[i, j] = found.barrier
+            simulated = controller(law, eta, line=line, violation=0.01 / T, runs=runs, seed=seed + 10 * i + j)
+            hits[i, j], high[i, j] = (simulated.peak >= simulated.barrier).mean(), np.quantile(simulated.peak, 0.99)
+            barriers[i, j] = simulated.barrier
     growth = [moment_growth(gs.TwoPoint(spread=M), eta, 2 / 3, shift=2.0) for M in SPREADS6]
     dims = ("spurious_rank", "spread")
     return xr.Dataset(

@@ -48,7 +48,7 @@ def theorem2_data(
         def settings(value: Any, axis: str = axis) -> dict[str, Any]:
             return {**BASE, "dimension": dimension, axis: value}
 
-        found = gs.run_grid(
+        runs = gs.run_grid(
             lambda value, settings=settings: _scaling_cell(**settings(value)),
             {"value": values},
             num_steps=lambda value, settings=settings: round(15 / settings(value)["step_size"]),
@@ -58,8 +58,8 @@ def theorem2_data(
             record_at=1,
             progress=progress,
         )
-        time = "step" if "step" in found.dims else "record"
-        parts[f"{axis}_error"] = found.distance.isel({time: -1}, drop=True).rename(value=axis)
+        time = "step" if "step" in runs.dims else "record"
+        parts[f"{axis}_error"] = runs.distance.isel({time: -1}, drop=True).rename(value=axis)
         parts[f"{axis}_law"] = xr.DataArray([_law(settings(v), error_law) for v in values], dims=axis)
         parts[f"{axis}_leading"] = xr.DataArray([_law(settings(v), leading_error) for v in values], dims=axis)
     bound = theorem2_bound(gs.TwoPoint(spread=10.0), dimension=dimension, rank=1, delta=(8 * dimension / 20_000) ** 0.5)

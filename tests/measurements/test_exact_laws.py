@@ -1,8 +1,8 @@
-"""The exact-in-law engines against brute force, by two-sample tests.
+"""The measurements that are exact in law against brute force, by two-sample tests.
 
 Every comparison is a Kolmogorov-Smirnov test of one functional of the answer; the p-values of the whole
-file are collected and judged together (Bonferroni at a family level of 1e-3), and must look uniform. Keys
-are fixed, so the file is deterministic. Wrong laws, one slip away from the right ones, must be refuted by
+file are collected and judged together (Bonferroni at a family level of 1e-3), and must be uniform. Keys
+are fixed, so the file is deterministic. Wrong laws, each with one deliberate mistake, must be rejected by
 the same tests.
 """
 
@@ -67,7 +67,7 @@ def compare(ours: dict[str, np.ndarray], brute: dict[str, np.ndarray]) -> dict[s
 
 
 def holds(name: str, ours: dict[str, np.ndarray], brute: dict[str, np.ndarray]) -> None:
-    """Note the p-values; each comparison also stands on its own at a level no family could excuse."""
+    """Record the p-values; each comparison must also pass alone, at a level far below that of the family."""
     P[name] = compare(ours, brute)
     assert min(P[name].values()) > 1e-6, P[name]
 
@@ -101,7 +101,7 @@ def ask_both(measurements, environments, product, seed, index=None) -> tuple[np.
             square = product.shape[0] == product.shape[1]
             space = SymmetricMatrices(len(product)) if square else RectangularMatrices(*product.shape)
         environment = None if index is None else jax.tree.map(jnp.asarray, environments.law.at(index))
-        # Arrays, so that other numbers in the same shapes do not compile anew.
+        # Arrays, so that other numbers in the same shapes do not compile again.
         measurements, environments = jax.tree.map(jnp.asarray, (measurements, environments))
         keys = jax.random.split(jax.random.key(seed), N)
         gradients, squares = _ask(measurements, environments, space, jnp.asarray(product), keys, environment)
@@ -163,7 +163,7 @@ def test_dense_redrawn_is_the_brute_force():
 
 
 def mixed(environments, A, m, noise, seed, draw=None, count=N) -> np.ndarray:
-    """Brute force of a mixture: Sigma by Sigma, drawn by NumPy."""
+    """A mixed batch by brute force: every Sigma is drawn by NumPy."""
     return mixed_both(environments, A, m, noise, seed, draw, count)[0]
 
 
@@ -230,7 +230,7 @@ def test_mixture_in_blocks(monkeypatch):
 
 
 def _wrong_fresh(rng, M, m, kind):
-    """Fresh batches with one slip each."""
+    """Fresh batches with one mistake each."""
     flat = M.ravel()
     W = reference.gaussian(rng, M.shape, N).reshape(N, -1)
     unit = flat / np.linalg.norm(flat)
@@ -248,14 +248,14 @@ def test_wrong_fresh_laws_are_refuted(kind):
     M = np.asarray(product_like(environments) - environments.target(TWO.values[1]))
     ours = functionals(_wrong_fresh(np.random.default_rng(3), M, 6, kind), M)
     brute = functionals(reference.sense(np.random.default_rng(4), M, 6, 0.0, N), M)
-    if kind == "right":  # the rig itself is right, so it is the slip that is refuted
+    if kind == "right":  # the class without a mistake passes, so it is the mistake that is rejected
         holds("rig", ours, brute)
     else:
         refuted(ours, brute)
 
 
 def test_mixture_without_multinomial_counts_is_refuted():
-    """As many samples of each environment as its weight says, instead of as many as chance says."""
+    """A fixed number of samples of each environment, by its weight, instead of a random number."""
     law = gs.Finite([-6.0, 6.0])
     environments = matrix_environments(4, law)
     A, V = product_like(environments), environments.spurious_basis
@@ -285,7 +285,7 @@ def test_fresh_batch_on_a_rectangle(i):
     M = np.asarray(A - RECTANGLE.target(TWO.values[1]))
     ours = functionals(ask(gs.FreshGaussian(m, noise=noise), RECTANGLE, A, 500 + i, index=1), M)
     holds(f"rectangle {i}", ours, functionals(reference.sense(np.random.default_rng(500 + i), M, m, noise, N), M))
-    # Able to notice: a Gaussian with the same first coordinate whose other rows are twice as wide.
+    # The test can fail: a Gaussian with the same first coordinate whose other rows are twice as wide.
     Z = np.random.default_rng(510 + i).standard_normal((N, m, *M.shape)) * np.array([1.0, 2.0, 2.0, 2.0])[:, None]
     w = np.tensordot(Z, M, axes=2) - noise * np.random.default_rng(520 + i).standard_normal((N, m))
     refuted(ours, functionals(np.einsum("nm,nm...->n...", w, Z) / m, M))
@@ -345,7 +345,7 @@ def empty_design(D: int, K: int = 1) -> fixed.RevealedDesign:
 
 
 def wrong_answers(slip: str, D: int, m: int, steps: int) -> np.ndarray:
-    """The rule of gram_product for N designs by NumPy, with the directions in one array, and with a slip."""
+    """The rule of gram_product for N designs by NumPy, with the directions in one array, and with a mistake."""
     rng = np.random.default_rng(31 * m + D)
     Q, P, b, Y = np.zeros((N, D, D)), np.zeros((N, D, D)), np.ones((N, D)) / np.sqrt(D), []
     inside = lambda x: np.einsum("nij,nik,nk->nj", Q, Q, x, optimize=True)  # noqa: E731
@@ -526,7 +526,7 @@ def test_trajectories_on_fixed_data(name):
         holds(f"{name} fixed {m} {noise}", ours, brute)
         if j == 0:
             last = ours
-    # Data that are drawn anew have another law: the comparison can tell.
+    # The test can fail: data drawn again at every step have another law.
     refuted(last, trajectories(algorithm, gs.FreshGaussian(4), 14, 380))
 
 
@@ -539,7 +539,7 @@ def test_trajectories_on_fresh_data(name):
 
 
 def test_trajectories_on_a_rectangle():
-    """PrecGD looks at gradient and residual in every step; F and G start at the same place in every run."""
+    """PrecGD uses the gradient and the residual in every step; F and G start at the same values in every run."""
     start = gs.Given(0.6 * np.eye(4, 2), 0.4 * np.eye(3, 2))
     algorithm, environments = gs.PrecGD(0.15, width=2, start=start), rectangular(TRAJECTORY_LAW)
     ours = trajectories(algorithm, gs.FixedGaussian(9, noise=0.3), 8, 600, environments)
@@ -556,9 +556,9 @@ def test_family_of_comparisons():
         pytest.skip("needs the other tests of this file")
     everything = [p for group in P.values() for p in group.values()]
     assert min(everything) > LEVEL / len(everything)
-    # Functionals of one sample are dependent, comparisons are not: one p per comparison, the functionals
-    # taking turns.
+    # Functionals of one sample are dependent, comparisons are not: one p-value per comparison, of a different functional
+    # each time.
     one_each = [list(group.values())[i % len(group)] for i, group in enumerate(P.values())]
     assert stats.kstest(one_each, "uniform").pvalue > LEVEL
-    # Able to notice: a comparison of a sample with a copy of most of itself would give large p-values only.
+    # The test can fail: a comparison of a sample with a copy of most of itself would give large p-values only.
     assert stats.kstest(np.asarray(one_each) ** 0.2, "uniform").pvalue < LEVEL
