@@ -6,10 +6,10 @@ whose docstring explains why they are exact in law.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
 import equinox as eqx
-import jax.numpy as jnp
 import numpy as np
 from scipy.linalg import blas
 
@@ -61,6 +61,14 @@ class RandomGradients:
             sigmas = sigmas + float(amplify) * (sigmas - environments.mean)
         return PopulationGradients(environments, environments.half_target(sigmas, environments.values))
 
+    def _kept(self, name: str, label: tuple, draw: Callable[[], np.ndarray]) -> np.ndarray:
+        """The numbers of the current block with this name and label, drawn if they are not kept."""
+        return CACHE.get((name, *label, self.first_seed, self.block), draw)
+
+    def _draw(self, program: Callable[..., Any], *given: Any) -> Any:
+        """The numbers that one of the programs of ``random_draws`` draws for the current block."""
+        return block_of_draws(program, self.block, self.first_seed, *given)
+
     def _chosen_environments(self) -> tuple[np.ndarray, np.ndarray]:
         """The number (-1 for a continuous law) and the Sigma of the environment of every step: (step, seed, ...).
 
@@ -71,12 +79,10 @@ class RandomGradients:
 
         def draw() -> np.ndarray:
             which = as_arguments(law) if law.is_finite else _standard(law)
-            drawn = block_of_draws(
-                random_draws.chosen_environments, self.block, self.first_seed, OneEnvironment(order), which
-            )
-            return drawn[0 if law.is_finite else 1]
+            numbers, sigmas = self._draw(random_draws.chosen_environments, OneEnvironment(order), which)
+            return numbers if law.is_finite else sigmas
 
-        drawn = CACHE.get(("chosen", order, kind, self.first_seed, self.block), draw)[:, : self.seeds]
+        drawn = self._kept("environments", (order, kind), draw)[:, : self.seeds]
         if law.is_finite:
             return drawn, np.asarray(law.values)[drawn]
         scalars = float(law.centre) + float(law.spread) * drawn[..., :1, :1]
@@ -94,12 +100,8 @@ class RandomGradients:
             own = index[:, None] == np.arange(batches)[:, None]
             shares = (1 + amplify) * own - amplify * np.asarray(law.weights)[:, None]
         noise = CACHE.noise(NoiseSource(key_use, batches, self.first_seed), self.block, 2, self.dimension, self.dtype)
-        squares = CACHE.get(
-            ("chi-squares", key_use, batches, self.first_seed, self.block, m),
-            lambda: block_of_draws(
-                random_draws.chi_squares, self.block, self.first_seed, jnp.asarray(m), key_use, batches
-            ),
-        )
+        label = (key_use, batches, m)
+        squares = self._kept("chi-squares", label, lambda: self._draw(random_draws.chi_squares, m, key_use, batches))
         squares, matrices = (x[:, :, :seeds] for x in (squares.swapaxes(1, 2), noise.matrices))
         halves = self.environments.half_target(sigmas, self.environments.values)
         return SingleGradients(self.environments, halves, shares, squares, matrices, m)
@@ -122,23 +124,19 @@ class RandomGradients:
 
     def _finite_mixture(self, m: float, normals: np.ndarray) -> FiniteMixture:
         weights = np.asarray(self.law.weights)
-        squares = CACHE.get(
-            ("mixed chi-squares", self.first_seed, self.block, m, weights.tobytes()),
-            lambda: block_of_draws(
-                random_draws.mixed_chi_squares, self.block, self.first_seed, jnp.asarray(m), weights
-            ),
-        )
+        label = (m, weights.tobytes())
+        squares = self._kept("mixed chi-squares", label, lambda: self._draw(random_draws.mixed_chi_squares, m, weights))
         sigmas = np.pad(svec(np.asarray(self.law.values)), ((0, 0), (0, 1)))
         return FiniteMixture(sigmas, squares[:, : self.seeds], normals)
 
     def _continuous_mixture(self, m: float, size: int) -> ContinuousMixture:
         law = self.law
-        moments = CACHE.get(
-            ("mixed moments", self.first_seed, self.block, m, type(law).__name__, law.rank),
-            lambda: block_of_draws(
-                random_draws.mixed_moments, self.block, self.first_seed, jnp.asarray(m), _standard(law), size
-            ),
-        )
+        label = (m, type(law).__name__, law.rank)
+
+        def draw() -> np.ndarray:
+            return self._draw(random_draws.mixed_moments, m, _standard(law), size)
+
+        moments = self._kept("mixed moments", label, draw)
         return ContinuousMixture(moments[:, : self.seeds], float(law.centre), float(law.spread))
 
 

@@ -78,7 +78,7 @@ class NumpySymmetric(NumpyModel):
         (U,) = params
         # (keep I - eta G) U takes one pass less over U than keep U - eta (G U).
         gradient *= -step_size * self.gradient_factor
-        _add_to_diagonal(gradient, keep)
+        add_to_diagonal(gradient, keep)
         return (np.matmul(gradient, U, out=None if spare is None else spare[0]),)
 
     def partners(self, params: NumpyParams) -> NumpyParams:
@@ -184,5 +184,6 @@ def _transposed(U: np.ndarray, spare: np.ndarray | None) -> np.ndarray:
     return copy
 
 
-def _add_to_diagonal(matrices: np.ndarray, number: float) -> None:
-    matrices.reshape(*matrices.shape[:-2], -1)[..., :: matrices.shape[-1] + 1] += number
+def add_to_diagonal(matrices: np.ndarray, numbers: float | np.ndarray) -> None:
+    """Add numbers, broadcast to (..., d), to the diagonals of contiguous matrices (..., d, d), in place."""
+    matrices.reshape(*matrices.shape[:-2], -1)[..., :: matrices.shape[-1] + 1] += numbers

@@ -240,7 +240,8 @@ def block_of_draws(make: Callable[..., Any], block: int, first_seed: int, *given
     """The arrays that one of the programs above draws for a block of steps of some seeds."""
     with double():
         _, stepping = run_keys(jnp.asarray(first_seed))
-        numbers = [jnp.asarray(x, dtype=float) if isinstance(x, jax.Array) else x for x in given]
+        # A float is a number of samples, which is an argument of the program and not a part of it.
+        numbers = [jnp.asarray(x) if isinstance(x, float) else x for x in given]
         return jax.tree.map(np.asarray, make(stepping, jnp.asarray(block * STEPS_AT_ONCE), *numbers))
 
 

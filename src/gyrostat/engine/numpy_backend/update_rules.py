@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from gyrostat.engine.numpy_backend.models import NumpyModel, NumpyParams
+from gyrostat.engine.numpy_backend.models import NumpyModel, NumpyParams, add_to_diagonal
 
 MARGIN = 2.0
 """As in :mod:`gyrostat.algorithms.events`, which cannot be imported without JAX; a test compares the two."""
@@ -81,7 +81,7 @@ class NumpyPreconditioned(NamedTuple):
             gram = partner.mT @ partner
             # At the floor of rounding a Gram matrix of superfluous columns is singular, and the step would be noise.
             floor = np.finfo(gram.dtype).eps * np.trace(gram, axis1=-2, axis2=-1)
-            gram = gram + np.asarray(damping + floor)[..., None, None] * np.eye(gram.shape[-1])
+            add_to_diagonal(gram, (damping + floor)[..., None])
             return keep * p - step_size * np.linalg.solve(gram, direction.mT).mT
 
         directions = model.pullback(params, reading.gradient)
