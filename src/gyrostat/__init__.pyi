@@ -118,6 +118,18 @@ from .algorithms.named_algorithms import (
 from .algorithms.named_algorithms import (
     ScaledGD as ScaledGD,
 )
+from .algorithms.rules_with_memory import (
+    Adam as Adam,
+)
+from .algorithms.rules_with_memory import (
+    Momentum as Momentum,
+)
+from .algorithms.rules_with_memory import (
+    Nesterov as Nesterov,
+)
+from .algorithms.rules_with_memory import (
+    Optax as Optax,
+)
 from .algorithms.schedules import (
     Annealing as Annealing,
 )

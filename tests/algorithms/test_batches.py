@@ -10,6 +10,7 @@ import pytest
 from scipy import stats
 
 import gyrostat as gs
+import reference
 from conftest import given_environments
 from gyrostat.algorithms.batches import Batches
 from gyrostat.measurements import Measurements, Reading
@@ -45,6 +46,54 @@ LAW = gs.Finite([1.0, 2.0, 3.0, 4.0, 5.0])
 
 def test_cyclic_goes_round(x64):
     np.testing.assert_array_equal(visited(gs.OneEnvironment("cyclic"), LAW, 12), np.arange(12) % 5)
+
+
+@pytest.mark.parametrize(
+    ("order", "wanted"),
+    [
+        ([0, 0, 1, 1], [0, 0, 1, 1] * 3),
+        (np.array([4, 2, 2]), [4, 2, 2] * 4),
+        (lambda t: (t // 5) % 3, [0] * 5 + [1] * 5 + [2] * 2),
+    ],
+)
+def test_a_given_order_is_followed(order, wanted, x64):
+    assert visited(gs.OneEnvironment(order), LAW, 12).tolist() == wanted
+
+
+def test_a_given_order_is_that_of_the_run():
+    """Without noise, HeteroSGD in a given order is the plain recursion over these targets."""
+    law, order = gs.Finite([-1.0, 3.0], [0.25, 0.75]), [0, 0, 1, 1, 1]
+    environments = gs.VectorEnvironments([1.0, 0.0], [1], law)
+    algorithm = gs.HeteroSGD(0.05, init_scale=0.3, order=order, model=gs.Diagonal())
+    found = gs.run(algorithm, gs.Problem(environments, gs.Identity()), num_steps=20, record=["distance"], record_at=21)
+    targets = [np.asarray(environments.target(sigma)) for sigma in law.values]
+    start = (np.full(2, 0.3), np.full(2, 0.3))
+    path = reference.population_run("Diagonal", start, targets, order * 4, 0.05)
+    wanted = [np.linalg.norm(reference.product("Diagonal", p) - [1.0, 0.0]) for p in path]
+    np.testing.assert_allclose(found.distance.values[0], wanted, atol=1e-13)
+
+
+@pytest.mark.parametrize(
+    ("order", "words"),
+    [
+        ([0, 5], "order must name environments from 0 to 4, of which the law has 5; got 5"),
+        ([], "order must be 'iid', 'cyclic', 'shuffled', a list of environments"),
+        ([0, 0.5], "order must be a whole number of at least 0; got 0.5"),
+        (3, "order must be 'iid'"),
+        ("random", "unknown order 'random'"),
+        (lambda t: t % 7, "got 5"),
+        (lambda t: t / 2, "use // for division"),
+        (lambda t: 0 if t < 9 else 1, "jnp.where instead of if"),
+    ],
+)
+def test_an_order_that_cannot_be_followed_is_refused(order, words):
+    with pytest.raises(gs.GyrostatError, match=words):
+        gs.OneEnvironment(order).check(LAW)
+
+
+def test_a_list_needs_a_finite_law():
+    with pytest.raises(gs.GyrostatError, match="use order='iid' or a Finite law"):
+        gs.OneEnvironment([0, 1]).check(gs.Uniform())
 
 
 def test_shuffled_visits_each_environment_once_per_pass(x64):

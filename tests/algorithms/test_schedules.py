@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import jax.numpy as jnp
+import numpy as np
 import pytest
 
 import gyrostat as gs
@@ -28,3 +29,35 @@ def test_schedules_say_what_they_are():
     assert table(gs.Annealing(HIGH, LOW, at=0), (0,)) == [(0.1, 0.001)]
     geometric = gs.Geometric(gs.Constant(0.4, 0.1), gs.Constant(0.1, 0.001), num_steps=4)
     assert table(geometric, (0, 2, 4, 9)) == [(0.4, 0.1), (0.2, 0.01), (0.1, 0.001), (0.1, 0.001)]
+
+
+def test_a_function_is_a_schedule_wherever_one_is_taken():
+    decay = lambda t: 0.05 / (1 + t / 100)  # noqa: E731
+    assert table(gs.HeteroSGD(decay).schedule, (0, 100, 300)) == [(0.05, 0.0), (0.025, 0.0), (0.0125, 0.0)]
+    both = lambda t: (jnp.where(t < 5, 0.4, 0.1), 0.01)  # noqa: E731
+    assert table(gs.RidgeDescent(both).schedule, (4, 5)) == [(0.4, 0.01), (0.1, 0.01)]
+    assert table(gs.RidgeDescent(decay, 0.3).schedule, (0,)) == [(0.05, 0.3)]
+    assert table(gs.WarmUp(2, 0.03, decay), (0, 2)) == [(0.03, 0.0), (round(0.05 / 1.02, 6), 0.0)]
+    parts = gs.Symmetric(), gs.ScaledIdentity(0.1), gs.Pooled()
+    assert table(gs.Algorithm(*parts, decay).schedule, (0,)) == [(0.05, 0.0)]
+    problem = gs.Problem(gs.Environments.diagonal(3), gs.Identity())
+    options = {"num_steps": 30, "record": ["distance"], "record_at": 2}
+    found = gs.run(gs.Algorithm(*parts, lambda t: 0.05 + 0 * t), problem, **options)
+    wanted = gs.run(gs.Algorithm(*parts, gs.Constant(0.05)), problem, **options)
+    np.testing.assert_allclose(found.distance, wanted.distance, rtol=1e-14)
+
+
+@pytest.mark.parametrize(
+    ("function", "words"),
+    [
+        (lambda t: 0.1 if t < 5 else 0.01, "cannot be traced .*jnp.where"),
+        (lambda t: -0.1, "must give finite numbers of at least 0; at step 0 it gives -0.1"),
+        (lambda t: [0.1, 0.2, 0.3], "must give a step size, or a pair"),
+        (lambda t: jnp.ones(3), "must give a step size, or a pair"),
+        (lambda t: "fast", "cannot be traced"),
+        (lambda: 0.1, "cannot be traced"),
+    ],
+)
+def test_a_function_that_is_no_schedule_is_refused(function, words):
+    with pytest.raises(gs.GyrostatError, match=words):
+        gs.HeteroSGD(function)

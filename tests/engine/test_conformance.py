@@ -21,6 +21,14 @@ DESCENTS = ("GradientDescent", "RidgeDescent", "ScaledGD", "PrecGD")
 """Full-batch descent of Xiong 2024 and its peers, and that of Wang 2023: they start at random."""
 RIDGE = 0.3
 BETA, AT, BELOW, DAMPING = 0.8, 4, 0.9999, 0.05
+RULES = {
+    "Momentum": (gs.Momentum, {"beta": 0.7}),
+    "Nesterov": (gs.Nesterov, {"beta": 0.6}),
+    "Adam": (gs.Adam, {"beta1": 0.8, "beta2": 0.95, "epsilon": 1e-3}),
+    "Optax": (lambda **given: gs.Optax("adam", {"learning_rate": 1.0, **given}), {"b1": 0.8, "b2": 0.9, "eps": 1e-3}),
+}
+"""Rules with memory and their numbers; the last is Adam again, through optax."""
+
 EVENTS = {"at": gs.ImbalanceStep(at=AT, beta=BETA), "below": gs.ImbalanceStep(below=BELOW)}
 
 
@@ -33,7 +41,23 @@ class Case(NamedTuple):
     def __str__(self) -> str:
         return "-".join([self.algorithm, *map(str, self.options.values()), self.model, self.measurements])
 
-    def build(self, step_size: Any = ETA, init_scale: float = ALPHA) -> gs.Algorithm:
+    @property
+    def rule(self) -> str | None:
+        """The name of its rule with memory."""
+        return self.options.get("rule")
+
+    def build(self, step_size: Any = ETA, init_scale: float = ALPHA, forget: float = 1.0) -> gs.Algorithm:
+        """The algorithm; the numbers of a rule with memory are multiplied by ``forget``."""
+        if self.rule is not None:
+            make, numbers = RULES[self.rule]
+            plain = self._replace(options={k: v for k, v in self.options.items() if k != "rule"})
+            rule = make(**{name: forget * x for name, x in numbers.items()})
+            return plain._replace(options=plain.options | {"_rule": rule})._build(step_size, init_scale)
+        return self._build(step_size, init_scale)
+
+    def _build(self, step_size: Any, init_scale: float) -> gs.Algorithm:
+        given = {"rule" if k == "_rule" else k: v for k, v in self.options.items()}
+        self = self._replace(options=given)
         if self.algorithm == "RidgeDescent":
             start = gs.FanInGaussian(init_scale)
             return gs.RidgeDescent(step_size, RIDGE, model=gs.DeepLinear(3, 2), start=start, **self.options)
@@ -57,7 +81,10 @@ class Case(NamedTuple):
     @property
     def is_deterministic(self) -> bool:
         """Whether no measurement is random, so that all seeds agree if they start alike."""
-        fixed_order = self.options.get("order") == "cyclic" or self.algorithm in ("PooledGD", *DESCENTS)
+        fixed_order = self.options.get("order", "iid") in ("cyclic", (0, 0, 1)) or self.algorithm in (
+            "PooledGD",
+            *DESCENTS,
+        )
         averaged = self.measurements == "Identity" and self.algorithm == "PooledSGD"
         sampled = self.measurements not in ("Identity", "DenseData")
         return (not sampled and fixed_order) or averaged
@@ -147,7 +174,22 @@ DESCENT_CASES = [
     Case("RidgeDescent", {"convention": "main_text"}, "DeepLinear", "Entries"),
     Case("RidgeDescent", {"convention": "appendix"}, "DeepLinear", "Identity"),
 ]
-CASES = all_cases() + DESCENT_CASES
+# Every rule with memory on every kind of batches; the models and the measurements alternate.
+MEMORY_CASES = [
+    Case("HeteroSGD", {"order": "iid", "rule": "Momentum"}, "Symmetric", "FreshGaussian"),
+    Case("HeteroSGD", {"order": (0, 0, 1), "rule": "Momentum"}, "Asymmetric", "Identity"),
+    Case("HeteroSGD", {"order": "iid", "rule": "Momentum"}, "DeepLinear", "EntriesDrawn"),
+    Case("PooledSGD", {"rule": "Nesterov"}, "Diagonal", "Dense"),
+    Case("PooledGD", {"rule": "Nesterov"}, "SymmetricDifference", "FixedGaussian"),
+    Case("HeteroSGD", {"order": "iid", "rule": "Adam"}, "DeepLinear", "DenseRedrawn"),
+    Case("PooledGD", {"rule": "Adam"}, "Asymmetric", "Entries"),
+    Case("PooledSGD", {"rule": "Adam"}, "Symmetric", "DenseData"),
+    Case("HeteroSGD", {"order": "cyclic", "rule": "Optax"}, "Asymmetric", "DenseData"),
+    Case("GradientDescent", {"event": "at", "rule": "Momentum"}, "Asymmetric", "Dense"),
+    Case("ScaledGD", {"damping": DAMPING, "rule": "Momentum"}, "Asymmetric", "Identity"),
+    Case("RidgeDescent", {"convention": "main_text", "rule": "Nesterov"}, "DeepLinear", "EntriesDrawn"),
+]
+CASES = all_cases() + DESCENT_CASES + MEMORY_CASES
 
 
 def test_every_algorithm_measurement_and_model_has_a_case():
@@ -161,6 +203,7 @@ def test_every_algorithm_measurement_and_model_has_a_case():
     assert public(gs.Algorithm, "Algorithm") == {c.algorithm for c in CASES}
     for algorithm in ("HeteroSGD", "PooledSGD", "PooledGD"):
         assert public(Model, "Model") == {c.model for c in CASES if c.algorithm == algorithm}
+    assert public(gs.UpdateRule, "UpdateRule") == {type(c.build().rule).__name__ for c in CASES}
     assert set(IN_FULL) <= {c.measurements for c in DESCENT_CASES}
     assert {type(c.build().batches) for c in DESCENT_CASES} == {type(gs.PooledGD(ETA).batches)}
     assert public(Measurements, "Measurements") == {c.measurements for c in CASES} - {
@@ -216,13 +259,44 @@ def seen(case: Case, params: tuple, asked: list[dict]) -> tuple[np.ndarray, floa
     if "rows" in asked[0]:
         batches = [explicit(case, note) for note in asked]
         G = [reference.gradient(A, X, y) for X, y in batches]
-        squares = [np.mean((np.tensordot(X, A, axes=2) - y) ** 2) for X, y in batches]
+        squares = [np.mean((np.tensordot(X, A, axes=A.ndim) - y) ** 2) for X, y in batches]
     elif case.measurements == "Identity":
         G = [A - note["target"] for note in asked]
         squares = [np.sum(g**2) for g in G]
     else:  # exact in law: test_exact_laws.py
         G, squares = [note["gradient"] for note in asked], [float(note["square"]) for note in asked]
     return np.mean(G, axis=0), np.sqrt(np.mean(squares))
+
+
+def memory_path(case: Case, path: np.ndarray, asked: list[list[dict]]) -> list[tuple]:
+    """All steps with a rule with memory, from the recorded start, given the measurements."""
+    kind, numbers = case.rule, RULES[case.rule][1]
+    if kind == "Optax":
+        kind, numbers = "Adam", dict(zip(("beta1", "beta2", "epsilon"), numbers.values(), strict=True))
+    random_start = case.algorithm in DESCENTS
+    params = unpack(case, path[0]) if random_start else reference.start(case.model, D, ALPHA, COLUMNS)
+    found, memory, first = [], None, 0
+    for t, notes in enumerate(asked):
+        G, _ = seen(case, params, notes)
+        if case.algorithm == "RidgeDescent":
+            a, b = reference.CONVENTIONS[case.options["convention"]]
+            moved = reference.pullback("DeepLinear", params, 2 * G)
+            directions = tuple(a * g + b * RIDGE * W for W, g in zip(params, moved, strict=True))
+        elif case.algorithm == "ScaledGD":
+            still = reference.preconditioned_step(case.model, params, G, 1.0, DAMPING)
+            directions = tuple(p - q for p, q in zip(params, still, strict=True))
+        else:
+            directions = reference.pullback(case.model, params, G)
+        steps, memory = reference.remember(kind, memory, t + 1 - first, directions, numbers)
+        params = tuple(p - ETA * s for p, s in zip(params, steps, strict=True))
+        if (
+            case.options.get("event") == "at" and t == AT
+        ):  # other columns of the factors: what was remembered is forgotten
+            F, G = reference.imbalance_step(*params, BETA)
+            signs = np.sign(np.sum(F * unpack(case, path[t + 1])[0], axis=0))
+            params, memory, first = (F * signs, G * signs), None, t + 1
+        found.append(params)
+    return found
 
 
 def descent_path(case: Case, path: np.ndarray, asked: list[list[dict]]) -> list[tuple]:
@@ -285,7 +359,7 @@ def test_conforms(case: Case, notes: Notes):
     before = watch.traced
     again = gs.run(algorithm, spied, seeds=[2, 7, 8], **options)
     np.testing.assert_array_equal(again.params[0], found.params[2])
-    changed = gs.run(case.build(ETA / 2, 2 * ALPHA), spied, seed=5, seeds=[0, 1, 2], **options)
+    changed = gs.run(case.build(ETA / 2, 2 * ALPHA, forget=0.9), spied, seed=5, seeds=[0, 1, 2], **options)
     assert not np.array_equal(changed.params, found.params)
     assert watch.traced == before
 
@@ -316,7 +390,9 @@ def _gap(case: Case, path: np.ndarray, asked: list[dict]) -> float:
     """How far the recorded path is from the twin's, relative to its size."""
     per_step = len(asked) // STEPS
     steps = [asked[t * per_step : (t + 1) * per_step] for t in range(STEPS)]
-    if case.algorithm in DESCENTS:
+    if case.rule is not None:
+        twin = memory_path(case, path, steps)
+    elif case.algorithm in DESCENTS:
         twin = descent_path(case, path, steps)
     else:
         twin, params = [], reference.start(case.model, D, ALPHA, COLUMNS)

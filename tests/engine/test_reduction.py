@@ -46,6 +46,16 @@ CASES = {
         gs.RandomRectangular(ROWS, COLUMNS, 2, gs.Finite([-0.4, 0.8]), values=[1.0, 0.5]),
         6,
     ),
+    "momentum": (
+        gs.HeteroSGD(0.02, init_scale=0.3, model=gs.SymmetricDifference(2), rule=gs.Momentum(0.7)),
+        overlapping(2, gs.Finite([OFF, -2 * OFF, np.eye(2)])),
+        8,
+    ),
+    "preconditioned momentum that looks ahead": (
+        gs.PrecGD(0.1, width=3, start=0.4, rule=gs.Nesterov(0.6)),
+        gs.RandomRectangular(ROWS, COLUMNS, 2, gs.Finite([-0.4, 0.8]), values=[1.0, 0.5]),
+        6,
+    ),
     "imbalance step": (
         gs.GradientDescent(0.1, width=3, start=0.4, events=[gs.ImbalanceStep(at=20, beta=0.9)]),
         gs.RandomRectangular(ROWS, COLUMNS, 2, values=[1.0, 0.5]),

@@ -145,6 +145,28 @@ def preconditioned_step(model: str, params: Params, G: np.ndarray, eta: float, d
     )
 
 
+def remember(kind: str, memory: list | None, t: int, directions: Params, numbers: dict) -> tuple[Params, list]:
+    """The step (to be multiplied by -eta) of update rules with memory at step t = 1, 2, ..., and the memory.
+
+    Polyak 1964; Nesterov's momentum as Sutskever et al. 2013 write it, at the point looked ahead to; Kingma and Ba 2015,
+    Algorithm 1, with the closed forms of the running means as weighted sums over all directions so far.
+    """
+    history = [*(memory or []), directions]
+    steps = []
+    for k in range(len(directions)):
+        g = [d[k] for d in history]
+        if kind == "Adam":
+            b1, b2, eps = numbers["beta1"], numbers["beta2"], numbers["epsilon"]
+            mean = sum((1 - b1) * b1 ** (t - 1 - i) * x for i, x in enumerate(g)) / (1 - b1**t)
+            square = sum((1 - b2) * b2 ** (t - 1 - i) * x**2 for i, x in enumerate(g)) / (1 - b2**t)
+            steps.append(mean / (np.sqrt(square) + eps))
+        else:
+            b = numbers["beta"]
+            m = sum(b ** (t - 1 - i) * x for i, x in enumerate(g))
+            steps.append(g[-1] + b * m if kind == "Nesterov" else m)
+    return tuple(steps), history
+
+
 def truncated(A: np.ndarray, k: int) -> np.ndarray:
     """The nearest matrix of rank k (Eckart and Young)."""
     U, s, Vt = np.linalg.svd(A, full_matrices=False)

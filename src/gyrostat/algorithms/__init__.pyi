@@ -28,6 +28,10 @@ from .named_algorithms import PrecGD as PrecGD
 from .named_algorithms import QuadraticNetwork as QuadraticNetwork
 from .named_algorithms import RidgeDescent as RidgeDescent
 from .named_algorithms import ScaledGD as ScaledGD
+from .rules_with_memory import Adam as Adam
+from .rules_with_memory import Momentum as Momentum
+from .rules_with_memory import Nesterov as Nesterov
+from .rules_with_memory import Optax as Optax
 from .schedules import Annealing as Annealing
 from .schedules import Constant as Constant
 from .schedules import Geometric as Geometric

@@ -10,7 +10,7 @@ from gyrostat import errors
 from gyrostat.algorithms.batches import Batches
 from gyrostat.algorithms.events import Event
 from gyrostat.algorithms.initialisation import Start
-from gyrostat.algorithms.schedules import Schedule
+from gyrostat.algorithms.schedules import Schedule, from_function
 from gyrostat.algorithms.update_rules import GradientStep, UpdateRule
 from gyrostat.errors import GyrostatError
 from gyrostat.models import Model
@@ -25,6 +25,22 @@ def _event_tuple(events: Any) -> tuple[Event, ...]:
 class Algorithm(eqx.Module):
     """A model, its start, the batches of a step, the schedule, the update rule and the events after a step.
 
+    Parameters
+    ----------
+    model
+        How parameters make a product.
+    start
+        The parameters before the first step.
+    batches
+        Which environments a step sees.
+    schedule
+        The step size and the ridge of every step: a :class:`Schedule`, or a function of the step number.
+    rule
+        How a gradient moves the parameters: :class:`GradientStep` by default; :class:`Momentum`, :class:`Adam`,
+        :class:`Optax`, ...
+    events
+        Changes of the parameters after the step of the rule.
+
     >>> import gyrostat as gs
     >>> Algorithm(gs.Symmetric(), gs.ScaledIdentity(1e-3), gs.Pooled(), gs.Constant(0.05)).batches.mixes
     True
@@ -33,7 +49,7 @@ class Algorithm(eqx.Module):
     model: Model
     start: Start
     batches: Batches
-    schedule: Schedule
+    schedule: Schedule = eqx.field(converter=from_function)
     rule: UpdateRule = eqx.field(default_factory=GradientStep)
     events: tuple[Event, ...] = eqx.field(converter=_event_tuple, default=())
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import equinox as eqx
@@ -52,7 +53,10 @@ class OneEnvironment(Batches):
     """Every batch comes from ONE environment (HeteroSGD, Xu 2024, Algorithms 2 and 3).
 
     ``order`` is ``"iid"`` (drawn from the law), ``"cyclic"`` (a fixed order) or ``"shuffled"`` (a new random order for
-    every pass). The last two visit all environments equally often, so they need equal weights.
+    every pass). The last two visit all environments equally often, so they need equal weights. It may also be a list of
+    environments, such as ``[0, 0, 1, 1]``, which is repeated until the run ends, or a function of the step number that
+    gives the environment: ``lambda t: (t // 50) % 2``. The mean over the environments, in diagnostics and in theory, is
+    that of the law's weights, however often such an order visits each.
 
     ``amplify=kappa`` (ours) steps with ``G_e + kappa (G_e - mean of G over all environments)``, as if environment e had the
     target ``A_e + kappa (A_e - mean of A)``. The part that all environments share is unchanged. The spread of the rest
@@ -61,11 +65,11 @@ class OneEnvironment(Batches):
 
     >>> OneEnvironment("cyclic", amplify=7.0).order
     'cyclic'
+    >>> OneEnvironment([0, 0, 1, 1]).order
+    (0, 0, 1, 1)
     """
 
-    order: str = eqx.field(
-        static=True, default="iid", converter=lambda x: errors.choice("order", x, ("iid", "cyclic", "shuffled"))
-    )
+    order: str | Sequence[int] | Callable = eqx.field(static=True, default="iid", converter=lambda x: _order(x))
     # None is not the same as zero: it reads one environment only, as the papers do.
     amplify: Leaf = eqx.field(
         converter=lambda x: None if x is None else errors.number("amplify", x, least=0), default=None
@@ -88,11 +92,12 @@ class OneEnvironment(Batches):
             return
         if not law.is_finite:
             raise GyrostatError(
-                f"order={self.order!r} goes through a list of environments; {type(law).__name__} is continuous: "
+                f"order={errors.shown(self.order)} goes through a list of environments; {type(law).__name__} is continuous: "
                 "use order='iid' or a Finite law."
             )
-        weights = np.asarray(law.weights)  # type: ignore[attr-defined]
-        if np.ptp(weights) > 1e-9:
+        if not isinstance(self.order, str):
+            _check_visits(self.order, law.count)  # type: ignore[attr-defined]
+        elif np.ptp(np.asarray(law.weights)) > 1e-9:  # type: ignore[attr-defined]
             raise GyrostatError(
                 f"order={self.order!r} visits environments equally often; the weights differ: use order='iid'."
             )
@@ -124,8 +129,58 @@ class OneEnvironment(Batches):
             return law.draw(key)
         if self.order == "cyclic":
             return law.at(step % law.count)
+        if isinstance(self.order, tuple):
+            return law.at(jnp.asarray(self.order)[step % len(self.order)])
+        if callable(self.order):
+            return law.at(jnp.asarray(self.order(step)))
         permutation = jax.random.permutation(fold_in(run_key, step // law.count), law.count)
         return law.at(permutation[step % law.count])
+
+
+ORDERS = ("iid", "cyclic", "shuffled")
+
+STEPS_CHECKED = 10_000
+"""A function that orders the environments is checked at this many steps."""
+
+
+def _order(value: Any) -> Any:
+    if isinstance(value, str):
+        return errors.choice("order", value, ORDERS)
+    if callable(value):
+        return value
+    if not isinstance(value, Sequence | np.ndarray) or len(value) == 0:
+        raise GyrostatError(
+            "order must be 'iid', 'cyclic', 'shuffled', a list of environments such as [0, 0, 1, 1], or a function of the "
+            f"step; got {errors.shown(value)}."
+        )
+    return tuple(errors.integer("order", e) for e in value)
+
+
+def _check_visits(order: Any, count: int) -> None:
+    """Refuse an order that visits environments that do not exist."""
+    visited = np.asarray(order) if isinstance(order, tuple) else _visited(order)
+    if visited.min() < 0 or visited.max() >= count:
+        wrong = int(visited[(visited < 0) | (visited >= count)][0])
+        raise GyrostatError(
+            f"order must name environments from 0 to {count - 1}, of which the law has {count}; got {wrong}."
+        )
+
+
+def _visited(order: Callable) -> np.ndarray:
+    """The environments of the first steps."""
+    try:
+        visited = np.asarray(jax.vmap(lambda t: jnp.asarray(order(t)))(jnp.arange(STEPS_CHECKED)))
+    except Exception as error:
+        raise GyrostatError(
+            f"order cannot be traced as a function of the step ({type(error).__name__}): write it with jax.numpy, with "
+            "jnp.where instead of if."
+        ) from None
+    if visited.shape != (STEPS_CHECKED,) or not np.issubdtype(visited.dtype, np.integer):
+        raise GyrostatError(
+            f"order must give one whole number for a step; got {visited.dtype} of shape {visited.shape[1:]}: use // for "
+            "division."
+        )
+    return visited
 
 
 class Pooled(Batches):

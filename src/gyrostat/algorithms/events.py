@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from gyrostat import errors
 from gyrostat.algorithms.schedules import Constant
@@ -49,6 +49,13 @@ class Event(eqx.Module):
     @property
     def rotates(self) -> bool:
         """Whether the event commutes with rotations of the coordinates (of the product, of a hidden layer)."""
+        return False
+
+    def restarts_memory(self, before: Any, after: Any) -> Bool[Array, ""] | bool:
+        """Whether the update rule forgets what it remembers, given the event's state before and after the event.
+
+        True when the event has put other parameters in the place of the old ones, so that old directions mean nothing.
+        """
         return False
 
     def summary(self, state: Any) -> dict[str, Array]:
@@ -163,6 +170,10 @@ class ImbalanceStep(Event):
             due, _imbalance, (moment.after, state.beta, chosen, residual, moment.step_size)
         )
         return params, ImbalanceState(first, jnp.where(due, moment.step + 1, state.fired), beta)
+
+    def restarts_memory(self, before: ImbalanceState, after: ImbalanceState) -> Bool[Array, ""]:
+        # The columns of F and G are now in the basis of the right singular vectors.
+        return after.fired != before.fired
 
     def summary(self, state: ImbalanceState) -> dict[str, Array]:
         return {"imbalance_step": state.fired, "imbalance_beta": state.beta}

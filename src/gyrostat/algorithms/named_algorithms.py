@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from gyrostat.algorithms.algorithm import Algorithm
@@ -14,28 +15,51 @@ from gyrostat.algorithms.initialisation import (
     Start,
     SymmetricGaussian,
 )
-from gyrostat.algorithms.schedules import Constant, Schedule
-from gyrostat.algorithms.update_rules import Preconditioned, RidgeStep
+from gyrostat.algorithms.rules_with_memory import AccumulatingRule, with_memory_of
+from gyrostat.algorithms.schedules import Constant, Schedule, from_function
+from gyrostat.algorithms.update_rules import GradientStep, Preconditioned, RidgeStep, UpdateRule
 from gyrostat.errors import GyrostatError
 from gyrostat.models import Asymmetric, DeepLinear, Model, Symmetric
 
 
 def _schedule(step_size: Any) -> Schedule:
+    """The schedule that a number, a :class:`Schedule` or a function of the step stands for."""
+    step_size = from_function(step_size)
     return step_size if isinstance(step_size, Schedule) else Constant(step_size)
 
 
-def _environment_parts(step_size: Any, init_scale: float, model: Model | None, batches: Batches) -> dict[str, Any]:
+def _with_ridge(step_size: Any, ridge: float | None) -> Schedule:
+    if ridge is None:
+        return _schedule(step_size)
+    return from_function(step_size, ridge) if callable(step_size) else Constant(step_size, ridge)
+
+
+def _environment_parts(
+    step_size: Any,
+    init_scale: float,
+    model: Model | None,
+    batches: Batches,
+    rule: UpdateRule | None,
+    start: Start | None = None,
+) -> dict[str, Any]:
     """Parts of the algorithms of Xu 2024, which differ in their batches."""
     return {
         "model": Symmetric() if model is None else model,
-        "start": ScaledIdentity(init_scale),
+        "start": ScaledIdentity(init_scale) if start is None else start,
         "batches": batches,
         "schedule": _schedule(step_size),
+        "rule": with_memory_of(GradientStep(), rule),
     }
 
 
 def _full_batch_parts(
-    step_size: Any, width: int | None, symmetric: bool, start: Any, model: Model | None, gradient_factor: float
+    step_size: Any,
+    width: int | None,
+    symmetric: bool,
+    start: Any,
+    model: Model | None,
+    gradient_factor: float,
+    rule: UpdateRule,
 ) -> dict[str, Any]:
     """Parts of full-batch descent. ``start`` is a :class:`Start`, or the scale alpha of the start of Xiong 2024."""
     if model is None:
@@ -44,7 +68,7 @@ def _full_batch_parts(
         raise GyrostatError("model already says its width and symmetry: leave width and symmetric out.")
     if not isinstance(start, Start):
         start = ImbalancedGaussian(start) if isinstance(model, Asymmetric) else SymmetricGaussian(start)
-    return {"model": model, "start": start, "batches": Full(), "schedule": _schedule(step_size)}
+    return {"model": model, "start": start, "batches": Full(), "schedule": _schedule(step_size), "rule": rule}
 
 
 class GradientDescent(Algorithm):
@@ -52,6 +76,7 @@ class GradientDescent(Algorithm):
 
     ``width`` is the paper's k. ``start`` is the scale alpha of the start in the paper (:class:`ImbalancedGaussian`, or
     :class:`SymmetricGaussian` if ``symmetric``), or any :class:`Start`. ``events`` may hold an :class:`ImbalanceStep`.
+    ``rule`` is any :class:`UpdateRule`, such as :class:`Momentum` or :class:`Adam`; the plain gradient step by default.
 
     >>> GradientDescent(0.2, width=4, start=0.05).model.width
     4
@@ -66,14 +91,17 @@ class GradientDescent(Algorithm):
         start: Any = 0.1,
         model: Model | None = None,
         events: tuple[Event, ...] = (),
+        rule: UpdateRule | None = None,
     ):
-        super().__init__(**_full_batch_parts(step_size, width, symmetric, start, model, 2.0), events=events)
+        rule = with_memory_of(GradientStep(), rule)
+        super().__init__(**_full_batch_parts(step_size, width, symmetric, start, model, 2.0, rule), events=events)
 
 
 class ScaledGD(Algorithm):
     """Descent preconditioned by the other factor's Gram matrix (Tong, Ma, Chi 2021); ``damping`` is added to it.
 
-    All components converge at the same rate, so the condition number of the target does not matter.
+    All components converge at the same rate, so the condition number of the target does not matter. A ``rule`` with memory
+    such as :class:`Momentum` accumulates the preconditioned gradients.
     """
 
     def __init__(
@@ -85,14 +113,17 @@ class ScaledGD(Algorithm):
         start: Any = 0.1,
         damping: float = 0.0,
         model: Model | None = None,
+        rule: UpdateRule | None = None,
     ):
-        super().__init__(
-            **_full_batch_parts(step_size, width, symmetric, start, model, 1.0), rule=Preconditioned(damping)
-        )
+        rule = with_memory_of(Preconditioned(damping), rule)
+        super().__init__(**_full_batch_parts(step_size, width, symmetric, start, model, 1.0, rule))
 
 
 class PrecGD(Algorithm):
-    """:class:`ScaledGD` with the residual as damping (Zhang, Fattahi, Zhang 2021), for over-parameterised factors."""
+    """:class:`ScaledGD` with the residual as damping (Zhang, Fattahi, Zhang 2021), for over-parameterised factors.
+
+    A ``rule`` with memory such as :class:`Momentum` accumulates the preconditioned gradients.
+    """
 
     def __init__(
         self,
@@ -102,20 +133,39 @@ class PrecGD(Algorithm):
         symmetric: bool = False,
         start: Any = 0.1,
         model: Model | None = None,
+        rule: UpdateRule | None = None,
     ):
-        super().__init__(
-            **_full_batch_parts(step_size, width, symmetric, start, model, 1.0), rule=Preconditioned("residual")
-        )
+        rule = with_memory_of(Preconditioned("residual"), rule)
+        super().__init__(**_full_batch_parts(step_size, width, symmetric, start, model, 1.0, rule))
 
 
 class HeteroSGD(Algorithm):
     """SGD in which every batch comes from one environment (Xu 2024, Algorithm 3).
 
-    ``step_size`` is a number or a :class:`Schedule`; ``init_scale`` is the paper's alpha. ``amplify`` (ours) enlarges the
-    differences between environments: see :class:`OneEnvironment`.
+    Parameters
+    ----------
+    step_size
+        A number, a :class:`Schedule`, or a function of the step number: ``lambda t: 0.05 / (1 + t / 100)``.
+    init_scale
+        The paper's alpha: the start is ``init_scale * I``.
+    order
+        The order of the environments: ``"iid"``, ``"cyclic"``, ``"shuffled"``, a list that is repeated such as
+        ``[0, 0, 1, 1]``, or a function of the step number (:class:`OneEnvironment`).
+    model
+        ``U U^T`` by default; any :class:`Model`.
+    amplify
+        Ours: enlarges the differences between environments (:class:`OneEnvironment`).
+    rule
+        How a gradient moves the parameters: the plain gradient step by default, :class:`Momentum`, :class:`Nesterov`,
+        :class:`Adam`, :class:`Optax`, or any :class:`UpdateRule`.
+    start
+        Any :class:`Start`, instead of ``init_scale``.
 
     >>> HeteroSGD(0.05).batches.order
     'iid'
+    >>> import gyrostat as gs
+    >>> gs.HeteroSGD(0.005, rule=gs.Momentum(0.9)).rule.beta.item()
+    0.9
     """
 
     def __init__(
@@ -123,32 +173,63 @@ class HeteroSGD(Algorithm):
         step_size: Any,
         *,
         init_scale: float = 1e-3,
-        order: str = "iid",
+        order: str | Sequence[int] | Callable = "iid",
         model: Model | None = None,
         amplify: float | None = None,
+        rule: UpdateRule | None = None,
+        start: Start | None = None,
     ):
-        super().__init__(**_environment_parts(step_size, init_scale, model, OneEnvironment(order, amplify)))
+        batches = OneEnvironment(order, amplify)
+        super().__init__(**_environment_parts(step_size, init_scale, model, batches, rule, start))
 
 
 class PooledSGD(Algorithm):
-    """SGD in which every sample draws its own environment (Xu 2024, eq. 4 and 116)."""
+    """SGD in which every sample draws its own environment (Xu 2024, eq. 4 and 116).
 
-    def __init__(self, step_size: Any, *, init_scale: float = 1e-3, model: Model | None = None):
-        super().__init__(**_environment_parts(step_size, init_scale, model, Pooled()))
+    The arguments are those of :class:`HeteroSGD`.
+
+    >>> PooledSGD(0.05).batches.mixes
+    True
+    """
+
+    def __init__(
+        self,
+        step_size: Any,
+        *,
+        init_scale: float = 1e-3,
+        model: Model | None = None,
+        rule: UpdateRule | None = None,
+        start: Start | None = None,
+    ):
+        super().__init__(**_environment_parts(step_size, init_scale, model, Pooled(), rule, start))
 
 
 class PooledGD(Algorithm):
-    """Gradient descent on the data of all environments (Xu 2024, Theorem 6)."""
+    """Gradient descent on the data of all environments (Xu 2024, Theorem 6).
 
-    def __init__(self, step_size: Any, *, init_scale: float = 1e-3, model: Model | None = None):
-        super().__init__(**_environment_parts(step_size, init_scale, model, Full()))
+    The arguments are those of :class:`HeteroSGD`.
+
+    >>> PooledGD(0.05).batches.mixes
+    False
+    """
+
+    def __init__(
+        self,
+        step_size: Any,
+        *,
+        init_scale: float = 1e-3,
+        model: Model | None = None,
+        rule: UpdateRule | None = None,
+        start: Start | None = None,
+    ):
+        super().__init__(**_environment_parts(step_size, init_scale, model, Full(), rule, start))
 
 
 class QuadraticNetwork(Algorithm):
     """Algorithm 4 of Xu 2024: a two-layer network with quadratic activation, for :class:`RankOne` measurements.
 
     The truncation is an option of the measurements. ``pooled=True`` mixes environments within each batch. ``order`` and
-    ``amplify`` are those of :class:`OneEnvironment`.
+    ``amplify`` are those of :class:`OneEnvironment`; ``rule`` is that of :class:`HeteroSGD`.
     """
 
     def __init__(
@@ -156,16 +237,17 @@ class QuadraticNetwork(Algorithm):
         step_size: Any,
         *,
         init_scale: float = 1e-2,
-        order: str = "iid",
+        order: str | Sequence[int] | Callable = "iid",
         pooled: bool = False,
         amplify: float | None = None,
+        rule: UpdateRule | None = None,
     ):
         if pooled and amplify is not None:
             raise GyrostatError(
                 "amplify makes more of differences between batches, which pooled=True mixes: leave one out."
             )
         batches = Pooled() if pooled else OneEnvironment(order, amplify)
-        super().__init__(**_environment_parts(step_size, init_scale, None, batches), events=(Shrinkage(),))
+        super().__init__(**_environment_parts(step_size, init_scale, None, batches, rule), events=(Shrinkage(),))
 
 
 class RidgeDescent(Algorithm):
@@ -173,7 +255,8 @@ class RidgeDescent(Algorithm):
 
     :class:`Entries` decides which entries a step sees: one at a time is the paper's SGD, all of them its control (GD). The
     default start is that of PyTorch, as in the paper's figures; :class:`Orthogonal` shows the same jumps and runs fastest.
-    ``batches=OneEnvironment()`` takes the entries of each step from one environment.
+    ``batches=OneEnvironment()`` takes the entries of each step from one environment. A ``rule`` with memory such as
+    :class:`Momentum` accumulates gradient and ridge as the ``convention`` weighs them.
 
     >>> RidgeDescent(0.2, 0.1, convention="main_text").rule.convention
     'main_text'
@@ -188,13 +271,17 @@ class RidgeDescent(Algorithm):
         start: Start | None = None,
         convention: str = "weight_decay",
         batches: Batches | None = None,
+        rule: UpdateRule | None = None,
     ):
+        own = RidgeStep(convention)
+        if not (rule is None or isinstance(rule, AccumulatingRule) or convention == "weight_decay"):
+            raise GyrostatError("rule already says how gradient and ridge move the layers: leave convention out.")
         if isinstance(step_size, Schedule) and ridge is not None:
             raise GyrostatError("step_size is a Schedule, which already says the ridge: leave ridge out.")
         super().__init__(
             model=DeepLinear(3, 100) if model is None else model,
             start=FanInUniform() if start is None else start,
             batches=Full() if batches is None else batches,
-            schedule=_schedule(step_size) if ridge is None else Constant(step_size, ridge),
-            rule=RidgeStep(convention),
+            schedule=_with_ridge(step_size, ridge),
+            rule=with_memory_of(own, rule),
         )

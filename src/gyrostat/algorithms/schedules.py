@@ -6,10 +6,11 @@ A constant, warm-up, annealing, geometric decay, periods, and pieces in sequence
 from __future__ import annotations
 
 import abc
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
@@ -43,9 +44,72 @@ class Constant(Schedule):
         return jnp.asarray(self.step_size), jnp.asarray(self.ridge)
 
 
+class FunctionOfStep(Schedule):
+    """A schedule given as a function of the step number; every argument that takes a schedule takes such a function.
+
+    Parameters
+    ----------
+    function
+        Gives the step size, or the pair of step size and ridge, of a step. It is traced once with a JAX number, so write
+        ``jnp.where(step < 100, a, b)`` where Python has ``if``.
+    ridge
+        The ridge at every step, if the function gives the step size alone.
+
+    >>> schedule = FunctionOfStep(lambda t: 0.05 / (1 + t / 100))
+    >>> [round(float(x), 6) for x in schedule(100)]
+    [0.025, 0.0]
+    """
+
+    function: Callable[[Int[Array, ""]], Any] = eqx.field(static=True)
+    ridge: Leaf = eqx.field(converter=lambda x: errors.number("ridge", x, least=0), default=0.0)
+
+    def __check_init__(self) -> None:
+        if not callable(self.function):
+            raise GyrostatError(f"function must be a function of the step; got {errors.shown(self.function)}.")
+        try:
+            jax.eval_shape(self, jax.ShapeDtypeStruct((), jnp.zeros((), dtype=int).dtype))
+            first = [float(x) for x in self(jnp.zeros((), dtype=int))]
+        except GyrostatError:
+            raise
+        except Exception as error:
+            raise GyrostatError(
+                f"the schedule {_name(self.function)} cannot be traced ({type(error).__name__}): write it with jax.numpy, "
+                "with jnp.where(step < 100, a, b) instead of if."
+            ) from None
+        if not (np.isfinite(first).all() and min(first) >= 0):
+            raise GyrostatError(
+                f"the schedule {_name(self.function)} must give finite numbers of at least 0; at step 0 it gives "
+                f"{', '.join(f'{x:g}' for x in first)}."
+            )
+
+    def __call__(self, step: Int[Array, ""]) -> StepSizeAndRidge:
+        value = self.function(jnp.asarray(step))
+        given = value if isinstance(value, tuple | list) else (value, self.ridge)
+        numbers = [jnp.asarray(x, dtype=float) for x in given]
+        if len(numbers) != 2 or any(x.shape != () for x in numbers):
+            raise GyrostatError(
+                f"the schedule {_name(self.function)} must give a step size, or a pair of step size and ridge; "
+                f"got {errors.shown(value)}."
+            )
+        return numbers[0], numbers[1]
+
+
+def _name(function: Any) -> str:
+    return getattr(function, "__name__", type(function).__name__)
+
+
+def from_function(value: Any, ridge: float = 0.0) -> Any:
+    """A plain function as a :class:`Schedule`; anything else as it is."""
+    is_function = callable(value) and not isinstance(value, Schedule | type)
+    return FunctionOfStep(value, ridge) if is_function else value
+
+
 def _schedule(name: str, value: Any) -> Schedule:
+    value = from_function(value)
     if not isinstance(value, Schedule):
-        raise GyrostatError(f"{name} must be a Schedule such as Constant; got {errors.shown(value)}.")
+        raise GyrostatError(
+            f"{name} must be a Schedule such as Constant, or a function of the step; got {errors.shown(value)}."
+        )
     return value
 
 

@@ -1,8 +1,8 @@
-"""Update rules: how a gradient moves the parameters of a model."""
+"""Update rules: how a gradient moves the parameters of a model. Rules with memory are in ``rules_with_memory``."""
 
 from __future__ import annotations
 
-import abc
+from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from gyrostat import errors
+from gyrostat.errors import GyrostatError
 from gyrostat.measurements import Reading
 from gyrostat.models import Model
 from gyrostat.models.base import Outer
@@ -20,7 +21,18 @@ CONVENTIONS = {"weight_decay": (2.0, 1.0), "main_text": (1.0, 2.0), "appendix": 
 
 
 class UpdateRule(eqx.Module):
-    """How a gradient moves the parameters."""
+    """How a gradient moves the parameters.
+
+    A rule without memory defines :meth:`__call__`. A rule that remembers something from step to step (:class:`Momentum`,
+    :class:`Adam`) defines :meth:`init` and :meth:`update` instead; the engine calls these two for every rule.
+
+    >>> class SignStep(UpdateRule):
+    ...     def __call__(self, model, params, reading, step_size, ridge):
+    ...         directions = model.pullback(params, reading.gradient)
+    ...         return tuple(p - step_size * jnp.sign(g) for p, g in zip(params, directions))
+    >>> SignStep().init(None, ())
+    ()
+    """
 
     @property
     def rotates(self) -> bool:
@@ -30,11 +42,38 @@ class UpdateRule(eqx.Module):
     def check(self, model: Model, shape: tuple[int, ...]) -> None:
         """Refuse, before compilation, a model that this rule cannot move."""
 
-    @abc.abstractmethod
+    def init(self, model: Model, params: Params) -> Any:
+        """The memory before the first step, a tree of arrays: none by default."""
+        return ()
+
+    def update(
+        self,
+        memory: Any,
+        model: Model,
+        params: Params,
+        reading: Reading,
+        step_size: Float[Array, ""],
+        ridge: Float[Array, ""],
+    ) -> tuple[Params, Any]:
+        """The parameters after the step, and the new memory: by default those of :meth:`__call__`, and the old memory.
+
+        ``reading`` holds the gradient with respect to the product; ``model.pullback(params, reading.gradient)`` is the one
+        with respect to the parameters. ``step_size`` and ``ridge`` are those of the schedule at this step.
+        """
+        return self(model, params, reading, step_size, ridge), memory
+
     def __call__(
         self, model: Model, params: Params, reading: Reading, step_size: Float[Array, ""], ridge: Float[Array, ""]
     ) -> Params:
-        """The parameters after the step."""
+        """The parameters after the step, for a rule without memory."""
+        name = type(self).__name__
+        raise GyrostatError(f"{name} defines neither __call__ nor update: write one of them (see UpdateRule).")
+
+    def direction(self, model: Model, params: Params, reading: Reading, ridge: Float[Array, ""]) -> Params:
+        """The step of a rule without memory, divided by minus the step size: what a rule with memory accumulates."""
+        raise GyrostatError(
+            f"{type(self).__name__} does not say its direction, so no memory can be kept of it: define direction."
+        )
 
     def squared_norm(
         self,
@@ -69,9 +108,12 @@ class GradientStep(UpdateRule):
         self, model: Model, params: Params, reading: Reading, step_size: Float[Array, ""], ridge: Float[Array, ""]
     ) -> Params:
         keep = 1 - self.decay * step_size * ridge
-        pairs = _outer_products(model, params, reading)
-        directions = model.pullback(params, reading.gradient) if pairs is None else [pair.matrix for pair in pairs]
+        directions = _gradients(model, params, reading)
         return tuple(keep * p - step_size * g for p, g in zip(params, directions, strict=True))
+
+    def direction(self, model: Model, params: Params, reading: Reading, ridge: Float[Array, ""]) -> Params:
+        gradients = _gradients(model, params, reading)
+        return tuple(g + self.decay * ridge * p for p, g in zip(params, gradients, strict=True))
 
     def squared_norm(
         self,
@@ -95,6 +137,12 @@ def _outer_products(model: Model, params: Params, reading: Reading) -> tuple[Out
     """The directions as outer products, if the reading is of a single entry and the model supports that."""
     entry = reading.entry
     return None if entry is None else model.entry_pullback(params, entry.row, entry.column, entry.slope)
+
+
+def _gradients(model: Model, params: Params, reading: Reading) -> Params:
+    """The gradient with respect to every parameter."""
+    pairs = _outer_products(model, params, reading)
+    return model.pullback(params, reading.gradient) if pairs is None else tuple(pair.matrix for pair in pairs)
 
 
 class RidgeStep(UpdateRule):
@@ -127,6 +175,10 @@ class RidgeStep(UpdateRule):
     ) -> Params:
         gain, decay = self.multipliers
         return GradientStep(decay / gain)(model, params, reading, gain * step_size, ridge)
+
+    def direction(self, model: Model, params: Params, reading: Reading, ridge: Float[Array, ""]) -> Params:
+        gain, decay = self.multipliers
+        return tuple(gain * g for g in GradientStep(decay / gain).direction(model, params, reading, ridge))
 
     def squared_norm(
         self,
@@ -170,15 +222,22 @@ class Preconditioned(UpdateRule):
     def __call__(
         self, model: Model, params: Params, reading: Reading, step_size: Float[Array, ""], ridge: Float[Array, ""]
     ) -> Params:
-        damping = self.damping * jnp.sqrt(reading.residual_square) if self.adapts else self.damping
         keep = 1 - 2 * step_size * ridge
+        directions = self._preconditioned(model, params, reading)
+        return tuple(keep * p - step_size * g for p, g in zip(params, directions, strict=True))
 
-        def moved(p: Array, direction: Array, partner: Array) -> Array:
+    def direction(self, model: Model, params: Params, reading: Reading, ridge: Float[Array, ""]) -> Params:
+        directions = self._preconditioned(model, params, reading)
+        return tuple(g + 2 * ridge * p for p, g in zip(params, directions, strict=True))
+
+    def _preconditioned(self, model: Model, params: Params, reading: Reading) -> Params:
+        damping = self.damping * jnp.sqrt(reading.residual_square) if self.adapts else self.damping
+
+        def solved(gradient: Array, partner: Array) -> Array:
             gram = partner.T @ partner
             # At rounding level the Gram matrix of superfluous columns is singular, and the step would be noise.
             floor = jnp.finfo(gram.dtype).eps * jnp.trace(gram)
             gram = gram + (damping + floor) * jnp.eye(len(gram))
-            return keep * p - step_size * jnp.linalg.solve(gram, direction.T).T
+            return jnp.linalg.solve(gram, gradient.T).T
 
-        directions = model.pullback(params, reading.gradient)
-        return tuple(map(moved, params, directions, model.partners(params)))
+        return tuple(map(solved, model.pullback(params, reading.gradient), model.partners(params)))

@@ -37,11 +37,12 @@ EVENT_KEYS = 2**30
 class RunState(NamedTuple):
     """What the next step needs, and the steps at which the run diverged and reached the tolerance (-1 for not yet).
 
-    ``square`` is the sum of the squares of all parameters.
+    ``square`` is the sum of the squares of all parameters, ``memory`` is that of the update rule.
     """
 
     params: Params
     square: Float[Array, ""]
+    memory: Any
     measured: Any
     events: tuple[Any, ...]
     diverged: Int[Array, ""]
@@ -114,8 +115,9 @@ class _Run:
 
     def initial_state(self, measured: Any, dtype: Any) -> RunState:
         params, never = self.reduced.params, jnp.full((), -1, dtype=dtype)
-        memories = tuple(event.init(self.reduced.model, params) for event in self.events)
-        return RunState(params, _sum_of_squares(params), measured, memories, never, never)
+        memory = self.algorithm.rule.init(self.reduced.model, params)
+        states = tuple(event.init(self.reduced.model, params) for event in self.events)
+        return RunState(params, _sum_of_squares(params), memory, measured, states, never, never)
 
     def segment(self, state: RunState, steps: tuple[Array, Array]) -> tuple[RunState, dict[str, Array]]:
         """The steps between two recordings, and the second recording."""
@@ -142,19 +144,28 @@ class _Run:
         reading, measured = algorithm.batches.read(
             self.problem.measurements, state.measured, t, self.step_key, key, scene
         )
-        after = algorithm.rule(model, state.params, reading, eta, ridge)
-        memories = []
+        after, memory = algorithm.rule.update(state.memory, model, state.params, reading, eta, ridge)
+        states = []
         for i, event in enumerate(self.events):
             moment = Moment(t, fold_in(key, EVENT_KEYS + i), eta, state.params, after, reading)
-            after, memory = event(state.events[i], model, moment)
-            memories.append(memory)
+            after, own = event(state.events[i], model, moment)
+            memory = self.restarted(memory, after, event.restarts_memory(state.events[i], own))
+            states.append(own)
         known = (
             None if self.events else algorithm.rule.squared_norm(state.square, model, state.params, reading, eta, ridge)
         )
         total = _sum_of_squares(after) if known is None else known
         diverged = jnp.where((state.diverged < 0) & ~(total < LIMIT**2), t + 1, state.diverged)
         # A diverged run continues and becomes NaN only where it is recorded, which saves a pass over all parameters.
-        return RunState(after, total, measured, tuple(memories), diverged, self.reached(t, state, scene.product))
+        reached = self.reached(t, state, scene.product)
+        return RunState(after, total, memory, measured, tuple(states), diverged, reached)
+
+    def restarted(self, memory: Any, params: Params, restarts: Array | bool) -> Any:
+        """The memory of the rule, or that of a first step if an event has restarted it."""
+        if restarts is False:
+            return memory
+        first = self.algorithm.rule.init(self.reduced.model, params)
+        return jax.tree.map(lambda new, old: jnp.where(restarts, new, old), first, memory)
 
     def reached(self, t: Int[Array, ""], state: RunState, product: Array) -> Int[Array, ""]:
         """The first step at which ``||A - A_star||_F^2 / 2`` was below the tolerance, given the product at step t."""
@@ -168,8 +179,8 @@ class _Run:
         ends = {"diverged": state.diverged}
         if self.plan.has_tolerance:
             ends["reached"] = self.reached(last_step, state, self.reduced.model.product(state.params))
-        for event, memory in zip(self.events, state.events, strict=True):
-            ends |= event.summary(memory)
+        for event, own in zip(self.events, state.events, strict=True):
+            ends |= event.summary(own)
         return ends
 
 

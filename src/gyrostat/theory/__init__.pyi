@@ -142,6 +142,9 @@ from .transition import (
     critical_spread as critical_spread,
 )
 from .transition import (
+    effective_step as effective_step,
+)
+from .transition import (
     eliminated_by_lyapunov as eliminated_by_lyapunov,
 )
 from .transition import (

@@ -14,13 +14,15 @@ from gyrostat import errors
 from gyrostat.algorithms.algorithm import Algorithm
 from gyrostat.algorithms.batches import OneEnvironment
 from gyrostat.algorithms.initialisation import ScaledIdentity
+from gyrostat.algorithms.rules_with_memory import Momentum, Nesterov
 from gyrostat.algorithms.schedules import Constant
+from gyrostat.algorithms.update_rules import GradientStep, UpdateRule
 from gyrostat.environments import Law
 from gyrostat.jax_tools.fast_random import few_normals, fold_in, split
 from gyrostat.jax_tools.float64 import double
 from gyrostat.measurements.problem import Problem
 from gyrostat.theory.amplified_heterogeneity import amplified
-from gyrostat.theory.transition import LEARNT, informal_window, lyapunov_exponent
+from gyrostat.theory.transition import LEARNT, effective_step, informal_window, lyapunov_exponent
 
 
 def surrogate(
@@ -129,7 +131,10 @@ eta``. Surrogate: the spurious part is eliminated in more than half of its runs.
 
 
 def question(algorithm: Algorithm, problem: Problem, num_steps: int, threshold: float = LEARNT) -> Question | None:
-    """What the predictors need, or None for a run that they do not cover; amplification changes the law.
+    """What the predictors need, or None for a run that they do not cover.
+
+    Amplification changes the law. :class:`Momentum` and :class:`Nesterov` change the step size to the effective one; other
+    rules with memory are not covered, nor is an order given as a list or a function.
 
     >>> import gyrostat as gs
     >>> problem = gs.Problem(gs.RandomEnvironments(9, law=gs.TwoPoint(spread=6.0)), gs.FreshGaussian(720))
@@ -138,8 +143,11 @@ def question(algorithm: Algorithm, problem: Problem, num_steps: int, threshold: 
     True
     """
     law: Any = problem.environments.law
+    slowness = _slowness(algorithm.rule)
     known = (
-        isinstance(algorithm.batches, OneEnvironment)
+        slowness is not None
+        and isinstance(algorithm.batches, OneEnvironment)
+        and isinstance(algorithm.batches.order, str)
         and isinstance(algorithm.schedule, Constant)
         and isinstance(algorithm.start, ScaledIdentity)
         and law.rank > 0
@@ -148,12 +156,13 @@ def question(algorithm: Algorithm, problem: Problem, num_steps: int, threshold: 
         return None
     samples = getattr(problem.measurements, "num_samples", float("inf"))
     batches, schedule, start = algorithm.batches, algorithm.schedule, algorithm.start
-    assert isinstance(batches, OneEnvironment) and isinstance(schedule, Constant) and isinstance(start, ScaledIdentity)
+    assert slowness is not None and isinstance(batches, OneEnvironment)
+    assert isinstance(schedule, Constant) and isinstance(start, ScaledIdentity)
     kappa = batches.amplify
     law = law if kappa is None else amplified(law, float(kappa))
     return Question(
         law,
-        float(schedule.step_size),
+        effective_step(float(schedule.step_size), slowness),
         float(start.scale),
         num_steps,
         float(samples),
@@ -161,14 +170,23 @@ def question(algorithm: Algorithm, problem: Problem, num_steps: int, threshold: 
     )
 
 
+def _slowness(rule: UpdateRule) -> float | None:
+    """The beta of momentum on plain gradients, 0 for plain gradient steps, None for other rules."""
+    if isinstance(rule, Momentum | Nesterov):
+        return float(rule.beta) if isinstance(rule.accumulated, GradientStep) else None
+    return 0.0 if isinstance(rule, GradientStep) else None
+
+
 def predictors(algorithm: Algorithm, problem: Problem) -> tuple[str, ...]:
     """The names of the predictors that cover a run.
 
-    The surrogate covers only one direction and independent environments, and not the noise that amplification adds.
+    The surrogate covers only one direction and independent environments, and neither the noise that amplification adds nor
+    momentum.
     """
     if question(algorithm, problem, 1) is None:
         return ()
     simple = problem.environments.law.rank == 1 and getattr(problem.environments, "rank", None) == 1
     batches: Any = algorithm.batches
     independent = batches.order == "iid" and batches.amplify is None
+    independent = independent and isinstance(algorithm.rule, GradientStep)
     return tuple(name for name in PREDICTORS if name != SURROGATE or (simple and independent))

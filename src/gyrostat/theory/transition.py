@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gyrostat import errors
+from gyrostat.errors import GyrostatError
 from gyrostat.theory.condition import Condition
 
 if TYPE_CHECKING:
@@ -32,6 +33,22 @@ def lyapunov_exponent(law: Law, step_size: float) -> float:
     eta = float(errors.number("step_size", step_size, above=0))
     tiny = np.finfo(float).tiny  # a factor of exactly zero ends the direction: a very negative number stands for log 0
     return float(law.expectation(lambda xi: np.log(np.maximum(np.abs(1 + eta * xi), tiny))).max())
+
+
+def effective_step(step_size: float, beta: float) -> float:
+    """``step_size / (1 - beta)``: the step that momentum beta makes in the end out of every gradient (ours).
+
+    A gradient moves the parameters by ``step_size beta^k`` in the k-th step after its own. Where parameters change little
+    during the 1 / (1 - beta) steps that this takes, a run with momentum follows one without it at the effective step, and
+    so do its Lyapunov exponent and its critical spread.
+
+    >>> round(effective_step(0.005, 0.9), 9)
+    0.05
+    """
+    eta, share = errors.number("step_size", step_size, above=0), errors.number("beta", beta, least=0)
+    if not share < 1:
+        raise GyrostatError(f"beta must be below 1, or momentum never fades; got {beta!r}.")
+    return float(eta / (1 - share))
 
 
 def moment_growth(law: Law, step_size: float, power: float, *, shift: float = 0.0) -> float:

@@ -79,13 +79,15 @@ def descend(
     [0.0, 0.997, 1.0]
     """
     state = DescentState(model, params, sense)
+    memory = rule.init(state.params)
     for t in range(num_steps + 1):
         if limit is not None:
             state.note_divergence(limit)
         yield state
         if t < num_steps:
             step_size, ridge = schedule(t)
-            state.advance(rule(model, state.params, state.reading, step_size, ridge, state.spare))
+            after, memory = rule.update(memory, model, state.params, state.reading, step_size, ridge, state.spare)
+            state.advance(after)
 
 
 def constant(step_size: float) -> Callable[[int], tuple[float, float]]:

@@ -14,7 +14,8 @@ import numpy as np
 from gyrostat.algorithms.algorithm import Algorithm
 from gyrostat.algorithms.batches import OneEnvironment, Pooled
 from gyrostat.algorithms.initialisation import ScaledIdentity
-from gyrostat.algorithms.update_rules import GradientStep
+from gyrostat.algorithms.rules_with_memory import Adam, Momentum, Nesterov
+from gyrostat.algorithms.update_rules import GradientStep, UpdateRule
 from gyrostat.engine.compile import Cell
 from gyrostat.engine.numpy_backend.cached_draws import SEEDS_AT_ONCE, STEPS_AT_ONCE, as_arguments
 from gyrostat.engine.numpy_backend.diagnostics import NUMPY_DIAGNOSTICS, NumpyView
@@ -22,7 +23,12 @@ from gyrostat.engine.numpy_backend.environments import DrawnEnvironments, drawn_
 from gyrostat.engine.numpy_backend.gaussian_gradients import RandomGradients
 from gyrostat.engine.numpy_backend.loop import DescentState, Recorder, descend
 from gyrostat.engine.numpy_backend.models import NumpySymmetric
-from gyrostat.engine.numpy_backend.update_rules import NumpyGradientStep
+from gyrostat.engine.numpy_backend.update_rules import (
+    NumpyAdam,
+    NumpyGradientStep,
+    NumpyMomentum,
+    NumpyUpdateRule,
+)
 from gyrostat.engine.one_run import LIMIT
 from gyrostat.engine.record import Values
 from gyrostat.environments import Finite, Gaussian, RandomEnvironments, Uniform
@@ -46,8 +52,8 @@ def supports(cell: Cell, record: tuple[str, ...]) -> bool:
     """
     algorithm, problem = cell
     model, recipe, measurements = algorithm.model, problem.environments, problem.measurements
-    kinds = (type(model), type(algorithm.start), type(algorithm.rule), type(recipe))
-    if kinds != (Symmetric, ScaledIdentity, GradientStep, RandomEnvironments) or algorithm.events:
+    kinds = (type(model), type(algorithm.start), type(recipe))
+    if kinds != (Symmetric, ScaledIdentity, RandomEnvironments) or algorithm.events or _rule(algorithm.rule) is None:
         return False
     sampled = type(measurements) in (FreshGaussian, Identity) and isinstance(algorithm.batches, OneEnvironment | Pooled)
     noiseless = not float(getattr(measurements, "noise", 0.0)) > 0
@@ -92,12 +98,25 @@ def _states(
     algorithm: Algorithm, environments: DrawnEnvironments, gradients: RandomGradients, grid: np.ndarray
 ) -> Iterator[DescentState]:
     start: Any = algorithm.start
-    model, rule, num_steps = algorithm.model, algorithm.rule, int(grid[-1])
+    model, num_steps = algorithm.model, int(grid[-1])
     seeds, d = environments.invariant.shape[:2]
     U = np.repeat(float(start.scale) * np.eye(d, dtype=environments.invariant.dtype)[None], seeds, axis=0)
-    factor, decay = float(model.gradient_factor), float(rule.decay)  # type: ignore[attr-defined]
+    factor, rule = float(model.gradient_factor), _rule(algorithm.rule)  # type: ignore[attr-defined]
+    assert rule is not None
     schedule = _schedule(algorithm, num_steps)
-    return descend(NumpySymmetric(factor), (U,), gradients, NumpyGradientStep(decay), schedule, num_steps, LIMIT)
+    return descend(NumpySymmetric(factor), (U,), gradients, rule, schedule, num_steps, LIMIT)
+
+
+def _rule(rule: UpdateRule) -> NumpyUpdateRule | None:
+    """The same rule in NumPy, or None if there is none."""
+    if type(rule) is GradientStep:
+        return NumpyGradientStep(float(rule.decay))
+    if type(rule) not in (Momentum, Nesterov, Adam) or type(rule.accumulated) is not GradientStep:  # type: ignore[attr-defined]
+        return None
+    decay = float(rule.accumulated.decay)  # type: ignore[attr-defined]
+    if isinstance(rule, Adam):
+        return NumpyAdam(float(rule.beta1), float(rule.beta2), float(rule.epsilon), decay)
+    return NumpyMomentum(float(rule.beta), isinstance(rule, Nesterov), decay)  # type: ignore[attr-defined]
 
 
 def _look(record: tuple[str, ...], environments: DrawnEnvironments) -> Callable[[DescentState], Values]:

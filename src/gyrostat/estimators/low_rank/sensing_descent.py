@@ -77,7 +77,7 @@ def _stalled(losses: list[float], tolerance: float, span: int = 10) -> bool:
     return len(losses) > 5 * span and losses[-1] > (1 - tolerance) * losses[-1 - span]
 
 
-class SolverRule:
+class SolverRule(NumpyUpdateRule):
     """The update rule of a solver: ``"gd"``, ``"scaled"``, ``"prec"``, or one that is decided on during the descent.
 
     ``"imbalance"`` takes gradient steps and makes the imbalance step of Xiong 2024 once, when the residual is small. ``"auto"``
