@@ -295,6 +295,7 @@ from .models import (
 from .models import (
     SymmetricDifference as SymmetricDifference,
 )
+from .reproduce.load_results import load_results as load_results
 from .sweeps import sweep as sweep
 
 __all__: list[str]

@@ -13,7 +13,8 @@ import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from gyrostat import errors
-from gyrostat.environments.laws import Absent, Finite, Law
+from gyrostat.environments import subspaces
+from gyrostat.environments.laws import Absent, Congruent, Finite, Law
 from gyrostat.errors import GyrostatError
 from gyrostat.jax_tools.small_products import times
 from gyrostat.typing import Leaf
@@ -129,6 +130,91 @@ class Environments(eqx.Module):
             raise GyrostatError(f"values must list between 1 and dimension={d} numbers; got {x.size}.")
         return Environments(np.eye(d, x.size), values=x)
 
+    @property
+    def overlap(self) -> float:
+        """The largest cosine between a direction of the invariant and one of the spurious subspace (epsilon_1).
+
+        >>> Environments(np.eye(3, 1), np.eye(3, 1, k=-1), Finite([1.0])).overlap
+        0.0
+        """
+        sides = (self.invariant_basis, self.spurious_basis), (self.right_basis, self.right_spurious_basis)
+        cosines = [np.linalg.norm(np.asarray(U).T @ np.asarray(V), 2) for U, V in sides if U.shape[1] and V.shape[1]]
+        return float(min(max(cosines, default=0.0), 1.0))
+
+    @staticmethod
+    def from_matrices(A_star: Any, matrices: Any, *, weights: Any = None, tolerance: float = 1e-10) -> Environments:
+        """Environments with your own targets A_1, ..., A_K; the two subspaces are found from them.
+
+        The invariant basis U* holds the eigenvectors of ``A_star`` with an eigenvalue that is not zero. The spurious basis
+        V* spans the columns of all ``A_e - A_star``, and ``Sigma_e = V*^T (A_e - A_star) V*``. V* is chosen so that every
+        Sigma_e is diagonal, if the differences commute; otherwise it holds the principal axes of
+        ``sum_e (A_e - A_star)^2``. Targets of deficient rank, equal targets (then nothing is spurious) and subspaces that
+        overlap are all allowed.
+
+        What is recorded of a run then means: ``signal`` is ``||U*^T A U*||_F / ||A_star||_F``, and ``spurious`` is
+        ``||V*^T A V*||_F / ||E Sigma||_F``, where the expectation goes by ``weights`` (divided by sqrt(r2) instead if
+        E Sigma is zero, that is, if A_star is the mean of the targets). Where the subspaces overlap (:attr:`overlap`), each
+        of the two also sees the part of the other that lies in its subspace: at A = A_star, ``spurious`` is
+        ``||V*^T A_star V*||_F / ||E Sigma||_F`` and not zero. ``distance`` is ``||A - A_star||_F`` in every case.
+
+        Args:
+            A_star: what is true in every environment, a symmetric d x d matrix that is not zero.
+            matrices: the K targets A_e, each symmetric and d x d: a list, or an array (K, d, d).
+            weights: the probability of each environment; equal ones by default.
+            tolerance: eigenvalues and differences below this share of the largest one count as zero.
+
+        >>> A_star = np.diag([2.0, 0.0, 0.0])
+        >>> environments = Environments.from_matrices(A_star, [np.diag([2.0, -5.0, 0.0]), np.diag([2.0, 7.0, 0.0])])
+        >>> environments.law.values.ravel().tolist(), environments.overlap
+        ([-5.0, 7.0], 0.0)
+        """
+        A, targets, share = subspaces.checked_targets(A_star, matrices, tolerance)
+        if A.shape[0] != A.shape[1] or not all(subspaces.is_symmetric(M) for M in (A, *targets)):
+            raise GyrostatError(
+                f"A_star and matrices must be symmetric; got shape {A.shape}"
+                f"{' and entries that differ across the diagonal' if A.shape[0] == A.shape[1] else ''}: "
+                "symmetrise them with (A + A.T) / 2, or use RectangularEnvironments.from_matrices."
+            )
+        values, U = subspaces.eigenvectors(A, share)
+        V, sigmas = subspaces.common_axes(targets - A, share * np.abs(np.stack([A, *targets])).max())
+        return Environments(U, V, Finite(sigmas, weights), values=values)
+
+    @staticmethod
+    def from_features(features: Any, spurious_features: Any = None, law: Law | None = None) -> Environments:
+        """``A_e = sum_j a_j a_j^T + sum_kl Sigma_kl b_k b_l^T`` for given feature vectors (Xu 2024, Example 1).
+
+        The features need be neither orthogonal nor of length one. Both bases are made orthonormal, each on its own, and
+        the targets stay what the formula says: A_star gets the eigenvalues of ``sum_j a_j a_j^T``, and the law is
+        expressed in the new spurious basis (Gram-Schmidt in the given order), so its matrices are diagonal only if the
+        b_k are orthogonal. Features that depend linearly on the others lower the rank. An overlap between the a_j and the
+        b_k is kept and not removed: see :attr:`overlap`, and :meth:`from_matrices` for what ``signal`` and ``spurious``
+        mean then.
+
+        Args:
+            features: the a_j as the columns of a (d, r1) array, or one vector of length d.
+            spurious_features: the b_k as the columns of a (d, r2) array, or one vector; None for plain recovery.
+            law: the law of Sigma_e (r2 x r2), for example ``TwoPoint(mean=1.0, spread=6.0, rank=r2)``.
+
+        >>> from gyrostat import TwoPoint
+        >>> environments = Environments.from_features([2.0, 0.0, 0.0], [0.6, 0.8, 0.0], TwoPoint(spread=6.0))
+        >>> environments.invariant_values.tolist(), round(environments.overlap, 3)
+        ([4.0], 0.6)
+        """
+        a = subspaces.checked_features("features", features)
+        values, U = subspaces.feature_directions(a)
+        if spurious_features is None:
+            return Environments(U, law=law, values=values)
+        b = subspaces.checked_features("spurious_features", spurious_features)
+        if len(b) != len(a):
+            raise GyrostatError(f"spurious_features has {len(b)} rows, features has {len(a)}: make them equal.")
+        law = Absent() if law is None else checked_law(law)
+        if law.rank != b.shape[1]:
+            raise GyrostatError(
+                f"law has rank {law.rank} but there are {b.shape[1]} spurious features: give the law rank={b.shape[1]}."
+            )
+        V = subspaces.gram_schmidt(b)
+        return Environments(U, V, Congruent(law, V.T @ b), values=values)
+
 
 class VectorEnvironments(Environments):
     """Targets that are vectors: coefficients ``beta_e = beta_star + sum_j s_j e_j`` over chosen spurious coordinates.
@@ -223,6 +309,36 @@ class RectangularEnvironments(Environments):
         if rank == 0:
             raise GyrostatError("matrix is zero: there is nothing to recover.")
         return RectangularEnvironments(U[:, :rank], Vt[:rank].T, values=s[:rank])
+
+    @staticmethod
+    def from_matrices(
+        A_star: Any, matrices: Any, *, weights: Any = None, tolerance: float = 1e-10
+    ) -> RectangularEnvironments:
+        """Environments with your own n1 x n2 targets, as :meth:`Environments.from_matrices` for symmetric ones.
+
+        The invariant bases are the singular vectors of ``A_star``. The differences ``A_e - A_star`` must have common left
+        and right singular vectors, which become the spurious bases: the same patterns in every environment, with strengths
+        of their own, so that every Sigma_e is diagonal. (One pattern, or two environments of which one is A_star itself,
+        always do.) Other differences are refused.
+
+        Args:
+            A_star: what is true in every environment, an n1 x n2 matrix that is not zero.
+            matrices: the K targets A_e: a list, or an array (K, n1, n2).
+            weights: the probability of each environment; equal ones by default.
+            tolerance: singular values and differences below this share of the largest one count as zero.
+
+        >>> A_star, pattern = np.eye(2, 3), np.outer([0.0, 1.0], [0.0, 0.0, 1.0])
+        >>> environments = RectangularEnvironments.from_matrices(A_star, [A_star - 5 * pattern, A_star + 7 * pattern])
+        >>> np.abs(environments.law.values.ravel()).round(9).tolist()
+        [5.0, 7.0]
+        """
+        A, targets, share = subspaces.checked_targets(A_star, matrices, tolerance)
+        W, s, Zt = np.linalg.svd(A, full_matrices=False)
+        rank = int((s > share * s[0]).sum())
+        size = np.abs(np.stack([A, *targets])).max()
+        left, right, sigmas = subspaces.common_singular_vectors(targets - A, share * size)
+        law = Finite(sigmas, weights)
+        return RectangularEnvironments(W[:, :rank], Zt[:rank].T, left, right, law, values=s[:rank])
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -348,14 +348,14 @@ def _sampled(function: Callable[[PRNGKeyArray], Array], size: int, count: int = 
 
 
 class Congruent(Law):
-    """``R Sigma R^T`` for Sigma of another law: the same spurious part in another basis."""
+    """``R Sigma R^T`` for Sigma of another law: the same spurious part in another basis, which may be smaller."""
 
     law: Law
     matrix: Leaf
 
     @property
     def rank(self) -> int:
-        return self.law.rank
+        return self.matrix.shape[-2]
 
     @property
     def is_finite(self) -> bool:

@@ -12,10 +12,11 @@ import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from gyrostat import errors
-from gyrostat.environments import Environment, Environments
+from gyrostat.environments import Environment, Environments, Observed
 from gyrostat.errors import GyrostatError
 from gyrostat.jax_tools.float64 import double
 from gyrostat.measurements.base import Demand, Measurements, Reading, Scene, require_finite_law
+from gyrostat.measurements.rows_from_arrays import labelled_rows
 from gyrostat.models.spaces import Space
 from gyrostat.typing import Leaf
 
@@ -163,6 +164,8 @@ class Dense(Measurements):
 class DenseData(Measurements):
     """Given measurements and responses, with the index of the environment of each row.
 
+    :meth:`from_arrays` takes labels of any kind, pandas tables, and one array per environment.
+
     A batch of one environment is all of its rows, or ``batch_size`` of them drawn with replacement. A mixed batch draws,
     ``batch_size`` times, an environment by its weight and one of its rows (by default as often as there are rows).
 
@@ -178,6 +181,7 @@ class DenseData(Measurements):
     counts: Leaf
     batch_size: int | None = eqx.field(static=True)
     shape: tuple[int, ...] = eqx.field(static=True)
+    labels: tuple = eqx.field(static=True)
 
     def __init__(self, matrices: Any, responses: Any, environment: Any, *, batch_size: int | None = None):
         X = errors.array("matrices", matrices, ndim=(2, 3))
@@ -202,6 +206,45 @@ class DenseData(Measurements):
         self.responses, self.counts = y[order], counts
         self.starts = np.concatenate([[0], np.cumsum(counts)[:-1]])
         self.batch_size = None if batch_size is None else errors.integer("batch_size", batch_size, least=1)
+        self.labels = tuple(range(len(counts)))
+
+    @staticmethod
+    def from_arrays(X: Any, y: Any, environments: Any = None, *, batch_size: int | None = None) -> DenseData:
+        """Your own rows (X_i, y_i), with labels of any kind, from NumPy, pandas or lists with an array per environment.
+
+        Environments are numbered in the order in which their labels first appear; ``labels`` holds them in that order, and
+        :meth:`observed` makes the environments of a :class:`Problem` with these data.
+
+        Args:
+            X: the inputs, (N, p) for a target that is a vector or (N, n1, n2) for one that is a matrix; a DataFrame of
+                numbers; or a list with one such array for each environment.
+            y: the N responses; or, with a list for X, a list with the responses of each environment.
+            environments: a label for each row: numbers, strings, dates, categories, any mixture. With lists, a name for
+                each environment (by default 0, 1, ...).
+            batch_size: the rows of a batch, drawn with replacement; all rows of an environment by default.
+
+        >>> data = DenseData.from_arrays([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]], [1.0, 2.0, 3.0], ["north", "south", "north"])
+        >>> data.labels, data.counts.tolist(), data.observed().shape
+        (('north', 'south'), [2, 1], (2,))
+        """
+        rows = labelled_rows(X, y, environments)
+        data = DenseData(rows.inputs, rows.responses, rows.codes, batch_size=batch_size)
+        object.__setattr__(data, "labels", rows.labels)
+        return data
+
+    def observed(self, weights: Any = None) -> Observed:
+        """The environments of these data, whose truth is unknown: as many as there are labels.
+
+        Args:
+            weights: the probability that a batch comes from each environment, in the order of ``labels``; equal ones by
+                default. ``data.counts / data.counts.sum()`` weighs them by their rows.
+
+        >>> import gyrostat as gs
+        >>> data = DenseData.from_arrays([[1.0], [2.0]], [1.0, 2.0], ["a", "b"])
+        >>> gs.Problem(data.observed(), data).shape
+        (1,)
+        """
+        return Observed(self.shape, len(self.counts), weights)
 
     @property
     def vectorises(self) -> bool:

@@ -70,14 +70,22 @@ class ResultsStore:
 
     def load(self, name: str, fingerprint: str | None = None) -> xr.Dataset | None:
         """The data of a finished experiment; None if it is not finished or has another fingerprint."""
+        dataset = self.open(name, fingerprint)
+        if dataset is None:
+            return None
+        loaded = dataset.load()
+        dataset.close()
+        return loaded
+
+    def open(self, name: str, fingerprint: str | None = None) -> xr.Dataset | None:
+        """The same as :meth:`load`, with numbers that are read from disk when they are used."""
         import xarray as xr
 
         mark = self._attributes(name).get(DONE)
         if mark is None or fingerprint not in (None, mark):
             return None
         # Times are not decoded: an attribute `units = "seconds"` must not turn numbers into dates.
-        dataset = xr.open_dataset(self.data, engine="zarr", group=name, consolidated=False, decode_times=False).load()
-        dataset.close()
+        dataset = xr.open_dataset(self.data, engine="zarr", group=name, consolidated=False, decode_times=False)
         dataset.attrs = {key: value for key, value in dataset.attrs.items() if key not in (DONE, RUN)}
         return _with_strings(dataset, str)
 
