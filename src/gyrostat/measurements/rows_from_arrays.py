@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gyrostat import errors
-from gyrostat.environments.labels import grouped
+from gyrostat.environments.row_labels import grouped
 from gyrostat.errors import GyrostatError
 
 
