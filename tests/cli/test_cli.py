@@ -18,6 +18,7 @@ COMMANDS = (
     "reproduce",
     "report",
     "claims",
+    "new",
     "lab",
     "check",
     "sweep",

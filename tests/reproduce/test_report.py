@@ -34,8 +34,7 @@ def zoo():
         patch.syspath_prepend(str(FAKE))
         import zoo2024
 
-        patch.setitem(registry.PAPERS, "zoo2024", "A zoo of <series>")
-        patch.setitem(sys.modules, "gyrostat.papers.zoo2024", zoo2024)
+        patch.setitem(registry.PAPERS, "zoo2024", "zoo2024:PAPER")
         yield zoo2024
 
 
@@ -385,7 +384,8 @@ def test_what_went_wrong_is_shown(zoo, tmp_path, monkeypatch):
     reproduce(["zoo2024/shapes"], size="smoke", out=tmp_path, jobs=1, console=Console(file=io.StringIO()))
     write_whole(store.error("zoo2024/later"), "Traceback\nRuntimeError: <late>")
     changed = dataclasses.replace(zoo.EXPERIMENTS[1], draw=lambda ds: ds["gone"])
-    monkeypatch.setattr(zoo, "EXPERIMENTS", (zoo.EXPERIMENTS[0], changed, zoo.EXPERIMENTS[2]))
+    experiments = (zoo.EXPERIMENTS[0], changed, zoo.EXPERIMENTS[2])
+    monkeypatch.setattr(zoo, "PAPER", dataclasses.replace(zoo.PAPER, experiments=experiments))
     page = report.write_report(store).read_text()
     assert "RuntimeError: &lt;late&gt;" in page and "1 could not be computed" in page
     assert "cannot be drawn by this version of gyrostat: KeyError" in page and "data:image/webp;base64," in page

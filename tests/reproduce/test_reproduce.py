@@ -32,10 +32,7 @@ FIELDS = ["id", "statement", "criterion", "measured", "verdict", "expected", "re
 def fake(monkeypatch, tmp_path):
     """Registers the fake paper and returns the file in which it logs what it computes."""
     monkeypatch.syspath_prepend(str(FAKE))
-    import fake2024
-
-    monkeypatch.setitem(registry.PAPERS, "fake2024", "A fake paper")
-    monkeypatch.setitem(sys.modules, "gyrostat.papers.fake2024", fake2024)
+    monkeypatch.setitem(registry.PAPERS, "fake2024", "fake2024:PAPER")
     log = tmp_path / "log"
     log.touch()
     monkeypatch.setenv("FAKE_LOG", str(log))
@@ -247,6 +244,35 @@ def test_same_numbers_whatever_the_workers(fake, tmp_path, monkeypatch):
     assert one.finished() == two.finished() == ["fake2024/fig1", "fake2024/figX"]
     assert all(one.load(name).identical(two.load(name)) for name in one.finished())
     assert [{**r, "seconds": 0} for r in one.claims()] == [{**r, "seconds": 0} for r in two.claims()]
+
+
+def test_a_paper_in_a_file_runs_in_worker_processes(tmp_path):
+    """Started by hand from another folder: nothing but the path tells the workers where the paper is."""
+    names = [f"{os.path.relpath(FAKE / 'fake2024.py', tmp_path)}/{name}" for name in ("fig1", "figX")]
+    command = [sys.executable, "-m", "gyrostat", "reproduce", *names, "--size", "smoke", "--out", "out", "--jobs", "2"]
+    process = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE)
+    assert process.returncode == 1, process.stderr
+    store = ResultsStore(tmp_path / "out")
+    assert store.finished() == ["fake2024/fig1", "fake2024/figX"]
+    run = store.run("fake2024/fig1")
+    assert run["reference"] == names[0] and run["paper"] == {"title": "A fake paper", "link": ""}
+    assert run["versions"]["jax"] and run["code"].count("+") == 1
+    page = (tmp_path / "out/index.html").read_text()
+    assert f"gyrostat reproduce {names[0]} --size smoke" in page and "not known here" not in page
+
+
+def test_a_results_folder_outlives_its_paper(fake, tmp_path, monkeypatch):
+    """The report of a paper that is not known shows its files and what was stored with its data."""
+    from gyrostat.reproduce.report.page import rebuild
+
+    quietly(["fake2024/fig1"], tmp_path)
+    monkeypatch.delitem(registry.PAPERS, "fake2024")
+    page = rebuild(tmp_path).read_text()
+    assert "A fake paper" in page and "Figure fig1" in page and "Walks." in page
+    assert "Its paper is not known here" in page and "data:image/webp;base64," in page
+    monkeypatch.setattr(registry, "_given", {})
+    page = rebuild(tmp_path, [str(FAKE / "fake2024.py")]).read_text()
+    assert "Its paper is not known here" not in page and 'class="drawing"' in page
 
 
 def test_long_experiments_start_first(fake):

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import xarray as xr
 
-from gyrostat.experiments.declarations import Claim, Experiment, Outcome, within
+from gyrostat.experiments.declarations import Claim, Experiment, Outcome, Paper, within
 from gyrostat.figures.declarations import Figure, Heat, Line, Panel, band
 
 
@@ -98,3 +98,5 @@ EXPERIMENTS = (
     experiment("fig10", 2.0, CLAIMS[:1]),
     experiment("figX", 1.0, (UNKNOWN,)),
 )
+
+PAPER = Paper(name="fake2024", title="A fake paper", experiments=EXPERIMENTS)

@@ -6,11 +6,9 @@ from pathlib import Path
 
 if __name__ in ("__main__", "__mp_main__"):
     sys.path.insert(0, str(Path(__file__).parent))
-    import fake2024
     from gyrostat.experiments import registry
 
-    registry.PAPERS["fake2024"] = "A fake paper"
-    sys.modules["gyrostat.papers.fake2024"] = fake2024
+    registry.PAPERS["fake2024"] = "fake2024:PAPER"
 
 if __name__ == "__main__":
     from gyrostat.cli import main

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import xarray as xr
 
-from gyrostat.experiments.declarations import Claim, Experiment, within
+from gyrostat.experiments.declarations import Claim, Experiment, Paper, within
 from gyrostat.figures.declarations import Band, Bars, Contour, Dots, Figure, Heat, Line, Marker, Panel, Points
 
 X = np.arange(1.0, 41.0)
@@ -131,3 +131,5 @@ EXPERIMENTS = (
         claims=(HOLDS,),
     ),
 )
+
+PAPER = Paper(name="zoo2024", title="A zoo of <series>", experiments=EXPERIMENTS)

@@ -11,7 +11,22 @@ from typing import Annotated
 import typer
 
 from gyrostat import __version__
-from gyrostat.cli import bench, check, claims, doctor, export, fit, impute, lab, plot, predict, report, reproduce, sweep
+from gyrostat.cli import (
+    bench,
+    check,
+    claims,
+    doctor,
+    export,
+    fit,
+    impute,
+    lab,
+    new,
+    plot,
+    predict,
+    report,
+    reproduce,
+    sweep,
+)
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -24,6 +39,7 @@ for _command in (
     reproduce.reproduce,
     report.report,
     claims.claims,
+    new.new,
     lab.lab,
     check.check,
     sweep.sweep,

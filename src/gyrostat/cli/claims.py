@@ -23,7 +23,9 @@ def claims(
     folder: Annotated[
         Path | None, typer.Argument(metavar="DIR", help="A results folder. [default: list the declared statements]")
     ] = None,
-    paper: Annotated[str | None, typer.Option(help="Only the claims of this paper.")] = None,
+    paper: Annotated[
+        str | None, typer.Option(help="Only the claims of this paper: a name, a file or module:NAME.")
+    ] = None,
     verdict: Annotated[Verdict | None, typer.Option(help="Only the claims with this verdict.")] = None,
     surprises: Annotated[bool, typer.Option("--surprises", help="Only the claims with an unexpected verdict.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,

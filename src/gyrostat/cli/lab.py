@@ -22,6 +22,10 @@ def lab(
         int | None,
         typer.Option(metavar="N", min=1, max=65535, help="The port. [default: the first free one from 8765]"),
     ] = None,
+    paper: Annotated[
+        list[str] | None,
+        typer.Option(metavar="FILE.py", help="A file or module with a paper whose settings to offer; may be repeated."),
+    ] = None,
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page.")] = True,
 ) -> None:
     """Explore the models live in the browser: sliders, curves, theory.
@@ -36,6 +40,9 @@ def lab(
 
             console().print(f"{write_curves(state, csv)} rows in {csv}", highlight=False)
         else:
+            from gyrostat.experiments import registry
             from gyrostat.lab.start import serve
 
+            for reference in paper or ():
+                registry.add_paper(reference)
             serve(console(), host=host, port=port, state=state, browser=browser)

@@ -22,7 +22,7 @@ class Size(StrEnum):
 def reproduce(
     names: Annotated[
         list[str] | None,
-        typer.Argument(metavar="PAPER | PAPER/FIGURE", help="What to run. [default: every built-in paper]"),
+        typer.Argument(metavar="PAPER | PAPER/FIGURE | FILE.py", help="What to run. [default: every built-in paper]"),
     ] = None,
     size: Annotated[Size, typer.Option(help="How much to compute.")] = Size.standard,
     seed: Annotated[int, typer.Option(metavar="K", help="The same seed gives the same numbers.")] = 0,
@@ -33,6 +33,8 @@ def reproduce(
     fresh: Annotated[bool, typer.Option("--fresh", help="Compute finished experiments again.")] = False,
 ) -> None:
     """Run experiments; write figures, claims and a report.
+
+    A paper is built in, installed by another package, or your own: FILE.py, FILE.py/FIGURE or module:NAME.
 
     Experiments that are finished in the folder are kept, so the same command resumes an interrupted run. The size smoke
     takes seconds, standard takes minutes, and full is the size of the papers. Exit status: 0 when every verdict is the

@@ -1,8 +1,9 @@
-"""Declarations of experiments (what to compute, draw and claim) and of claims (statements that data can decide)."""
+"""Declarations: experiments (what to compute, draw and claim), claims (statements that data can decide), and papers."""
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, SupportsFloat
@@ -76,6 +77,58 @@ class Experiment:
         slugs = [claim.slug for claim in self.claims]
         if len(set(slugs)) < len(slugs):
             raise GyrostatError(f"experiment {self.name!r} has two claims with the same slug: give each claim its own.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class LabPreset:
+    """A setting of a paper's figure that the live laboratory offers among those of the built-in papers.
+
+    ``lab`` names the laboratory (``environments``, ``factors`` or ``completion``), ``name`` the figure and ``values`` the
+    controls that differ from their defaults; the names of controls are those in the address of the page. ``title`` is shown
+    in the list, and ``note`` says what differs from the figure.
+
+    >>> LabPreset(lab="environments", name="fig1", title="M = 6 forgets", values={"spread": 6.0}).values
+    {'spread': 6.0}
+    """
+
+    lab: str
+    name: str
+    title: str
+    values: Mapping[str, Any]
+    note: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Paper:
+    """A paper: what ``gyrostat reproduce NAME`` runs.
+
+    ``name`` is short, since results, figures and claims are stored under it. ``title`` is the reference as a reader expects it
+    (authors: title, venue and year), and ``link`` the address of the paper, at arXiv or a DOI. ``experiments`` are in the order
+    of the paper. ``presets`` are settings for the live laboratory.
+
+    >>> Paper(name="mine2026", title="Mine (2026)", link="https://doi.org/10.0000/mine", experiments=[]).name
+    'mine2026'
+    """
+
+    name: str
+    title: str
+    experiments: Sequence[Experiment]
+    link: str = ""
+    presets: Sequence[LabPreset] = ()
+
+    def __post_init__(self) -> None:
+        for what, name in [("paper", self.name), *(("experiment", e.name) for e in self.experiments)]:
+            # Names are folders and parts of addresses.
+            if not re.fullmatch(r"[A-Za-z0-9][\w.-]*", name, re.ASCII):
+                raise GyrostatError(
+                    f"the name of a {what} must be letters, digits, '_', '-' or '.', as in fig1; got {name!r}."
+                )
+        names = [experiment.name for experiment in self.experiments]
+        if len(set(names)) < len(names):
+            twice = next(name for name in names if names.count(name) > 1)
+            raise GyrostatError(f"paper {self.name!r} has two experiments named {twice!r}: give each its own name.")
+        if self.link and not self.link.startswith(("https://", "http://")):
+            raise GyrostatError(f"the link of paper {self.name!r} must be a web address; got {self.link!r}.")
 
 
 def within(low: float = -math.inf, high: float = math.inf, **measured: SupportsFloat) -> Outcome:

@@ -20,7 +20,7 @@ from gyrostat.figures.pages import colour_variables, plotly_script
 from gyrostat.lab.controls import Setting
 from gyrostat.lab.declarations import Lab
 from gyrostat.lab.export import csv_command, python_program
-from gyrostat.lab.laboratories import LABS, lab_of
+from gyrostat.lab.laboratories import LABS, all_presets, lab_of
 from gyrostat.lab.request_guard import RequestGuard, read_body, read_field
 from gyrostat.lab.workers import Dispatcher, JobRequest
 from gyrostat.tables.examples import PREFIX, examples
@@ -89,7 +89,7 @@ def _described(lab: Lab) -> dict[str, Any]:
 
 def _presets(request: Request) -> Response:
     """Not part of ``about``, and in a thread: the papers take half a second to import."""
-    return JSONResponse({lab.name: [vars(preset) for preset in lab.presets()] for lab in LABS.values()})
+    return JSONResponse({name: [vars(preset) for preset in presets] for name, presets in all_presets().items()})
 
 
 class DrawingRequest(NamedTuple):

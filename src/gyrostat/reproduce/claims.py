@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -101,7 +102,7 @@ def show_claims(
 ) -> None:
     """Print the claims of ``folder`` that pass the filters; without a folder, the declared statements."""
     if paper is not None:
-        errors.choice("paper", paper, registry.PAPERS)
+        paper = errors.choice("paper", registry.resolve(paper)[0], registry.paper_names())
     if folder is None:
         if verdict is not None or surprises:
             raise GyrostatError("--verdict and --surprises need a results folder: gyrostat claims DIR.")
@@ -146,7 +147,18 @@ def declared_claims(paper: str | None = None) -> list[ClaimRecord]:
             "expected": claim.expected,
             "reason": claim.reason,
         }
-        for name in (registry.PAPERS if paper is None else [paper])
-        for experiment in registry.experiments(name).values()
+        for name in (registry.paper_names() if paper is None else [paper])
+        for experiment in _declared_experiments(name, must=paper is not None)
         for claim in experiment.claims
     ]
+
+
+def _declared_experiments(name: str, *, must: bool) -> list[Experiment]:
+    """The experiments of a paper. Unless it ``must`` be there, a plug-in that is broken is left out, with a warning."""
+    try:
+        return list(registry.experiments(name).values())
+    except GyrostatError as error:
+        if must:
+            raise
+        warnings.warn(str(error), stacklevel=2)
+        return []

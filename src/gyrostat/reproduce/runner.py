@@ -5,8 +5,11 @@ from __future__ import annotations
 import os
 import platform
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, packages_distributions
+from importlib.metadata import version as distribution_version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +17,8 @@ from rich.console import Console
 
 from gyrostat import __version__, errors
 from gyrostat.experiments.declarations import SIZES
+from gyrostat.experiments.paper_files import is_file_address, split_address
+from gyrostat.experiments.registry import paper_address, reference_to
 from gyrostat.parallel.progress import ProgressDisplay, print_line
 from gyrostat.parallel.threads import one_thread
 from gyrostat.parallel.whole_files import write_whole
@@ -24,6 +29,21 @@ from gyrostat.reproduce.tasks import ExperimentTask, select
 
 if TYPE_CHECKING:
     import xarray as xr
+
+LIBRARIES = (
+    "jax",
+    "jaxlib",
+    "equinox",
+    "optax",
+    "numpy",
+    "scipy",
+    "scikit-learn",
+    "xarray",
+    "zarr",
+    "matplotlib",
+    "plotly",
+)
+"""The libraries whose versions are stored with the data: those that compute, store and draw."""
 
 
 @dataclass
@@ -54,7 +74,10 @@ def reproduce(
     fresh: bool = False,
     console: Console | None = None,
 ) -> ReproductionSummary:
-    """Run the experiments ``names`` (papers or ``paper/figure``; none for all) and write their results to the folder ``out``.
+    """Run the experiments ``names`` and write their results to the folder ``out``.
+
+    A name is a paper, ``paper/figure``, a file that declares a paper (``mypaper.py``, ``mypaper.py/fig1``) or ``module:NAME``;
+    without names, all built-in papers are run.
 
     An experiment that is finished there with the same code, seed, size and settings is not computed again, unless
     ``fresh``; its figure and claims are made again from the stored data.
@@ -63,7 +86,7 @@ def reproduce(
     errors.choice("size", size, SIZES)
     seed = errors.integer("seed", seed)
     jobs = (os.cpu_count() or 1) if jobs is None else errors.integer("jobs", jobs, least=1)
-    tasks = [ExperimentTask(name, size, seed) for name in select(names)]
+    tasks = [ExperimentTask(name, size, seed, paper_address(name.split("/")[0])) for name in select(names)]
     store = ResultsStore(out)
     store.prepare()
     with one_thread(quick=size == "smoke"):
@@ -144,10 +167,18 @@ class _Session:
 
 
 def _how_it_ran(task: ExperimentTask, seconds: float) -> dict[str, Any]:
-    """What is stored with the data: version, seed, size, settings, seconds, machine and time."""
+    """What is stored with the data: what was run and how, with which versions, where and when."""
+    paper, experiment = task.paper, task.experiment
     system = f"{platform.system()} {platform.machine()}"
     return {
         "version": __version__,
+        "versions": versions(task.address),
+        "code": task.code,
+        "paper": {"title": paper.title, "link": paper.link},
+        "reference": f"{reference_to(paper.name)}/{experiment.name}",
+        "title": experiment.title,
+        "source": experiment.source,
+        "summary": experiment.summary,
         "seed": task.seed,
         "derived_seed": task.derived_seed,
         "size": task.size,
@@ -156,6 +187,25 @@ def _how_it_ran(task: ExperimentTask, seconds: float) -> dict[str, Any]:
         "machine": f"{system}, {os.cpu_count()} cores, Python {platform.python_version()}",
         "time": datetime.now(UTC).isoformat(timespec="seconds"),
     }
+
+
+def versions(address: str = "") -> dict[str, str]:
+    """The versions of Python and of the libraries that compute; with an ``address``, also of the package of a plug-in.
+
+    >>> versions()["python"].startswith("3.")
+    True
+    """
+    found = {"python": platform.python_version(), "gyrostat": __version__}
+    top = split_address(address)[0].split(".")[0]
+    others = () if not address or is_file_address(address) or top == "gyrostat" else _distributions_of(top)
+    for name in (*LIBRARIES, *others):
+        with suppress(PackageNotFoundError):
+            found[name] = distribution_version(name)
+    return found
+
+
+def _distributions_of(top: str) -> Sequence[str]:
+    return sorted(set(packages_distributions().get(top, ())))
 
 
 def _conclude(summary: ReproductionSummary, tasks: list[ExperimentTask], store: ResultsStore, console: Console) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -55,6 +55,11 @@ class ResultsStore:
     def error(self, name: str) -> Path:
         """The path of the traceback of a failed experiment."""
         return self.folder / "errors" / f"{name.replace('/', '-')}.txt"
+
+    def papers_with_errors(self, papers: Iterable[str]) -> list[str]:
+        """Those of the papers of which an experiment failed, or seems to have: names may begin alike."""
+        files = [path.name for path in (self.folder / "errors").glob("*.txt")]
+        return [paper for paper in papers if any(name.startswith(f"{paper}-") for name in files)]
 
     def save(self, name: str, dataset: xr.Dataset, fingerprint: str, run: Mapping[str, Any]) -> None:
         """Write the data of an experiment, then the mark; older data lose their mark first."""

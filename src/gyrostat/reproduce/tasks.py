@@ -1,4 +1,4 @@
-"""From names such as ``xu2024`` or ``xu2024/fig3`` to tasks that can run in any process, one per experiment."""
+"""From names such as ``xu2024``, ``xu2024/fig3`` or ``mypaper.py`` to tasks that can run in any process, one per experiment."""
 
 from __future__ import annotations
 
@@ -11,28 +11,39 @@ from typing import TYPE_CHECKING, Any
 
 from gyrostat import __version__, errors
 from gyrostat.experiments import registry
+from gyrostat.experiments.paper_files import paper_digest
 from gyrostat.parallel.whole_files import plain
 from gyrostat.reproduce.code_digest import code_digest
 
 if TYPE_CHECKING:
     import xarray as xr
 
-    from gyrostat.experiments.declarations import Experiment
+    from gyrostat.experiments.declarations import Experiment, Paper
 
 
 @dataclass(frozen=True)
 class ExperimentTask:
-    """One experiment at one size with one seed; small enough to send to another process."""
+    """One experiment at one size with one seed; small enough to send to another process.
+
+    ``address`` tells a process where to find the paper; without it, the registry is asked.
+    """
 
     name: str
     size: str
     seed: int
+    address: str = ""
+
+    @property
+    def paper(self) -> Paper:
+        """The paper of the experiment."""
+        name = self.name.split("/")[0]
+        return registry.load_paper(self.address) if self.address else registry.find_paper(name)
 
     @property
     def experiment(self) -> Experiment:
         """The declaration that this task runs; the task's name is ``paper/experiment``."""
-        paper, experiment = self.name.split("/")
-        return registry.experiments(paper)[experiment]
+        name = self.name.split("/")[1]
+        return next(experiment for experiment in self.paper.experiments if experiment.name == name)
 
     @property
     def weight(self) -> float:
@@ -57,7 +68,14 @@ class ExperimentTask:
     @property
     def fingerprint(self) -> str:
         """Stored data can be used for this task if they have the same fingerprint."""
-        return fingerprint(f"{__version__}+{code_digest()}", self.seed, self.size, self.settings)
+        return fingerprint(f"{__version__}+{self.code}", self.seed, self.size, self.settings)
+
+    @property
+    def code(self) -> str:
+        """A digest of the code that computes: ours, and for a paper that is not built in also its own."""
+        address = self.address or registry.paper_address(self.name.split("/")[0])
+        built_in = address.startswith("gyrostat.papers.")
+        return code_digest() if built_in else f"{code_digest()}+{paper_digest(address)}"
 
     @property
     def derived_seed(self) -> int:
@@ -91,20 +109,24 @@ def seed_of(seed: int, name: str) -> int:
 
 
 def select(names: Sequence[str]) -> list[str]:
-    """Every ``paper/experiment`` in ``names``, which are papers or experiments; no name selects all papers.
+    """Every ``paper/experiment`` in ``names``, which are papers or experiments; no name selects all built-in papers.
+
+    A name may also be a file (``mypaper.py``, ``mypaper.py/fig1``) or a module (``module:NAME``).
 
     >>> select(["xu2024/fig3"])
     ['xu2024/fig3']
     """
     selected: list[str] = []
     for name in names or registry.PAPERS:
-        paper = name.split("/")[0]
-        options = experiments_of(paper) if paper in registry.PAPERS else []
-        if name in registry.PAPERS:
+        paper, experiment = registry.resolve(name)
+        known = registry.paper_names()
+        options = experiments_of(paper) if paper in known else []
+        if options and not experiment:
             selected += options
         else:
-            everything = [*registry.PAPERS, *(n for p in registry.PAPERS for n in experiments_of(p))]
-            selected.append(errors.choice("paper or figure", name, options or everything))
+            everything = [*known, *(n for p in registry.PAPERS for n in experiments_of(p))]
+            wanted = f"{paper}/{experiment}" if experiment else paper
+            selected.append(errors.choice("paper or figure", wanted, options or everything))
     return list(dict.fromkeys(selected))
 
 

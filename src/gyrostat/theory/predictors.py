@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import functools
+import importlib.metadata
 import math
+import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -130,6 +133,37 @@ Lyapunov rule: ``lambda T < log(sqrt(threshold)/alpha)``. Informal window: its l
 eta``. Surrogate: the spurious part is eliminated in more than half of its runs."""
 
 
+PREDICTOR_GROUP = "gyrostat.predictors"
+"""The entry points by which an installed package offers predictors: the name that figures show, and ``module:function``."""
+
+
+def all_predictors() -> dict[str, Callable[[Question], float]]:
+    """Our predictors and those of installed packages, by the names that figures show.
+
+    A predictor of others is a function of a :class:`Question` like ours. It may have an attribute ``covers``, a function of an
+    algorithm and a problem that says whether it applies. One that cannot be imported, or has the name of another, is left out
+    with a warning.
+
+    >>> list(all_predictors())[:2]
+    ['Lyapunov rule (ours)', 'lambda = 0']
+    """
+    return {**PREDICTORS, **_installed_predictors()}
+
+
+@functools.cache
+def _installed_predictors() -> dict[str, Callable[[Question], float]]:
+    found: dict[str, Callable[[Question], float]] = {}
+    for point in importlib.metadata.entry_points(group=PREDICTOR_GROUP):
+        if point.name in PREDICTORS or point.name in found:
+            warnings.warn(f"two predictors are named {point.name!r}: that of {point.value} is left out.", stacklevel=3)
+            continue
+        try:
+            found[point.name] = point.load()
+        except Exception as error:  # the code of others can raise anything
+            warnings.warn(f"the predictor {point.name!r} cannot be imported and is left out: {error}", stacklevel=3)
+    return found
+
+
 def question(algorithm: Algorithm, problem: Problem, num_steps: int, threshold: float = LEARNT) -> Question | None:
     """What the predictors need, or None for a run that they do not cover.
 
@@ -190,3 +224,6 @@ def predictors(algorithm: Algorithm, problem: Problem) -> tuple[str, ...]:
     independent = batches.order == "iid" and batches.amplify is None
     independent = independent and isinstance(algorithm.rule, GradientStep)
     return tuple(name for name in PREDICTORS if name != SURROGATE or (simple and independent))
+    ours = tuple(name for name in PREDICTORS if name != SURROGATE or (simple and independent))
+    others = {name: getattr(predictor, "covers", None) for name, predictor in _installed_predictors().items()}
+    return ours + tuple(name for name, covers in others.items() if covers is None or covers(algorithm, problem))

@@ -1,5 +1,6 @@
 """Wang, Jacot 2023: one-way jumps from high to low rank in deep linear networks with a ridge. Figures, theory, studies."""
 
+from gyrostat.experiments.declarations import Paper
 from gyrostat.papers.wang2023 import (
     fig1_jumps,
     fig2_depth,
@@ -31,4 +32,11 @@ EXPERIMENTS = (
     thm3_2_absorbing_sets.REGIONS,
     thm3_2_streaks.STREAKS,
     several_environments.HETERO,
+)
+
+PAPER = Paper(
+    name="wang2023",
+    title="Wang, Jacot: Implicit Bias of SGD in L2-Regularized Linear DNNs, One-Way Jumps from High to Low Rank (2023)",
+    link="https://arxiv.org/abs/2305.16038",
+    experiments=EXPERIMENTS,
 )

@@ -1,5 +1,6 @@
 """Xiong, Ding, Du 2024: over-parameterised gradient descent in matrix sensing. Figures, theory items, and two studies."""
 
+from gyrostat.experiments.declarations import Paper
 from gyrostat.papers.xiong2024 import (
     environments_and_noise,
     fig1_1_factorisation,
@@ -31,4 +32,11 @@ EXPERIMENTS = (
     other_methods.PEERS,
     environments_and_noise.HETERO,
     environments_and_noise.NOISE,
+)
+
+PAPER = Paper(
+    name="xiong2024",
+    title="Xiong, Ding, Du: How Over-Parameterization Slows Down Gradient Descent in Matrix Sensing (ICLR 2024)",
+    link="https://arxiv.org/abs/2310.01769",
+    experiments=EXPERIMENTS,
 )

@@ -1,5 +1,6 @@
 """Xu, Gu, Fang 2024: multi-environment matrix sensing. Figures 1-6 and one experiment for each theory item."""
 
+from gyrostat.experiments.declarations import Paper
 from gyrostat.papers.xu2024 import (
     amplified_heterogeneity,
     eigenvalues_and_condition7,
@@ -40,4 +41,11 @@ EXPERIMENTS = (
     order_and_predictors.ORDER,
     order_and_predictors.PREDICTOR,
     amplified_heterogeneity.AMPLIFY,
+)
+
+PAPER = Paper(
+    name="xu2024",
+    title="Xu, Gu, Fang: The Implicit Bias of Heterogeneity towards Invariance (NeurIPS 2024)",
+    link="https://arxiv.org/abs/2403.01420",
+    experiments=EXPERIMENTS,
 )

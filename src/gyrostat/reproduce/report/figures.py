@@ -64,7 +64,10 @@ def figure_view(store: ResultsStore, entry: ReportedExperiment) -> FigureView:
         return FigureView("There is no figure.")
     base = store.figure(entry.name)
     if entry.declared is None:
-        reason = "This version of gyrostat no longer declares this experiment, so only its file is shown."
+        reason = (
+            "Its paper is not known here, or no longer declares this experiment, so only its file is shown; "
+            "gyrostat report DIR --paper FILE.py makes a paper known."
+        )
         return _still_only(base, entry, reason)
     dataset = store.load(entry.name)
     if dataset is None:

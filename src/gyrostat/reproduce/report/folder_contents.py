@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import shlex
+import warnings
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from gyrostat.errors import GyrostatError
 from gyrostat.experiments import registry
 from gyrostat.experiments.declarations import Experiment
 from gyrostat.reproduce.claims import is_surprise
 from gyrostat.reproduce.store import ClaimRecord, ResultsStore, experiment_of
-from gyrostat.reproduce.tasks import experiments_of
 
 
 @dataclass(frozen=True)
@@ -81,15 +83,24 @@ class ReportedExperiment:
 
     @property
     def title(self) -> str:
-        return self.declared.title if self.declared else self.name
+        return self.declared.title if self.declared else self.stored("title", self.name)
 
     @property
     def source(self) -> str:
-        return self.declared.source if self.declared else "no longer declared"
+        return self.declared.source if self.declared else self.stored("source", "no longer declared")
 
     @property
     def summary(self) -> str:
-        return self.declared.summary if self.declared else ""
+        return self.declared.summary if self.declared else self.stored("summary", "")
+
+    def stored(self, key: str, otherwise: Any) -> Any:
+        """What was stored with the data, for a paper that this process does not know."""
+        return otherwise if self.run is None else self.run.get(key, otherwise)
+
+    @property
+    def reference(self) -> str:
+        """What to write after ``gyrostat reproduce``."""
+        return shlex.quote(self.stored("reference", self.name))
 
     @property
     def status(self) -> Status:
@@ -120,13 +131,16 @@ class ReportedExperiment:
 def gather(store: ResultsStore) -> list[ReportedExperiment]:
     """The experiments of every paper of which the folder has a result or an error, in the order of the papers."""
     finished, records = set(store.finished()), store.claims()
-    failed = [name for paper in registry.PAPERS for name in experiments_of(paper) if store.error(name).is_file()]
+    present = {name.split("/")[0] for name in finished} | set(store.papers_with_errors(registry.paper_names()))
+    declared = {paper: _experiments(paper) for paper in registry.paper_names() if paper in present}
+    names = [f"{paper}/{name}" for paper, experiments in declared.items() for name in experiments]
+    failed = [name for name in names if store.error(name).is_file()]
     known = {name.split("/")[0] for name in [*finished, *failed]}
-    names = [name for paper in registry.PAPERS if paper in known for name in experiments_of(paper)]
+    names = [name for name in names if name.split("/")[0] in known]
     return [
         ReportedExperiment(
             name,
-            _declared(name),
+            declared.get(name.split("/")[0], {}).get(name.split("/")[1]),
             store.run(name) if name in finished else None,
             [record for record in records if experiment_of(record) == name],
             store.error(name).read_text(encoding="utf-8") if name in failed else "",
@@ -135,6 +149,10 @@ def gather(store: ResultsStore) -> list[ReportedExperiment]:
     ]
 
 
-def _declared(name: str) -> Experiment | None:
-    paper, experiment = name.split("/")
-    return registry.experiments(paper).get(experiment) if paper in registry.PAPERS else None
+def _experiments(paper: str) -> Mapping[str, Experiment]:
+    """The experiments of a paper; none if it is a plug-in that cannot be imported: its results are shown all the same."""
+    try:
+        return registry.experiments(paper)
+    except GyrostatError as error:
+        warnings.warn(str(error), stacklevel=2)
+        return {}

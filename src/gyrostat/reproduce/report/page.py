@@ -10,7 +10,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from gyrostat import __version__
+from gyrostat import __version__, errors
 from gyrostat.errors import GyrostatError
 from gyrostat.experiments import registry
 from gyrostat.figures.pages import page_environment, plotly_script
@@ -35,8 +35,13 @@ HOME = Path(__file__).parent
 SCRIPTS = ("announce_and_copy", "plots", "plot_keys", "figure_csv", "filters")
 
 
-def rebuild(folder: Path) -> Path:
-    """Write the page of a results folder again (``gyrostat report``)."""
+def rebuild(folder: Path, papers: Sequence[str] = ()) -> Path:
+    """Write the page of a results folder again (``gyrostat report``).
+
+    ``papers`` are files or modules that declare papers which are neither built in nor installed.
+    """
+    for reference in papers:
+        errors.choice("paper", registry.resolve(reference)[0], registry.paper_names())
     store = ResultsStore(folder)
     if not store.data.is_dir():
         raise GyrostatError(f"{str(folder)!r} holds no results.zarr: run gyrostat reproduce --out {folder}.")
@@ -86,13 +91,23 @@ def _papers(store: ResultsStore, entries: Sequence[ReportedExperiment]) -> list[
         papers.append(
             {
                 "name": name,
-                "title": registry.PAPERS.get(name, name),
-                "long_title": registry.PAPERS.get(name, "no longer declared"),
+                **_title_and_link(name, of_paper),
                 "entries": of_paper,
                 "sections": [(entry, figure_view(store, entry)) for entry in of_paper if entry.was_run],
             }
         )
     return papers
+
+
+def _title_and_link(name: str, entries: Sequence[ReportedExperiment]) -> dict[str, str]:
+    """Of the declared paper, or else as stored with its data."""
+    if any(entry.declared for entry in entries):
+        paper = registry.find_paper(name)
+        return {"title": paper.title, "long_title": paper.title, "link": paper.link}
+    stored = next((entry.stored("paper", None) for entry in entries if entry.stored("paper", None)), None)
+    if stored is None:
+        return {"title": name, "long_title": "no longer declared", "link": ""}
+    return {"title": stored["title"], "long_title": stored["title"], "link": stored["link"]}
 
 
 def _overview(entries: Sequence[ReportedExperiment]) -> dict[str, Any]:
