@@ -18,6 +18,7 @@ COMMANDS = (
     "reproduce",
     "report",
     "claims",
+    "compare",
     "new",
     "lab",
     "check",
