@@ -63,6 +63,27 @@ def test_the_example_of_an_experiment_computes_draws_and_holds():
     assert [claim.measure(ds).verdict for claim in experiment.claims] == ["holds"]
 
 
+def test_a_paper_of_your_own(tmp_path):
+    """The page's paper gives what it says, is one that the laboratory can show, and its commands exist."""
+    from gyrostat import cli
+    from gyrostat.lab.laboratories import lab_of
+    from gyrostat.theory.predictors import Question
+
+    page = "docs/how-to-your-paper.md"
+    paper_code, rule_code, compare_code = blocks(page, "python")
+    paper = run(paper_code)[1]["PAPER"]
+    (experiment,), (preset,) = paper.experiments, paper.presets
+    ds = experiment.compute(seed=3, **experiment.sizes["smoke"])
+    assert experiment.draw(ds).panels and [claim.measure(ds).verdict for claim in experiment.claims] == ["holds"]
+    assert lab_of(preset.lab).read(preset.values)["spread"] == 8.0
+    asked = Question(None, 0.05, 1e-3, 200, 100.0, 0.1)
+    assert run(rule_code)[1]["rule"](asked) == pytest.approx(5.0)
+    assert run(compare_code)[0] == blocks(page, "text")[0]
+    commands = {command.callback.__name__ for command in cli.app.registered_commands}
+    assert set(re.findall(r"^gyrostat (\w+)", "".join(blocks(page, "sh")), re.MULTILINE)) <= commands
+    assert all("project" in tomllib.loads(text) for text in blocks(page, "toml"))
+
+
 @pytest.mark.parametrize(
     "page", ["README.md", *(str(p.relative_to(ROOT)) for p in sorted((ROOT / "docs").glob("*.md")))]
 )

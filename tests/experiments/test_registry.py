@@ -73,6 +73,7 @@ def test_a_file_of_a_package_is_imported_as_such(tmp_path):
     ("reference", "words"),
     [
         ("nowhere.py", "there is no file .*nowhere.py"),
+        ("./folder", r"'./folder' is a folder: give the Python file of the paper, as in folder/folder.py"),
         ("no_such_module:PAPER", r"no_such_module cannot be imported \(ModuleNotFoundError"),
         ("mine.py:MISSING", "has no MISSING: write MISSING = Paper"),
         ("mine.py:NUMBER", "NUMBER of .*mine.py must be a Paper; got 3"),
@@ -85,6 +86,7 @@ def test_what_is_no_paper_is_refused_in_one_sentence(tmp_path, monkeypatch, refe
     monkeypatch.chdir(tmp_path)
     write(tmp_path / "mine.py")
     write(tmp_path / "json.py")
+    (tmp_path / "folder").mkdir()
     write(tmp_path / "taken.py", name="xu2024")
     (tmp_path / "broken.py").write_text("1 / 0\n")
     with pytest.raises(GyrostatError, match=words):

@@ -191,3 +191,27 @@ def test_a_dropped_job_is_not_worked_on_and_the_background_waits(monkeypatch):
     queue.receive()
     queue.step()
     assert sent[-1] == (3, {"kind": "end"}) and not queue.background
+
+
+def test_presets_of_a_plug_in_stand_beside_ours(client, monkeypatch):
+    """Those that a laboratory cannot read are left out, with a warning, and break nothing."""
+    from gyrostat.experiments import LabPreset, Paper, registry
+
+    good = LabPreset(lab="factors", name="fig1", title="Mine", values={"num_steps": 100}, note="A note.")
+    bad = [
+        LabPreset(lab="factors", name="fig2", title="", values={"no_such_control": 1}),
+        LabPreset(lab="kitchen", name="fig3", title="", values={}),
+    ]
+    paper = Paper(name="mine2026", title="Mine", experiments=[], presets=[bad[0], good, bad[1]])
+    monkeypatch.setattr(registry, "installed_papers", lambda: {"mine2026": ["mine:PAPER"], "gone2026": ["gone:PAPER"]})
+    find = registry.find_paper
+    monkeypatch.setattr(registry, "find_paper", lambda name: paper if name == "mine2026" else find(name))
+    with pytest.warns(UserWarning, match="is left out|are left out") as told:
+        presets = client.get("/api/presets").json()
+    assert presets["factors"][-1] == {
+        "name": "mine2026/fig1",
+        "title": "Mine",
+        "values": {"num_steps": 100},
+        "note": "A note.",
+    }
+    assert presets["factors"][0]["name"] == "xiong2024/fig1.1" and len(told) == 3

@@ -136,6 +136,9 @@ def resolve(reference: str) -> tuple[str, str]:
     if match:
         return add_paper(match["address"]), match["experiment"] or ""
     paper, _, experiment = reference.partition("/")
+    if paper not in paper_names() and Path(reference).is_dir():
+        example = Path(reference) / f"{Path(reference).resolve().name}.py"
+        raise GyrostatError(f"{reference!r} is a folder: give the Python file of the paper, as in {example}.")
     return paper, experiment
 
 
