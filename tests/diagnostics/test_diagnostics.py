@@ -176,7 +176,7 @@ def test_a_diagnostic_of_ones_own_is_found_by_name(registry):
             r"gives an array with 2 dimensions and dims names 0: write dims=",
         ),
         (lambda: gs.diagnostic("a", "b", name="x")(lambda s: jnp.max(s.product)), "gives a number and dims names 2"),
-        (lambda: gs.diagnostic("row", name="x")(lambda s: s.params[0] @ s.params[0].T), "dims names 1"),
+        (lambda: gs.diagnostic("row", name="x")(lambda s: s.product @ s.product.T), "dims names 1"),
         (lambda: gs.diagnostic(lambda s: s.produkt, name="typo"), "a snapshot has environments, model, params, shape"),
         (lambda: gs.diagnostic(lambda s: np.linalg.norm(s.product), name="slow"), "use jax.numpy instead of numpy"),
         (lambda: gs.diagnostic(lambda s: float(s.product.sum()), name="slow"), r"neither float\(\) nor if"),
@@ -198,7 +198,12 @@ def test_mistakes_are_found_at_the_decorator(decorate, words, registry):
 
 
 def test_a_diagnostic_for_ones_own_model_is_tried_in_the_run(registry):
-    """No built-in model has these parameters, so nothing can be said at the decorator."""
+    """It takes the parameters apart, so nothing can be said about its dimensions at the decorator."""
+
+    @gs.diagnostic(dims="row")
+    def output(snapshot):
+        W, a = snapshot.params[:2]  # two matrices in most built-in models
+        return W @ a
 
     @gs.diagnostic
     def bias(snapshot):
@@ -209,6 +214,8 @@ def test_a_diagnostic_for_ones_own_model_is_tried_in_the_run(registry):
     problem = gs.Problem(gs.VectorEnvironments([1.0, 2.0, 3.0]), gs.Identity())
     with pytest.raises(gs.GyrostatError, match=r"'bias' gives an array of shape .2,. for FunctionModel"):
         gs.run(gs.HeteroSGD(0.1, model=network), problem, num_steps=2, record=["bias"])
+    found = gs.run(gs.HeteroSGD(0.1, model=network), problem, num_steps=2, record=["output"])
+    assert found.output.dims == ("seed", "step", "row")
 
 
 def test_the_list_describes_every_diagnostic():

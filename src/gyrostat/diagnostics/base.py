@@ -118,7 +118,12 @@ def diagnostic(
         )
 
     def register(function: SnapshotFunction) -> SnapshotFunction:
-        if len(words) == 1 and name is None and not _is_ours(function) and set(_tried(function)) == {0}:
+        if (
+            len(words) == 1
+            and name is None
+            and not _is_ours(function)
+            and {ndim for ndim, _ in _tried(function)} == {0}
+        ):
             return _registered(function, words[0], (), rotates, of_product)
         return _registered(function, name, words or dims, rotates, of_product)
 
@@ -144,7 +149,8 @@ def _registered(
         raise GyrostatError(f"the diagnostic {name!r} exists already ({known.description}): choose another name=.")
     _check_arguments(name, function)
     if not _is_ours(function):
-        found = _tried(function)
+        # A function that takes the parameters apart may be for other models than ours; the run checks its dimensions.
+        found = [ndim for ndim, is_general in _tried(function) if is_general]
         if found and len(words) not in found:
             raise GyrostatError(
                 f"the diagnostic {name!r} gives {_counted(found[0])} and dims names {len(words)}: write "
@@ -185,13 +191,39 @@ def _suggested(ndim: int) -> str:
     return f"dims={words!r} (or words of your own)" if ndim else "@diagnostic, or @diagnostic(name=...)"
 
 
-def _tried(function: Any) -> list[int]:
-    """The number of dimensions of its value on every small model that it takes; an error for mistakes of its own."""
+class TrialSnapshot(Snapshot):
+    """A snapshot that notes whether its parameters were looked at, other than through the product."""
+
+    looked = False
+
+    @property
+    def params(self) -> Params:
+        """The parameters."""
+        self.looked = True
+        return self[2]
+
+    @property
+    def product(self) -> Array:
+        """A(theta)."""
+        return self[1].product(self[2])
+
+
+def _tried(function: Any) -> list[tuple[int, bool]]:
+    """The number of dimensions of its value on every small model, and whether it did without the parameters.
+
+    Raises an error for mistakes that are those of the function.
+    """
     _check_arguments(getattr(function, "__name__", "of this function"), function)
     found = []
     for snapshot in _small_snapshots():
+        seen: list[TrialSnapshot] = []
+
+        def on_trial(params: Params, snapshot: Snapshot = snapshot, seen: list = seen) -> Any:
+            seen.append(TrialSnapshot(snapshot.environments, snapshot.model, params, snapshot.shape))
+            return function(seen[-1])
+
         try:
-            value = jax.eval_shape(lambda params, s=snapshot: function(s._replace(params=params)), snapshot.params)
+            value = jax.eval_shape(on_trial, snapshot.params)
         except Exception as error:
             _raise_if_hopeless(function, error)
             continue
@@ -199,7 +231,7 @@ def _tried(function: Any) -> list[int]:
             raise GyrostatError(
                 f"the diagnostic {function.__name__!r} must give a number or an array; got {errors.shown(value)}."
             )
-        found.append(len(value.shape))
+        found.append((len(value.shape), not seen[-1].looked))
     return found
 
 
