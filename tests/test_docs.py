@@ -33,6 +33,32 @@ def test_the_page_prints_what_it_says(page):
     assert run(code)[0] == expected
 
 
+@pytest.mark.parametrize("page", ["docs/how-to-optimisers.md", "docs/how-to-models.md"])
+def test_every_block_of_the_page_prints_what_the_next_one_says(page):
+    """The blocks of a page are one program; each text block is what the block before it prints."""
+    with gs_diagnostics():
+        printed, names = [], {"__name__": "example"}
+        for code in blocks(page, "python"):
+            out = io.StringIO()
+            with contextlib.redirect_stdout(out):
+                exec(compile(code, page, "exec"), names)
+            printed.append(out.getvalue())
+    assert printed == blocks(page, "text")
+
+
+@contextlib.contextmanager
+def gs_diagnostics():
+    """Diagnostics that a page registers do not stay."""
+    import gyrostat as gs
+
+    before = dict(gs.DIAGNOSTICS)
+    try:
+        yield
+    finally:
+        for name in set(gs.DIAGNOSTICS) - set(before):
+            del gs.DIAGNOSTICS[name]
+
+
 def test_the_skeleton_of_an_algorithm_runs():
     (code,) = blocks("docs/adding-an-algorithm.md", "python")
     assert 0.9 < float(run(code)[0]) < 1.1

@@ -212,6 +212,9 @@ from .environments import (
     Absent as Absent,
 )
 from .environments import (
+    ArrayEnvironments as ArrayEnvironments,
+)
+from .environments import (
     Environments as Environments,
 )
 from .environments import (

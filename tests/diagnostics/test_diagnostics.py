@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy import stats
@@ -10,6 +11,7 @@ import gyrostat as gs
 import reference
 from conftest import given_environments, orthonormal
 from gyrostat.diagnostics import Snapshot
+from gyrostat.diagnostics import base as diagnostics_base
 
 pytestmark = pytest.mark.usefixtures("hasty")
 
@@ -114,20 +116,117 @@ def test_loss_in_another_basis_is_the_mean_over_draws(independent, x64):
     assert abs(found - losses.mean()) < 5 * losses.std() / np.sqrt(len(losses))
 
 
-def test_a_diagnostic_of_ones_own_is_found_by_name():
-    from gyrostat.diagnostics import diagnostic
+@pytest.fixture
+def registry(monkeypatch):
+    """A copy of the registry, so that diagnostics of tests do not stay."""
+    monkeypatch.setattr(diagnostics_base, "DIAGNOSTICS", dict(gs.DIAGNOSTICS))
+    return diagnostics_base.DIAGNOSTICS
 
-    @diagnostic("entry")
-    def largest_entry_for_this_test(snapshot):
-        """The first row of the product."""
+
+def test_a_diagnostic_of_ones_own_is_found_by_name(registry):
+    """Bare, with a name, and with dimensions, by words or by keywords."""
+
+    @gs.diagnostic
+    def top_value(snapshot):
+        """The largest entry of the product."""
+        return jnp.max(snapshot.product)
+
+    @gs.diagnostic("renamed")
+    @gs.diagnostic(name="named")
+    def some_function(snapshot):
+        return jnp.max(snapshot.product)
+
+    @gs.diagnostic("entry")
+    @gs.diagnostic(name="first_row", dims="entry", of_product=True)
+    def first_row_by_words(snapshot):
         return snapshot.product[0]
 
-    try:
-        problem = gs.Problem(given_environments(3), gs.Identity())
-        found = gs.run(gs.HeteroSGD(0.1), problem, num_steps=2, record=["largest_entry_for_this_test"])
-        assert found["largest_entry_for_this_test"].dims == ("seed", "step", "entry")
-    finally:
-        del gs.DIAGNOSTICS["largest_entry_for_this_test"]
+    @gs.diagnostic(dims=["row", "column"])
+    def whole_product(snapshot):
+        return snapshot.product
+
+    @gs.diagnostic()
+    def also_bare(snapshot):
+        return 1.0
+
+    problem = gs.Problem(given_environments(3), gs.Identity())
+    wanted = {
+        "top_value": (),
+        "renamed": (),
+        "named": (),
+        "first_row": ("entry",),
+        "first_row_by_words": ("entry",),
+        "whole_product": ("row", "column"),
+        "also_bare": (),
+    }
+    found = gs.run(gs.HeteroSGD(0.1), problem, num_steps=2, record=list(wanted))
+    assert {name: found[name].dims for name in wanted} == {n: ("seed", "step", *dims) for n, dims in wanted.items()}
+    np.testing.assert_array_equal(found["top_value"], found["whole_product"].max(["row", "column"]))
+    np.testing.assert_array_equal(found["first_row"], found["whole_product"].isel(row=0))
+    assert registry["top_value"].description == "The largest entry of the product."
+    assert registry["first_row"].of_product and not registry["top_value"].of_product
+
+
+@pytest.mark.parametrize(
+    ("decorate", "words"),
+    [
+        (lambda: gs.diagnostic(lambda s, t: 1.0, name="two"), "must take one argument, the snapshot"),
+        (
+            lambda: gs.diagnostic(lambda s: s.product, name="whole"),
+            r"gives an array with 2 dimensions and dims names 0: write dims=",
+        ),
+        (lambda: gs.diagnostic("a", "b", name="x")(lambda s: jnp.max(s.product)), "gives a number and dims names 2"),
+        (lambda: gs.diagnostic("row", name="x")(lambda s: s.product @ s.product.T), "dims names 1"),
+        (lambda: gs.diagnostic(lambda s: s.produkt, name="typo"), "a snapshot has environments, model, params, shape"),
+        (lambda: gs.diagnostic(lambda s: np.linalg.norm(s.product), name="slow"), "use jax.numpy instead of numpy"),
+        (lambda: gs.diagnostic(lambda s: float(s.product.sum()), name="slow"), r"neither float\(\) nor if"),
+        (lambda: gs.diagnostic(lambda s: None, name="nothing"), "must give a number or an array; got None"),
+        (lambda: gs.diagnostic(lambda s: 1.0, name="signal"), "'signal' exists already"),
+        (lambda: gs.diagnostic(lambda s: 1.0, name="step"), "which every result has already"),
+        (lambda: gs.diagnostic(lambda s: s.product[0], name="x", dims="seed"), "dims cannot be 'seed'"),
+        (lambda: gs.diagnostic(lambda s: s.product, name="x", dims=["row", "row"]), "dims must be different words"),
+        (lambda: gs.diagnostic(lambda s: 1.0), "name must be a word such as 'layer'; got '<lambda>'"),
+        (lambda: gs.diagnostic(3), "dims must be a word such as 'layer'; got 3"),
+        (lambda: gs.diagnostic("row", dims="row"), "got dimensions twice"),
+    ],
+)
+def test_mistakes_are_found_at_the_decorator(decorate, words, registry):
+    before = dict(registry)
+    with pytest.raises(gs.GyrostatError, match=words):
+        decorate()
+    assert registry == before
+
+
+def test_a_diagnostic_for_ones_own_model_is_tried_in_the_run(registry):
+    """It takes the parameters apart, so nothing can be said about its dimensions at the decorator."""
+
+    @gs.diagnostic(dims="row")
+    def output(snapshot):
+        W, a = snapshot.params[:2]  # two matrices in most built-in models
+        return W @ a
+
+    @gs.diagnostic
+    def bias(snapshot):
+        W, a, b = snapshot.params
+        return (W @ a + b)[:2]
+
+    network = gs.Model.from_function(lambda W, a, b: W @ a + b, [(3, 2), (2,), (3,)])
+    problem = gs.Problem(gs.VectorEnvironments([1.0, 2.0, 3.0]), gs.Identity())
+    with pytest.raises(gs.GyrostatError, match=r"'bias' gives an array of shape .2,. for FunctionModel"):
+        gs.run(gs.HeteroSGD(0.1, model=network), problem, num_steps=2, record=["bias"])
+    found = gs.run(gs.HeteroSGD(0.1, model=network), problem, num_steps=2, record=["output"])
+    assert found.output.dims == ("seed", "step", "row")
+
+
+def test_the_list_describes_every_diagnostic():
+    found = gs.diagnostics.list()
+    assert [d.name for d in found] == sorted(gs.DIAGNOSTICS) and len(found) >= 28
+    ours = [d for d in found if d.function.__module__.startswith("gyrostat.")]
+    assert all(d.description.endswith((".", ")")) and len(d.description) > 5 for d in ours)
+    lines = repr(found).splitlines()
+    assert lines[0].split() == ["name", "dimensions", "meaning"] and len(lines) == len(found) + 1
+    assert any(line.startswith("singular_values ") and "singular_value " in line for line in lines)
+    assert found._repr_html_().count("<tr>") == len(found) + 1
 
 
 # --- the isometry constant ------------------------------------------------------------------------

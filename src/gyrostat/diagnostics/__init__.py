@@ -2,7 +2,8 @@
 
 from gyrostat.diagnostics import factors, layers, signal_and_loss
 from gyrostat.diagnostics.absorbing_sets import Constants, Region, absorbing, contains, margins, membership
-from gyrostat.diagnostics.base import DIAGNOSTICS, Diagnostic, Snapshot, diagnostic, resolve
+from gyrostat.diagnostics.base import DIAGNOSTICS, Diagnostic, DiagnosticTable, Snapshot, diagnostic, resolve
+from gyrostat.diagnostics.base import table as list
 from gyrostat.diagnostics.isometry import IsometryEstimate, isometry_constant
 from gyrostat.diagnostics.layers import approximate_rank, representation_cost
 from gyrostat.diagnostics.rank_jumps import Jump, Jumps, jump_times, jumps, ranks
@@ -12,6 +13,7 @@ __all__ = [
     "DIAGNOSTICS",
     "Constants",
     "Diagnostic",
+    "DiagnosticTable",
     "IsometryEstimate",
     "Jump",
     "Jumps",
@@ -28,6 +30,7 @@ __all__ = [
     "jumps",
     "late_speed",
     "layers",
+    "list",
     "margins",
     "membership",
     "ranks",

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import functools
+import html
+import inspect
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import jax
+import numpy as np
 from jaxtyping import Array
 
 from gyrostat import errors
-from gyrostat.environments import Environments
+from gyrostat.environments import Environments, RectangularEnvironments, TwoPoint, VectorEnvironments
 from gyrostat.errors import GyrostatError
-from gyrostat.models import Model
+from gyrostat.models import Asymmetric, DeepLinear, Diagonal, Model, Symmetric, SymmetricDifference
 from gyrostat.typing import Params
 
 
@@ -49,6 +54,16 @@ class Diagnostic(NamedTuple):
     rotates: bool = False
     of_product: bool = False
 
+    def value(self, snapshot: Snapshot) -> Array:
+        """The value at a snapshot; an error if its dimensions are not those of ``dims``."""
+        value = self.function(snapshot)
+        if np.ndim(value) != len(self.dims):
+            raise GyrostatError(
+                f"the diagnostic {self.name!r} gives an array of shape {np.shape(value)} for {type(snapshot.model).__name__}, "
+                f"and its dims name {len(self.dims)} dimensions: record another one, or declare its dims."
+            )
+        return value
+
     @property
     def sees(self) -> str:
         """The kind of snapshot it needs: ``"small"`` (reduced), ``"product"`` or ``"stated"``."""
@@ -60,17 +75,238 @@ DIAGNOSTICS: dict[str, Diagnostic] = {}
 
 
 def diagnostic(
-    *dims: str, rotates: bool = False, of_product: bool = False
-) -> Callable[[SnapshotFunction], SnapshotFunction]:
-    """Register a function of a :class:`Snapshot` under its name, so that ``record=[name]`` finds it."""
+    *given: Any,
+    name: str | None = None,
+    dims: str | Sequence[str] | None = None,
+    rotates: bool = False,
+    of_product: bool = False,
+) -> Any:
+    """Register a function of a :class:`Snapshot`, so that ``record=[name]`` finds it.
+
+    ``@diagnostic`` alone is for a function that gives a number. ``@diagnostic(name="top")`` gives it another name than that
+    of the function, ``@diagnostic(dims="layer")`` or ``@diagnostic(dims=["row", "column"])`` names the dimensions of an
+    array. Without keywords, ``@diagnostic("row", "column")`` names dimensions, too; a single word is the name if the function
+    gives a number. The function is tried on small models, so most mistakes are reported here.
+
+    Parameters
+    ----------
+    given
+        The function, if the decorator is used without parentheses; otherwise names of dimensions, or a name.
+    name
+        The name under which it is recorded; that of the function by default.
+    dims
+        The name of each dimension of the value.
+    rotates
+        Whether the value is the same in any orthonormal coordinates of the product (:class:`Diagnostic`).
+    of_product
+        Whether the value depends on the product alone (:class:`Diagnostic`).
+
+    >>> import jax.numpy as jnp
+    >>> @diagnostic
+    ... def example_trace(snapshot):
+    ...     \"\"\"The trace of A.\"\"\"
+    ...     return jnp.trace(snapshot.product)
+    >>> DIAGNOSTICS["example_trace"].description
+    'The trace of A.'
+    """
+    if len(given) == 1 and callable(given[0]):
+        return _registered(given[0], name, dims, rotates, of_product)
+    words = [_word("dims", word) for word in given]
+    if words and dims is not None:
+        raise GyrostatError(
+            f"diagnostic got dimensions twice, {words} and dims={dims!r}: leave one out, or write name={words[0]!r}."
+        )
 
     def register(function: SnapshotFunction) -> SnapshotFunction:
-        text = (function.__doc__ or "").strip().splitlines()
-        name = function.__name__
-        DIAGNOSTICS[name] = Diagnostic(name, function, dims, text[0] if text else "", rotates, of_product)
-        return function
+        if (
+            len(words) == 1
+            and name is None
+            and not _is_ours(function)
+            and {ndim for ndim, _ in _tried(function)} == {0}
+        ):
+            return _registered(function, words[0], (), rotates, of_product)
+        return _registered(function, name, words or dims, rotates, of_product)
 
     return register
+
+
+RESERVED = ("seed", "step", "record", "diverged", "reached")
+"""Names in every result that neither a diagnostic nor its dimensions may take."""
+
+
+def _registered(
+    function: Any, name: str | None, dims: str | Sequence[str] | None, rotates: bool, of_product: bool
+) -> SnapshotFunction:
+    if not callable(function):
+        raise GyrostatError(f"diagnostic decorates a function of a snapshot; got {errors.shown(function)}.")
+    name = _word("name", function.__name__ if name is None else name)
+    listed = (dims,) if isinstance(dims, str) else tuple(() if dims is None else dims)
+    words = tuple(_word("dims", word) for word in listed)
+    if len(set(words)) < len(words):
+        raise GyrostatError(f"dims must be different words; got {list(words)}.")
+    known = DIAGNOSTICS.get(name)
+    if known is not None and _is_ours(known.function) and not _is_ours(function):
+        raise GyrostatError(f"the diagnostic {name!r} exists already ({known.description}): choose another name=.")
+    _check_arguments(name, function)
+    if not _is_ours(function):
+        # A function that takes the parameters apart may be for other models than ours; the run checks its dimensions.
+        found = [ndim for ndim, is_general in _tried(function) if is_general]
+        if found and len(words) not in found:
+            raise GyrostatError(
+                f"the diagnostic {name!r} gives {_counted(found[0])} and dims names {len(words)}: write "
+                f"{_suggested(found[0])}."
+            )
+    text = (function.__doc__ or "").strip().splitlines()
+    DIAGNOSTICS[name] = Diagnostic(name, function, words, text[0] if text else "", rotates, of_product)
+    return function
+
+
+def _word(argument: str, value: Any) -> str:
+    if not isinstance(value, str) or not value.isidentifier():
+        raise GyrostatError(f"{argument} must be a word such as 'layer'; got {errors.shown(value)}.")
+    if value in RESERVED:
+        raise GyrostatError(f"{argument} cannot be {value!r}, which every result has already: choose another word.")
+    return value
+
+
+def _is_ours(function: Any) -> bool:
+    return getattr(function, "__module__", "").startswith("gyrostat.")
+
+
+def _check_arguments(name: str, function: Any) -> None:
+    try:
+        inspect.signature(function).bind(None)
+    except TypeError:
+        raise GyrostatError(
+            f"the diagnostic {name!r} must take one argument, the snapshot; it takes {inspect.signature(function)}."
+        ) from None
+
+
+def _counted(ndim: int) -> str:
+    return "a number" if ndim == 0 else f"an array with {ndim} dimension{'s' * (ndim > 1)}"
+
+
+def _suggested(ndim: int) -> str:
+    words = ["row", "column", "component", "layer"][:ndim]
+    return f"dims={words!r} (or words of your own)" if ndim else "@diagnostic, or @diagnostic(name=...)"
+
+
+class TrialSnapshot(Snapshot):
+    """A snapshot that notes whether its parameters were looked at, other than through the product."""
+
+    looked = False
+
+    @property
+    def params(self) -> Params:
+        """The parameters."""
+        self.looked = True
+        return self[2]
+
+    @property
+    def product(self) -> Array:
+        """A(theta)."""
+        return self[1].product(self[2])
+
+
+def _tried(function: Any) -> list[tuple[int, bool]]:
+    """The number of dimensions of its value on every small model, and whether it did without the parameters.
+
+    Raises an error for mistakes that are those of the function.
+    """
+    _check_arguments(getattr(function, "__name__", "of this function"), function)
+    found = []
+    for snapshot in _small_snapshots():
+        seen: list[TrialSnapshot] = []
+
+        def on_trial(params: Params, snapshot: Snapshot = snapshot, seen: list = seen) -> Any:
+            seen.append(TrialSnapshot(snapshot.environments, snapshot.model, params, snapshot.shape))
+            return function(seen[-1])
+
+        try:
+            value = jax.eval_shape(on_trial, snapshot.params)
+        except Exception as error:
+            _raise_if_hopeless(function, error)
+            continue
+        if not isinstance(value, jax.ShapeDtypeStruct):
+            raise GyrostatError(
+                f"the diagnostic {function.__name__!r} must give a number or an array; got {errors.shown(value)}."
+            )
+        found.append((len(value.shape), not seen[-1].looked))
+    return found
+
+
+def _raise_if_hopeless(function: Any, error: Exception) -> None:
+    """Report a mistake that fails on every model.
+
+    Others may be due to a model that the function is not for, or to a name that is defined further down in its file.
+    """
+    start = f"the diagnostic {function.__name__!r} cannot be computed ({type(error).__name__}"
+    if isinstance(error, jax.errors.TracerArrayConversionError | jax.errors.ConcretizationTypeError):
+        raise GyrostatError(
+            f"{start}): use jax.numpy instead of numpy, and neither float() nor if on its values."
+        ) from None
+    if isinstance(error, AttributeError) and isinstance(error.obj, Snapshot):
+        raise GyrostatError(
+            f"{start}: {error}): a snapshot has environments, model, params, shape and product."
+        ) from None
+
+
+@functools.lru_cache(maxsize=1)
+def _small_snapshots() -> tuple[Snapshot, ...]:
+    """Snapshots of all models, for trying a diagnostic."""
+    law, eye, tall = TwoPoint(spread=2.0), np.eye(4), np.eye(3)
+    square = Environments(eye[:, :1], eye[:, 1:2], law)
+    rectangle = RectangularEnvironments(eye[:, :1], tall[:, :1], eye[:, 1:2], tall[:, 1:2], law)
+    vector = VectorEnvironments([1.0, 0.0, 0.0], [1], law)
+    pairs: list[tuple[Environments, Model]] = [
+        (square, Symmetric()),
+        (square, SymmetricDifference()),
+        (square, Asymmetric()),
+        (rectangle, Asymmetric(2)),
+        (rectangle, DeepLinear(3, 4)),
+        (vector, Diagonal()),
+    ]
+    return tuple(
+        Snapshot(environments, model, tuple(np.ones(s) for s in model.shapes(environments.shape)), environments.shape)
+        for environments, model in pairs
+    )
+
+
+class DiagnosticTable(tuple[Diagnostic, ...]):
+    """Diagnostics in alphabetical order; printed, and in notebooks, as a table of names, dimensions and meanings.
+
+    >>> DiagnosticTable([Diagnostic("norm", abs, ("layer",), "The norm of a layer.")])
+    name  dimensions  meaning
+    norm  layer       The norm of a layer.
+    """
+
+    __slots__ = ()
+
+    @property
+    def rows(self) -> list[tuple[str, str, str]]:
+        """The name, the dimensions and the meaning of each."""
+        return [(d.name, ", ".join(d.dims), d.description) for d in self]
+
+    def __repr__(self) -> str:
+        rows = [("name", "dimensions", "meaning"), *self.rows]
+        first, second = (max(len(row[k]) for row in rows) for k in (0, 1))
+        return "\n".join(f"{a:{first}}  {b:{second}}  {c}".rstrip() for a, b, c in rows)
+
+    def _repr_html_(self) -> str:
+        cells = ("".join(f"<td>{html.escape(cell)}</td>" for cell in row) for row in self.rows)
+        body = "".join(f"<tr>{row}</tr>" for row in cells)
+        return f"<table><tr><th>name</th><th>dimensions</th><th>meaning</th></tr>{body}</table>"
+
+
+def table() -> DiagnosticTable:
+    """All registered diagnostics, yours included: :func:`gyrostat.diagnostics.list`.
+
+    >>> import gyrostat as gs
+    >>> found = gs.diagnostics.list()
+    >>> [row for row in found.rows if row[0] == "distance"]
+    [('distance', '', '||A - A_star||_F.')]
+    """
+    return DiagnosticTable(DIAGNOSTICS[name] for name in sorted(DIAGNOSTICS))
 
 
 def resolve(names: Sequence[str | Diagnostic]) -> tuple[Diagnostic, ...]:

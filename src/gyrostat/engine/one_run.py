@@ -134,7 +134,7 @@ class _Run:
             "product": Snapshot(self.stated, model, reduced.in_stated_coordinates(params), shape),
             "stated": Snapshot(self.stated, model, reduced.as_stated(params), shape),
         }
-        return SequentialLapack()(lambda: {d.name: d.function(snapshots[d.sees]) for d in self.plan.record})
+        return SequentialLapack()(lambda: {d.name: d.value(snapshots[d.sees]) for d in self.plan.record})
 
     def step(self, t: Int[Array, ""], state: RunState) -> RunState:
         algorithm, model, environments = self.algorithm, self.reduced.model, self.reduced.environments

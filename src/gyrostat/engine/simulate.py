@@ -52,11 +52,11 @@ def simulate(
         raise GyrostatError("cells is empty: give at least one (algorithm, problem) pair.")
     horizons = _horizons(num_steps, len(cells))
     seed_numbers = _seed_numbers(seeds)
-    diagnostics = resolve(record)
-    seed = errors.integer("seed", seed)
-    grids = recording_grids(record_at, horizons, [0] * len(cells) if record_from is None else list(record_from))
     for algorithm, problem in cells:
         check(algorithm, problem)
+    diagnostics = resolve(_default_record(cells) if record is DEFAULT_RECORD else record)
+    seed = errors.integer("seed", seed)
+    grids = recording_grids(record_at, horizons, [0] * len(cells) if record_from is None else list(record_from))
     level = _tolerance(tolerance, cells)
     reductions = [choose_reduction(reduction, *cell) for cell in cells]
     report = _reporter(progress, len(cells) * len(seed_numbers))
@@ -75,6 +75,12 @@ def simulate(
             values[i] = {name: x[mine] for name, x in together.items()}
     by_cell = [values[i] for i in range(len(cells))]
     return gather(by_cell, diagnostics, _event_kinds(cells), grids, seed_numbers)
+
+
+def _default_record(cells: Sequence[Cell]) -> tuple[str, ...]:
+    """What is recorded if nothing is asked for: without ``error`` where a model has no factor."""
+    has_factor = all(algorithm.model.has_factor for algorithm, _ in cells)
+    return DEFAULT_RECORD if has_factor else tuple(name for name in DEFAULT_RECORD if name != "error")
 
 
 def _without_leaks(

@@ -1,5 +1,6 @@
 # The public names of this room. `__init__.py` reads this file and imports a name on first use.
 
+from .given_environments import ArrayEnvironments as ArrayEnvironments
 from .given_environments import Environments as Environments
 from .given_environments import Observed as Observed
 from .given_environments import RectangularEnvironments as RectangularEnvironments

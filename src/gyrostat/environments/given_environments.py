@@ -371,6 +371,71 @@ class RectangularEnvironments(Environments):
         )
 
 
+class ArrayEnvironments(Environments):
+    """Targets that are arrays of any shape: ``A_e = A_star + S_e``, for tensors and outputs of networks.
+
+    The diagnostic ``signal`` is then the coordinate of the product along A_star, over the norm of A_star, and ``spurious`` its
+    coordinates in the span of the S_e, over those of their mean.
+
+    Parameters
+    ----------
+    invariant
+        A_star, an array that is not zero.
+    spurious
+        S_e for every environment: an array with one more dimension, the environments first. Without it there is one
+        environment with the target A_star.
+    weights
+        How often each environment is drawn; equally often by default.
+
+    >>> import numpy as np
+    >>> tensor = np.zeros((2, 3, 4)); tensor[0, 0, 0] = 2.0
+    >>> other = np.zeros((2, 3, 4)); other[1, 1, 1] = 1.0
+    >>> environments = ArrayEnvironments(tensor, [5 * other, -3 * other])
+    >>> environments.shape, float(environments.mean_target[1, 1, 1])
+    ((2, 3, 4), 1.0)
+    """
+
+    size: tuple[int, ...] = eqx.field(static=True)
+
+    def __init__(self, invariant: Any, spurious: Any = None, weights: Any = None):
+        A = errors.array("invariant", invariant, ndim=tuple(range(1, 9)))
+        norm = np.linalg.norm(A)
+        if not norm > 0:
+            raise GyrostatError("invariant is zero: there is no invariant signal to recover.")
+        basis, law, values = np.zeros((A.size, 0)), None, [norm]
+        if spurious is not None:
+            S = errors.array("spurious", spurious, ndim=A.ndim + 1)
+            if S.shape[1:] != A.shape or len(S) == 0:
+                raise GyrostatError(
+                    f"spurious must list an array of shape {A.shape} for every environment; got shape {S.shape}."
+                )
+            flat = S.reshape(len(S), -1)
+            _, s, Vt = np.linalg.svd(flat, full_matrices=False)
+            basis = Vt[s > 1e-12 * s.max(initial=1e-300)].T
+            law = Finite([np.diag(row) for row in flat @ basis], weights)
+        elif weights is not None:
+            raise GyrostatError("weights are those of spurious, which is missing: leave weights out.")
+        super().__init__(A.reshape(-1, 1) / norm, basis, law, values=values)
+        self.size = A.shape
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.size
+
+    @property
+    def invariant(self) -> Array:
+        return jnp.reshape(self.invariant_basis @ self.invariant_values, self.size)
+
+    def spurious(self, sigma: Float[Array, "r2 r2"]) -> Array:
+        return jnp.reshape(self.spurious_basis @ jnp.diagonal(sigma), self.size)
+
+    def signal_block(self, product: Array) -> Float[Array, "1 1"]:
+        return jnp.diag(self.invariant_basis.T @ jnp.ravel(product))
+
+    def spurious_block(self, product: Array) -> Float[Array, "r2 r2"]:
+        return jnp.diag(self.spurious_basis.T @ jnp.ravel(product))
+
+
 class Observed(Environments):
     """Environments whose truth is unknown, for data that bring their own responses (:class:`DenseData`).
 
@@ -381,8 +446,8 @@ class Observed(Environments):
     size: tuple[int, ...] = eqx.field(static=True)
 
     def __init__(self, shape: tuple[int, ...], count: int, weights: Any = None):
-        if len(shape) not in (1, 2):
-            raise GyrostatError(f"shape must be (p,) for vectors or (n1, n2) for matrices; got {shape}.")
+        if len(shape) == 0:
+            raise GyrostatError(f"shape must be (p,) for vectors, (n1, n2) for matrices, or longer; got {shape}.")
         n = errors.integer("count", count, least=1)
         super().__init__(np.zeros((shape[0], 0)), law=Finite(np.zeros((n, 0, 0)), weights))
         self.size = tuple(shape)

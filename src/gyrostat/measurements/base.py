@@ -126,5 +126,7 @@ def residual(scene: Scene, environment: Environment) -> Array:
 
 def inner(a: Array, b: Array) -> Float[Array, ""]:
     """The inner product of two elements given as arrays."""
+    if jnp.ndim(a) > 2:
+        return jnp.sum(a * b)
     # A product with ones and a short sum: XLA does not vectorise a sum over all entries of a matrix.
     return jnp.sum(jnp.ones(len(a)) @ (a * b))

@@ -184,7 +184,7 @@ class DenseData(Measurements):
     labels: tuple = eqx.field(static=True)
 
     def __init__(self, matrices: Any, responses: Any, environment: Any, *, batch_size: int | None = None):
-        X = errors.array("matrices", matrices, ndim=(2, 3))
+        X = errors.array("matrices", matrices, ndim=tuple(range(2, 10)))
         y = errors.array("responses", responses, ndim=1)
         labels = np.asarray(environment)
         if not np.issubdtype(labels.dtype, np.integer):

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import abc
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import equinox as eqx
+import jax
+import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from gyrostat import errors
 from gyrostat.errors import GyrostatError
-from gyrostat.models.spaces import Space
+from gyrostat.models.spaces import Space, space_of
 from gyrostat.typing import Params
 
 
@@ -41,11 +44,59 @@ class Model(eqx.Module):
     """A map from parameters (a tuple of arrays) to a product ``A(theta)``, and the pullback of a gradient.
 
     A model holds hyper-parameters only. Sizes come from the target, so one model serves every dimension.
+
+    A subclass defines :meth:`shapes` and :meth:`product`. The pullback is the derivative of the product unless a faster one
+    is given. :meth:`from_function` makes a model without a class.
+
+    >>> import jax.numpy as jnp
+    >>> class Squares(Model):
+    ...     def shapes(self, shape):
+    ...         return (shape,)
+    ...     def product(self, params):
+    ...         return params[0] ** 2
+    >>> Squares().pullback((jnp.array([1.0, 3.0]),), jnp.array([1.0, 10.0]))[0].tolist()
+    [2.0, 60.0]
     """
 
-    @abc.abstractmethod
+    @staticmethod
+    def from_function(
+        product: Callable[..., Any],
+        shapes: Sequence[tuple[int, ...]] | Callable[[tuple[int, ...]], Sequence[tuple[int, ...]]],
+        *,
+        symmetric: bool = False,
+        factor: Callable[..., Any] | None = None,
+    ) -> Model:
+        """A model whose product is any differentiable function of its parameters.
+
+        Parameters
+        ----------
+        product
+            ``product(*params)`` gives an array of the shape of the target, computed with ``jax.numpy``. It may use data of
+            its own, such as the inputs of a network. A model is compiled anew for every new function, so define it once,
+            outside of what builds the settings of a grid.
+        shapes
+            The shape of every parameter: a list, or a function of the shape of the target.
+        symmetric
+            Whether every product is a symmetric matrix. Gaussian measurements are then symmetric, as in Xu 2024.
+        factor
+            ``factor(*params)`` gives a matrix with a row for each row of the product: what the diagnostic ``error`` and the
+            other diagnostics of factors look at. Without it they are refused.
+
+        >>> import jax.numpy as jnp
+        >>> import gyrostat as gs
+        >>> cubes = gs.Model.from_function(lambda w: w**3, [(2,)])
+        >>> problem = gs.Problem(gs.VectorEnvironments([1.0, 0.125]), gs.Identity())
+        >>> found = gs.run(gs.PooledGD(0.1, init_scale=0.5, model=cubes), problem, num_steps=400)
+        >>> bool(found.distance.isel(step=-1) < 1e-6)
+        True
+        """
+        from gyrostat.models.function_model import FunctionModel
+
+        return FunctionModel(product, shapes, symmetric, factor)
+
     def space(self, shape: tuple[int, ...]) -> Space:
         """The space of the product for a target of this shape; an error if the model cannot make such targets."""
+        return space_of(shape)
 
     @abc.abstractmethod
     def shapes(self, shape: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
@@ -55,9 +106,14 @@ class Model(eqx.Module):
     def product(self, params: Params) -> Array:
         """``A(theta)``."""
 
-    @abc.abstractmethod
     def pullback(self, params: Params, gradient: Array) -> Params:
-        """The gradient with respect to the parameters, given the gradient with respect to the product."""
+        """The gradient with respect to the parameters, given the gradient with respect to the product.
+
+        By default the vector-Jacobian product of :meth:`product`.
+        """
+        params = tuple(jnp.asarray(p) for p in params)
+        product, transposed = jax.vjp(self.product, params)
+        return transposed(jnp.asarray(gradient, dtype=product.dtype))[0]
 
     def entry(self, params: Params, row: Int[Array, ""], column: Int[Array, ""]) -> Float[Array, ""]:
         """One entry of ``A(theta)``."""
@@ -72,9 +128,17 @@ class Model(eqx.Module):
         """
         return None
 
-    @abc.abstractmethod
+    @property
+    def has_factor(self) -> bool:
+        """Whether :meth:`factor` is defined."""
+        return type(self).factor is not Model.factor
+
     def factor(self, params: Params) -> Array:
         """The parameters that act on the rows of the product, as one matrix with a row per coordinate: U of Xu 2024."""
+        raise GyrostatError(
+            f"{type(self).__name__} has no factor, which error and other diagnostics of factors look at: record signal, "
+            "spurious, distance or loss instead, or define its factor."
+        )
 
     def cofactor(self, params: Params) -> Array | None:
         """The parameters that act on the columns of the product, likewise; None if they are those of :meth:`factor`."""

@@ -1,4 +1,4 @@
-"""Inner-product spaces of products, targets and residuals: vectors, rectangular and symmetric matrices.
+"""Inner-product spaces of products, targets and residuals: vectors, rectangular and symmetric matrices, any arrays.
 
 A Gaussian measurement needs only two things of its space: coordinates in which the inner product is the Euclidean one, and
 the standard Gaussian of that inner product. The exact-in-law measurements are therefore written once for all spaces.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import abc
 import functools
+import math
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -91,6 +92,41 @@ class RectangularMatrices(Space):
 
     def element(self, coordinates: Array) -> Array:
         return coordinates.reshape(self.shape)
+
+
+class Arrays(Space):
+    """Arrays of any shape with the sum of the products of their entries as inner product.
+
+    >>> Arrays((2, 3, 4)).size
+    24
+    """
+
+    sides: tuple[int, ...] = eqx.field(static=True)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.sides
+
+    @property
+    def size(self) -> int:
+        return math.prod(self.sides)
+
+    def coordinates(self, element: Array) -> Array:
+        return jnp.reshape(element, self.size)
+
+    def element(self, coordinates: Array) -> Array:
+        return coordinates.reshape(self.sides)
+
+
+def space_of(shape: tuple[int, ...]) -> Space:
+    """The space of all arrays of a shape.
+
+    >>> space_of((2, 3))
+    RectangularMatrices(rows=2, columns=3)
+    """
+    if len(shape) == 1:
+        return Vectors(*shape)
+    return RectangularMatrices(*shape) if len(shape) == 2 else Arrays(tuple(shape))
 
 
 class SymmetricMatrices(Space):

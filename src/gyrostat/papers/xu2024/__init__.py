@@ -9,6 +9,7 @@ from gyrostat.papers.xu2024 import (
     fig5_fig6_thm3_thm6_pooled,
     lemmas_5_6_7_prop1,
     linear_regression,
+    momentum,
     order_and_predictors,
     thm2_error_and_data,
     thm2_window_and_phases,
@@ -41,6 +42,7 @@ EXPERIMENTS = (
     order_and_predictors.ORDER,
     order_and_predictors.PREDICTOR,
     amplified_heterogeneity.AMPLIFY,
+    momentum.MOMENTUM,
 )
 
 PAPER = Paper(
