@@ -223,7 +223,6 @@ def predictors(algorithm: Algorithm, problem: Problem) -> tuple[str, ...]:
     batches: Any = algorithm.batches
     independent = batches.order == "iid" and batches.amplify is None
     independent = independent and isinstance(algorithm.rule, GradientStep)
-    return tuple(name for name in PREDICTORS if name != SURROGATE or (simple and independent))
     ours = tuple(name for name in PREDICTORS if name != SURROGATE or (simple and independent))
     others = {name: getattr(predictor, "covers", None) for name, predictor in _installed_predictors().items()}
     return ours + tuple(name for name, covers in others.items() if covers is None or covers(algorithm, problem))
