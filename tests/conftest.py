@@ -9,6 +9,7 @@ from gyrostat.parallel.threads import single_thread_settings
 
 # As the lab runs what takes seconds: one thread for each of pytest's workers. BLAS reads this when NumPy comes in.
 os.environ.update(single_thread_settings(quick=True))
+os.environ["GYROSTAT_COMPILE_CACHE"] = "off"  # tests compile what they test, and leave the user's cache alone
 
 from collections.abc import Callable
 from typing import Any

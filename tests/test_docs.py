@@ -9,6 +9,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from gyrostat.sweeps import read_spec
 
@@ -57,6 +58,20 @@ def gs_diagnostics():
     finally:
         for name in set(gs.DIAGNOSTICS) - set(before):
             del gs.DIAGNOSTICS[name]
+
+
+YOUR_DATA = "docs/how-to-your-data.md"
+
+
+@pytest.mark.parametrize("number", range(len(blocks(YOUR_DATA, "python"))))
+def test_how_to_with_your_data(number, tmp_path, monkeypatch):
+    code, expected = blocks(YOUR_DATA, "python")[number], blocks(YOUR_DATA, "text")[number]
+    monkeypatch.chdir(tmp_path)
+    if "load_results" in code:
+        from gyrostat.reproduce.runner import reproduce
+
+        reproduce(["xu2024/fig1"], size="smoke", out="results", jobs=1, console=Console(quiet=True))
+    assert run(code)[0] == expected and len(code.strip().splitlines()) <= 15
 
 
 def test_the_skeleton_of_an_algorithm_runs():

@@ -25,6 +25,20 @@ def test_the_table_has_every_condition_and_the_outcome():
     assert "eliminated in a typical run" in text and "M* = 4.16" in text and "at least" in text
 
 
+def test_the_isometry_constant_is_estimated_on_request(monkeypatch):
+    asked = []
+    estimate = theory.assessment.isometry_constant
+    monkeypatch.setattr(theory.assessment, "isometry_constant", lambda *a, **k: asked.append(a) or estimate(*a, **k))
+    setting = ["check", "--dimension", "12", "--num-samples", "500"]
+    quick = CliRunner().invoke(app, setting)
+    assert quick.exit_code == 0 and not asked
+    assert "add --isometry" in quick.output and "Isometry constant" not in quick.output
+    full = CliRunner().invoke(app, [*setting, "--isometry"])
+    assert full.exit_code == 0 and asked
+    assert "Isometry constant (rank 8): at least" in full.output and "overlap of the subspaces" in full.output
+    assert "Predicted: the spurious signal" in quick.output
+
+
 def test_laws_by_name_and_by_list():
     assert isinstance(build_law("uniform", mean=1.0, spread=2.0, rank=1), gs.Uniform)
     law = build_law("two-point", mean=1.0, spread=6.0, rank=2, values="-5,7", weights=".25,.75")

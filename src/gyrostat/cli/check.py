@@ -31,6 +31,9 @@ def check(
     init_scale: Annotated[float, typer.Option(help="Initial scale alpha.")] = 1e-3,
     num_steps: Annotated[int, typer.Option(help="Number of steps T.")] = 200,
     num_samples: Annotated[int, typer.Option(help="Batch size m.")] = 8000,
+    isometry: Annotated[
+        bool, typer.Option("--isometry", help="Also estimate the isometry constant, which takes some seconds.")
+    ] = False,
 ) -> None:
     """Check a HeteroSGD setting against the theory.
 
@@ -41,7 +44,12 @@ def check(
 
     chosen = build_law(law, mean=mean, spread=spread, rank=spurious_rank, values=values, weights=weights)
     setting = Setting(chosen, dimension, rank, overlap, step_size, init_scale, num_steps, num_samples)
-    show(setting, assess(setting), console())
+    out = console()
+    show(setting, assess(setting, isometry_draws=3 if isometry else 0), out)
+    if not isometry:
+        out.print(
+            "Isometry and overlap (Assumptions 3 and 1(d)) need the isometry constant: add --isometry.", markup=False
+        )
 
 
 def build_law(name: str, *, mean: float, spread: float, rank: int, values: str = "", weights: str = "") -> Law:

@@ -16,7 +16,13 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 PACKAGES = ("gyrostat", "jax", "jaxlib", "equinox", "numpy", "scipy", "xarray", "zarr", "matplotlib", "torch")
-VARIABLES = ("XLA_FLAGS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "JAX_COMPILATION_CACHE_DIR")
+VARIABLES = (
+    "XLA_FLAGS",
+    "OMP_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "GYROSTAT_COMPILE_CACHE",
+    "JAX_COMPILATION_CACHE_DIR",
+)
 
 
 def doctor() -> None:

@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from gyrostat import errors
+from gyrostat.jax_tools.compile_cache import use_compile_cache
 from gyrostat.jax_tools.float64 import double
 from gyrostat.measurements.fixed_gaussian import RevealedDesign, gram_product, page_rows
 from gyrostat.models.spaces import RectangularMatrices, Space, SymmetricMatrices
@@ -53,6 +54,7 @@ def isometry_constant(
     s = errors.integer("rank", rank, least=1)
     n = errors.integer("draws", draws, least=2)
     space = SymmetricMatrices(d) if symmetric else RectangularMatrices(d, d)
+    use_compile_cache()
     with double():
         keys = jax.vmap(lambda i: jax.random.fold_in(jax.random.key(seed), i))(jnp.arange(n))
         climbs = errors.integer("steps", steps, least=1)

@@ -15,6 +15,7 @@ from gyrostat.algorithms.algorithm import Algorithm
 from gyrostat.diagnostics.base import Diagnostic
 from gyrostat.engine.one_run import RunPlan, one_run
 from gyrostat.engine.reduction.choose import Reduction, largest_array
+from gyrostat.jax_tools.compile_cache import use_compile_cache
 from gyrostat.jax_tools.float64 import double
 from gyrostat.measurements.base import Demand
 from gyrostat.measurements.problem import Problem
@@ -98,6 +99,7 @@ class Program:
         padded = runs + runs[-1:] * (width - len(runs))
         cells, seeds = (np.array(x) for x in zip(*padded, strict=True))
         fixed = (self.static, self.structure, self.varies, self.plan)
+        use_compile_cache()
         with double():
             leaves = [c[cells] if v else c for c, v in zip(self.columns, self.varies, strict=True)]
             keys = jax.vmap(lambda i: jax.random.fold_in(jax.random.key(self.seed), i))(jnp.asarray(seeds))

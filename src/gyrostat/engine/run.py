@@ -14,8 +14,9 @@ from gyrostat.algorithms.algorithm import Algorithm
 from gyrostat.algorithms.schedules import Annealing, Schedule
 from gyrostat.diagnostics import Diagnostic
 from gyrostat.engine.compile import Cell
+from gyrostat.engine.progress import Progress
 from gyrostat.engine.results import labelled
-from gyrostat.engine.simulate import DEFAULT_RECORD, Progress, simulate
+from gyrostat.engine.simulate import DEFAULT_RECORD, simulate
 from gyrostat.errors import GyrostatError
 from gyrostat.measurements.problem import Problem
 
@@ -34,13 +35,15 @@ def run(
     record_at: int | Sequence[int] | np.ndarray = 101,
     tolerance: float | None = None,
     reduction: str = "auto",
-    progress: Progress | None = None,
+    progress: Progress | bool | None = None,
 ) -> xr.Dataset:
     """Run one algorithm on one problem for many seeds; dimensions ``seed`` and ``step``.
 
     ``diverged`` holds the step at which a run diverged (-1 if it did not); its values are NaN from there.
     With ``tolerance``, ``reached`` holds the first step at which ``||A - A_star||_F^2 / 2`` is below it (-1 for never).
     ``reduction`` is ``"auto"`` (run in a small subspace when that is exact), ``"never"`` or ``"always"``.
+    ``progress=True`` shows a bar with the time left on standard error; a function is called with the runs done and all runs.
+    Without it, only a compilation of more than a second is announced, and only on a terminal (``False`` for silence).
 
     >>> import gyrostat as gs
     >>> problem = gs.Problem(gs.RandomEnvironments(20, law=gs.TwoPoint(mean=1.0, spread=8.0)), gs.FreshGaussian(4000))
@@ -73,12 +76,12 @@ def run_grid(
     record_at: int | Sequence[int] | np.ndarray = 101,
     tolerance: float | None = None,
     reduction: str = "auto",
-    progress: Progress | None = None,
+    progress: Progress | bool | None = None,
 ) -> xr.Dataset:
     """Run ``build(**setting)`` (an algorithm and a problem) for every combination of ``settings`` and every seed.
 
     ``num_steps`` may be a function of the same settings; ``step`` is then a coordinate that differs from cell to cell,
-    along the dimension ``record``.
+    along the dimension ``record``. ``progress=True`` shows a bar, as in :func:`run`.
 
     >>> import gyrostat as gs
     >>> def build(spread):
@@ -122,7 +125,7 @@ def offshoots(
     record: Sequence[str | Diagnostic] = DEFAULT_RECORD,
     record_at: int = 101,
     reduction: str = "auto",
-    progress: Progress | None = None,
+    progress: Progress | bool | None = None,
 ) -> xr.Dataset:
     """Branches of one run: each follows ``algorithm`` up to a step of ``at``, and ``schedule`` for ``num_steps`` more.
 

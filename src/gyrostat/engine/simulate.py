@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
@@ -12,15 +12,13 @@ from gyrostat import errors
 from gyrostat.algorithms.algorithm import Algorithm
 from gyrostat.diagnostics.base import Diagnostic, resolve
 from gyrostat.engine.compile import Cell, Program, RunIndex, group_cells
+from gyrostat.engine.progress import Progress, progress_shown
 from gyrostat.engine.record import Trajectories, Values, gather, recording_grids
 from gyrostat.engine.reduction.choose import LEAK_LIMITS, Reduction, choose_reduction, rank_of
 from gyrostat.errors import GyrostatError
 from gyrostat.measurements.problem import Problem
 
 DEFAULT_RECORD = ("signal", "spurious", "error", "distance")
-
-Progress: TypeAlias = Callable[[int, int], None]
-"""Called with the number of runs done and the number of all runs."""
 
 
 def simulate(
@@ -35,7 +33,7 @@ def simulate(
     tolerance: float | None = None,
     reduction: str = "auto",
     reproducible_bits: bool = False,
-    progress: Progress | None = None,
+    progress: Progress | bool | None = None,
 ) -> Trajectories:
     """Run every cell for every seed and record diagnostics.
 
@@ -46,6 +44,7 @@ def simulate(
     ``reduction`` is ``"auto"`` (run in a small subspace where that is exact), ``"never"`` or ``"always"``.
     ``reproducible_bits`` makes every bit of a run independent of the other cells and seeds of the call. All calls then use
     the same compiled program, so a call with few runs is padded to full size and takes as long as a full one.
+    ``progress`` is True (a bar), a function of the runs done and all runs, or None.
     """
     cells = list(cells)
     if not cells:
@@ -59,20 +58,21 @@ def simulate(
     grids = recording_grids(record_at, horizons, [0] * len(cells) if record_from is None else list(record_from))
     level = _tolerance(tolerance, cells)
     reductions = [choose_reduction(reduction, *cell) for cell in cells]
-    report = _reporter(progress, len(cells) * len(seed_numbers))
     values: dict[int, Values] = {}
-    for group in group_cells(cells, horizons, reproducible_bits=reproducible_bits):
-        program_for = functools.partial(Program, [cells[i] for i in group], diagnostics, grids[group[0]], seed, level)
-        program = program_for(reductions[group[0]], reproducible_bits=reproducible_bits)
-        runs = [(position, number) for position in range(len(group)) for number in seed_numbers]
-        outcomes = []
-        for part, outcome in program.calls(runs):
-            outcomes.append(_without_leaks(outcome, runs[part], diagnostics, reduction, program_for))
-            report(len(runs[part]))
-        together = {name: np.concatenate([outcome[name] for outcome in outcomes]) for name in outcomes[0]}
-        for position, i in enumerate(group):
-            mine = slice(position * len(seed_numbers), (position + 1) * len(seed_numbers))
-            values[i] = {name: x[mine] for name, x in together.items()}
+    with progress_shown(progress, len(cells) * len(seed_numbers)) as report:
+        for group in group_cells(cells, horizons, reproducible_bits=reproducible_bits):
+            own_cells = [cells[i] for i in group]
+            program_for = functools.partial(Program, own_cells, diagnostics, grids[group[0]], seed, level)
+            program = program_for(reductions[group[0]], reproducible_bits=reproducible_bits)
+            runs = [(position, number) for position in range(len(group)) for number in seed_numbers]
+            outcomes = []
+            for part, outcome in program.calls(runs):
+                outcomes.append(_without_leaks(outcome, runs[part], diagnostics, reduction, program_for))
+                report(len(runs[part]))
+            together = {name: np.concatenate([outcome[name] for outcome in outcomes]) for name in outcomes[0]}
+            for position, i in enumerate(group):
+                mine = slice(position * len(seed_numbers), (position + 1) * len(seed_numbers))
+                values[i] = {name: x[mine] for name, x in together.items()}
     by_cell = [values[i] for i in range(len(cells))]
     return gather(by_cell, diagnostics, _event_kinds(cells), grids, seed_numbers)
 
@@ -107,19 +107,6 @@ def _without_leaks(
         for name, x in exact.items():
             repaired[name][leaked[part]] = x
     return repaired
-
-
-def _reporter(progress: Progress | None, total: int) -> Callable[[int], None]:
-    """A function that adds up the runs of calls and reports the sum."""
-    done = 0
-
-    def report(count: int) -> None:
-        nonlocal done
-        done += count
-        if progress is not None:
-            progress(done, total)
-
-    return report
 
 
 def _event_kinds(cells: Sequence[Cell]) -> list[Any]:

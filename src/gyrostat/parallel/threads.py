@@ -77,6 +77,9 @@ def confine_this_process() -> None:
     try:
         import jax
 
+        from gyrostat.jax_tools.compile_cache import use_compile_cache
+
+        use_compile_cache()  # here, because the number of threads is part of the name of its folder
         jax.devices()
     finally:
         for thread in os.listdir("/proc/self/task"):

@@ -64,25 +64,31 @@ def isometry_bound(law: Law, *, dimension: int, rank: int) -> float:
 
 
 def assumptions(
-    law: Law, *, dimension: int, rank: int, overlap: float, delta: float, init_scale: float
+    law: Law, *, dimension: int, rank: int, overlap: float, delta: float | None, init_scale: float
 ) -> list[Condition]:
-    """Assumptions 1-3 and Theorem 2's conditions on overlap and start, for an isometry constant ``delta``."""
+    """Assumptions 1-3 and Theorem 2's conditions on overlap and start, for an isometry constant ``delta``.
+
+    Without it (None), the two conditions that need it are left out.
+    """
     M1, M2 = heterogeneity(law)
     r2, log = law.rank, math.log(dimension)
     dominance = r2**2 * law.off_diagonal
-    return [
+    conditions = [
         Condition("ranks large enough", "Assumption 1(a)", float(min(rank, r2)), ">=", log**4, CONSTANT),
         Condition("ranks small enough", "Assumption 1(a)", float(dimension), ">=", float(rank + r2), CONSTANT),
-        Condition("overlap of the subspaces", "Assumption 1(d)", overlap, "<", delta / 2, "epsilon_1 < delta/2"),
         Condition("heterogeneity against bound", "Assumption 2", M1, "<", M2, f"M1 < C0 M2; {CONSTANT}"),
         Condition(
             "diagonal dominance", "Assumption 2, (7)", dominance, "<=", M2**-1.5 if M2 > 0 else math.inf, CONSTANT
         ),
-        Condition(
-            "isometry", "Assumption 3", delta, "<=", isometry_bound(law, dimension=dimension, rank=rank), CONSTANT
-        ),
         Condition("start", "Theorem 2", init_scale, "in", (dimension**-4.0, dimension**-2.0), "(d^-4, d^-2)"),
     ]
+    if delta is not None:
+        bound = isometry_bound(law, dimension=dimension, rank=rank)
+        conditions.insert(
+            2, Condition("overlap of the subspaces", "Assumption 1(d)", overlap, "<", delta / 2, "epsilon_1 < delta/2")
+        )
+        conditions.insert(5, Condition("isometry", "Assumption 3", delta, "<=", bound, CONSTANT))
+    return conditions
 
 
 def theorem2_bound(law: Law, *, dimension: int, rank: int, delta: float) -> float:

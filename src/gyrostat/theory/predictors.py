@@ -21,6 +21,7 @@ from gyrostat.algorithms.rules_with_memory import Momentum, Nesterov
 from gyrostat.algorithms.schedules import Constant
 from gyrostat.algorithms.update_rules import GradientStep, UpdateRule
 from gyrostat.environments import Law
+from gyrostat.jax_tools.compile_cache import use_compile_cache
 from gyrostat.jax_tools.fast_random import few_normals, fold_in, split
 from gyrostat.jax_tools.float64 import double
 from gyrostat.measurements.problem import Problem
@@ -54,6 +55,7 @@ def surrogate(
     >>> bool((final < 0.1).mean() > 0.9)
     True
     """
+    use_compile_cache()
     with double():
         keys = jax.random.split(jax.random.key(seed), errors.integer("runs", runs, least=1))
         arguments = (float(step_size), float(init_scale), 1 / math.sqrt(2 * num_samples), int(num_steps))
