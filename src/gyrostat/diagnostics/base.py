@@ -40,6 +40,9 @@ class Diagnostic(NamedTuple):
     ``rotates`` means that the value is the same in any orthonormal coordinates of the product, so a reduced run can be used
     as it is; for other diagnostics the parameters are first brought back to the stated coordinates. ``of_product`` means
     that the value depends on the product alone, in the stated coordinates, so hidden layers may stay reduced.
+
+    Recorded variables carry ``description``, ``units`` and ``one_means`` (what a value of 1 means) as attributes.
+    ``needs_truth`` means that the value compares with the invariant or the spurious part; it is NaN if they are unknown.
     """
 
     name: str
@@ -48,6 +51,9 @@ class Diagnostic(NamedTuple):
     description: str = ""
     rotates: bool = False
     of_product: bool = False
+    units: str = "1"
+    one_means: str = ""
+    needs_truth: bool = False
 
     @property
     def sees(self) -> str:
@@ -60,14 +66,23 @@ DIAGNOSTICS: dict[str, Diagnostic] = {}
 
 
 def diagnostic(
-    *dims: str, rotates: bool = False, of_product: bool = False
+    *dims: str,
+    rotates: bool = False,
+    of_product: bool = False,
+    units: str = "1",
+    one_means: str = "",
+    needs_truth: bool = False,
 ) -> Callable[[SnapshotFunction], SnapshotFunction]:
-    """Register a function of a :class:`Snapshot` under its name, so that ``record=[name]`` finds it."""
+    """Register a function of a :class:`Snapshot` under its name, so that ``record=[name]`` finds it.
+
+    The first line of its docstring, ``units`` and ``one_means`` become attributes of the recorded variable.
+    """
 
     def register(function: SnapshotFunction) -> SnapshotFunction:
         text = (function.__doc__ or "").strip().splitlines()
         name = function.__name__
-        DIAGNOSTICS[name] = Diagnostic(name, function, dims, text[0] if text else "", rotates, of_product)
+        about = (text[0] if text else "", rotates, of_product, units, one_means, needs_truth)
+        DIAGNOSTICS[name] = Diagnostic(name, function, dims, *about)
         return function
 
     return register

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -202,6 +202,15 @@ class DenseData(Measurements):
         self.responses, self.counts = y[order], counts
         self.starts = np.concatenate([[0], np.cumsum(counts)[:-1]])
         self.batch_size = None if batch_size is None else errors.integer("batch_size", batch_size, least=1)
+
+    def arguments(self) -> Mapping[str, Any]:
+        labels = np.repeat(np.arange(len(self.counts)), self.counts)
+        given = {"matrices": self.matrices, "responses": self.responses, "environment": labels}
+        return {**given, "batch_size": self.batch_size}
+
+    @property
+    def brings_responses(self) -> bool:
+        return True
 
     @property
     def vectorises(self) -> bool:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import abc
 from typing import NamedTuple
 
-import equinox as eqx
 from jaxtyping import Array, Float, Int
 
 from gyrostat import errors
 from gyrostat.errors import GyrostatError
+from gyrostat.jax_tools.readable_modules import ReadableModule
 from gyrostat.models.spaces import Space
 from gyrostat.typing import Params
 
@@ -37,7 +37,7 @@ class Outer(NamedTuple):
         return (self.left @ self.left) * (self.right @ self.right)
 
 
-class Model(eqx.Module):
+class Model(ReadableModule):
     """A map from parameters (a tuple of arrays) to a product ``A(theta)``, and the pullback of a gradient.
 
     A model holds hyper-parameters only. Sizes come from the target, so one model serves every dimension.
