@@ -33,6 +33,12 @@ def test_the_page_prints_what_it_says(page):
     assert run(code)[0] == expected
 
 
+@pytest.mark.parametrize("i", range(5))
+def test_the_page_on_results_prints_what_it_says(i):
+    codes, expected = blocks("docs/how-to-results.md", "python"), blocks("docs/how-to-results.md", "text")
+    assert len(codes) == len(expected) == 5 and run(codes[i])[0] == expected[i]
+
+
 def test_the_skeleton_of_an_algorithm_runs():
     (code,) = blocks("docs/adding-an-algorithm.md", "python")
     assert 0.9 < float(run(code)[0]) < 1.1

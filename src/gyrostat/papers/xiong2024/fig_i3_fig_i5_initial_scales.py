@@ -76,6 +76,7 @@ def draw_figure_i3(ds: xr.Dataset) -> Figure:
                     for i, a in enumerate(LARGE)
                 ],
                 yscale="log",
+                ylim=(None, 1e3),
             ),
         ],
         note=(
