@@ -74,6 +74,12 @@ def test_how_to_with_your_data(number, tmp_path, monkeypatch):
     assert run(code)[0] == expected and len(code.strip().splitlines()) <= 15
 
 
+@pytest.mark.parametrize("i", range(5))
+def test_the_page_on_results_prints_what_it_says(i):
+    codes, expected = blocks("docs/how-to-results.md", "python"), blocks("docs/how-to-results.md", "text")
+    assert len(codes) == len(expected) == 5 and run(codes[i])[0] == expected[i]
+
+
 def test_the_skeleton_of_an_algorithm_runs():
     (code,) = blocks("docs/adding-an-algorithm.md", "python")
     assert 0.9 < float(run(code)[0]) < 1.1

@@ -26,7 +26,7 @@ import sys, gyrostat as gs, jax, jax.numpy as jnp
 assert not jax.config.jax_enable_x64
 found = gs.run(gs.HeteroSGD(0.05), gs.Problem(gs.RandomEnvironments(3), gs.Identity()), num_steps=3)
 gs.isometry_constant(3, 10, 1, draws=2, steps=1)
-gs.Sampler(lambda key: jnp.ones(())).bound
+gs.Sampler(lambda key: jax.random.uniform(key)).bound
 print(found.signal.dtype, jax.config.jax_enable_x64, jnp.ones(1).dtype, "matplotlib" in sys.modules)
 """
     assert child(code) == "float64 False float32 False"

@@ -5,6 +5,7 @@ A name is imported on first use, so ``import gyrostat`` is instant and changes n
 """
 
 from importlib.metadata import PackageNotFoundError, version
+from typing import Any
 
 import lazy_loader
 
@@ -13,8 +14,22 @@ try:
 except PackageNotFoundError:  # a source tree that was not installed
     __version__ = "0+unknown"
 
-__getattr__, _, _names = lazy_loader.attach_stub(__name__, __file__)
+_find, _, _names = lazy_loader.attach_stub(__name__, __file__)
 __all__ = ["__version__", *_names]
+
+
+def __getattr__(name: str) -> Any:
+    try:
+        return _find(name)
+    except AttributeError:
+        if name.startswith("_") or name in _names:
+            raise
+        import difflib
+
+        folded = {public.lower(): public for public in __all__}
+        close = difflib.get_close_matches(name.lower(), folded, n=1, cutoff=0.6)
+        hint = f"did you mean gs.{folded[close[0]]}?" if close else "dir(gyrostat) lists the public names."
+        raise AttributeError(f"gyrostat has no {name!r}: {hint}", name=name) from None
 
 
 def __dir__() -> list[str]:

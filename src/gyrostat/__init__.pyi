@@ -208,6 +208,7 @@ from .engine.run import (
 from .engine.run import (
     run_grid as run_grid,
 )
+from .engine.summary import summary as summary
 from .environments import (
     Absent as Absent,
 )
@@ -253,8 +254,14 @@ from .environments import (
 from .environments import (
     VectorEnvironments as VectorEnvironments,
 )
-from .errors import GyrostatError as GyrostatError
+from .errors import (
+    DivergenceWarning as DivergenceWarning,
+)
+from .errors import (
+    GyrostatError as GyrostatError,
+)
 from .estimators.invariant.diagnosis import heterogeneity as heterogeneity
+from .figures.result_plot import plot as plot
 from .measurements import (
     Dense as Dense,
 )

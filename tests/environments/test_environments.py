@@ -9,6 +9,7 @@ import pytest
 from scipy import stats
 
 import gyrostat as gs
+from checks import refuses
 from conftest import orthonormal
 from gyrostat.environments import Congruent
 
@@ -202,5 +203,51 @@ def test_shapes_that_a_finite_law_takes():
 
 
 def test_sampler_takes_numbers_diagonals_and_matrices(x64):
-    for function in (lambda k: jnp.ones(()), lambda k: jnp.ones(2), lambda k: jnp.eye(2)):
-        np.testing.assert_array_equal(gs.Sampler(function, rank=2).draw(jax.random.key(0)).sigma, np.eye(2))
+    z = jax.random.normal(jax.random.key(0))
+    for shape in ((), (2,), (2, 2)):
+        one = np.eye(2) if shape == (2, 2) else np.ones(shape)
+        law = gs.Sampler(lambda k, one=one: jax.random.normal(k) * one, rank=2)
+        np.testing.assert_array_equal(law.draw(jax.random.key(0)).sigma, z * np.eye(2))
+
+
+# --- samplers that are not random -------------------------------------------------------------------
+
+RNG = np.random.default_rng(0)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda key: 1 + 6 * RNG.choice([-1.0, 1.0]),  # frozen when it is traced
+        lambda key: 7.0,
+        lambda key: jnp.ones(()),
+        lambda key: jnp.where(jax.random.key(3) == jax.random.key(3), 1.0, 2.0),
+    ],
+)
+def test_a_sampler_must_use_its_key(function):
+    refuses(lambda: gs.Sampler(function), "function does not use its key", "jax.random")
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda key: jax.random.normal(key) + RNG.normal(),
+        lambda key: jax.random.normal(key) * jnp.asarray(RNG.choice([-1.0, 1.0])),
+    ],
+)
+def test_a_sampler_must_not_draw_from_elsewhere_as_well(function):
+    refuses(lambda: gs.Sampler(function), "do not come from its key")
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda key: jnp.where(jax.random.uniform(key) < 1e-9, 100.0, 1.0),  # nearly constant is random all the same
+        lambda key: jax.lax.cond(jax.random.bernoulli(key), lambda: 1.0, lambda: 2.0),
+        lambda key: jax.jit(jax.random.normal)(key),
+        lambda key: jax.random.choice(key, np.array([-5.0, 7.0])),
+    ],
+)
+def test_random_samplers_are_taken(function):
+    law = gs.Sampler(function)
+    assert law.nodes()[0].shape == (2**16, 1, 1)

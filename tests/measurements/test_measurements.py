@@ -9,6 +9,7 @@ import pytest
 
 import gyrostat as gs
 import reference
+from checks import refuses
 from conftest import given_environments
 from gyrostat.measurements.base import Demand, Scene
 from gyrostat.models.spaces import SymmetricMatrices, Vectors
@@ -173,3 +174,20 @@ def test_environments_of_a_fixed_design_are_independent(x64):
     np.testing.assert_allclose(answers[3], answers[1], rtol=1e-12)
     assert not np.allclose(answers[0], answers[1])
     assert np.asarray(state.known).tolist() == [1, 1]
+
+
+# --- data that know nothing of the truth ------------------------------------------------------------
+
+DATA = gs.DenseData(np.stack([np.eye(4)] * 2), [1.0, 2.0], [0, 1])
+
+
+@pytest.mark.parametrize(
+    "recipe", [gs.RandomEnvironments(4, law=gs.TwoPoint()), gs.FeatureEnvironments(4, 1, gs.TwoPoint())]
+)
+def test_given_responses_are_refused_with_a_random_truth(recipe):
+    refuses(lambda: gs.Problem(recipe, DATA), "DenseData", "another truth for every seed", "Observed")
+
+
+def test_an_unknown_truth_cannot_be_measured():
+    refuses(lambda: gs.Problem(gs.Observed((4, 4), 2), gs.FreshGaussian(9)), "FreshGaussian", "Observed", "DenseData")
+    gs.Problem(gs.Observed((4, 4), 2), DATA)

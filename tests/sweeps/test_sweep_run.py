@@ -18,7 +18,7 @@ from gyrostat.experiments.statistics import wilson
 from gyrostat.parallel.progress import ProgressDisplay
 from gyrostat.sweeps import executors, plan, read_spec, run_sweep, sweep
 from gyrostat.sweeps.run import Session
-from gyrostat.sweeps.store import SweepStore, lock_folder, open_store
+from gyrostat.sweeps.store import SweepStore, lock_folder, open_store, with_times
 
 pytestmark = pytest.mark.usefixtures("hasty")
 
@@ -128,13 +128,43 @@ def test_what_is_stored_is_what_an_ordinary_grid_computes(tmp_path):
     assert np.array_equal(found.success, share)
     low, high = wilson(share.values * 3, 3)
     assert np.allclose(found.success_low, low) and np.allclose(found.success_high, high)
-    assert (found.steps == 40).all() and (found.diverged == -1).all()
+    assert (found.steps == 40).all() and np.isinf(found.diverged).all()
 
 
 def test_runs_that_diverge_are_failures_and_are_counted(tmp_path):
-    found = sweep(with_(axes={"step_size": [0.05, 5.0]}), out=tmp_path, jobs=0)
+    with pytest.warns(gs.DivergenceWarning, match=r"3 of 6 runs \(50 %\) diverged") as caught:
+        found = sweep(with_(axes={"step_size": [0.05, 5.0]}), out=tmp_path, jobs=0)
+    assert [w.filename for w in caught] == [__file__]
+    assert next(iter(found.attrs)) == "diverged"
     assert found.success.values.tolist() == [0.0, 0.0]
-    assert (found.diverged.values[1] >= 0).all() and (found.diverged.values[0] == -1).all()
+    assert np.isfinite(found.diverged.values[1]).all() and np.isinf(found.diverged.values[0]).all()
+    summary = gs.summary(found)
+    assert summary.diverged_share.values.tolist() == [0.0, 1.0] and summary.runs.values.tolist() == [3, 3]
+    end = summary.isel(record=-1)
+    for name in ("signal", "spurious_path"):
+        assert np.isinf(end[name].sel(step_size=5.0)).all() and np.isfinite(end[name].sel(step_size=0.05)).all()
+
+
+def test_the_store_keeps_whole_numbers_and_what_is_not_computed_is_nan(tmp_path):
+    sweep(with_(axes={"step_size": [0.05]}), out=tmp_path, jobs=0)
+    raw = xr.open_zarr(tmp_path / "store.zarr", consolidated=False)
+    assert raw.diverged.dtype == np.int32 and (raw.diverged == -1).all()  # as in stores that were written before
+    missing = with_times(xr.Dataset({"diverged": (("cell", "seed"), np.array([[-2, -1, 7]], dtype=np.int32))}))
+    np.testing.assert_array_equal(missing.diverged, [[np.nan, np.inf, 7.0]])
+
+
+def test_every_variable_of_a_sweep_says_what_it_is(tmp_path):
+    kept = {"final": ["signal"], "paths": ["spurious"], "quantiles": ["signal"], "points": 3}
+    found = sweep(with_(axes={"step_size": [0.05]}, record=kept, tolerance=1e-3), out=tmp_path, jobs=0)
+    for name in found.variables:
+        about = found[name].attrs
+        assert about["long_name"] and about["units"] and about["one_means"], name
+
+
+def test_a_run_that_never_reaches_the_tolerance_is_not_early(tmp_path):
+    table = with_(axes={"step_size": [0.05]}, tolerance=1e-12, success={"reached": {"below": 1000}})
+    found = sweep(table, out=tmp_path, jobs=0)
+    assert np.isinf(found.reached).all() and found.success.values.tolist() == [0.0]
 
 
 def test_a_changed_spec_is_refused_with_the_difference(tmp_path):

@@ -16,12 +16,13 @@ from gyrostat import errors
 from gyrostat.environments import Environment, Law
 from gyrostat.errors import GyrostatError
 from gyrostat.jax_tools.fast_random import fold_in, split
+from gyrostat.jax_tools.readable_modules import ReadableModule
 from gyrostat.measurements import Measurements, Reading
 from gyrostat.measurements.base import Scene
 from gyrostat.typing import Leaf
 
 
-class Batches(eqx.Module):
+class Batches(ReadableModule):
     """Chooses the environments of a step and asks the measurements for a reading of them."""
 
     @property

@@ -11,7 +11,6 @@ import math
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
@@ -20,6 +19,7 @@ from gyrostat import errors
 from gyrostat.algorithms.schedules import Constant
 from gyrostat.errors import GyrostatError
 from gyrostat.jax_tools.lazy_condition import change_if_needed
+from gyrostat.jax_tools.readable_modules import ReadableModule
 from gyrostat.measurements import Reading
 from gyrostat.models import Asymmetric, Model
 from gyrostat.typing import Leaf, Params
@@ -36,7 +36,7 @@ class Moment(NamedTuple):
     reading: Reading
 
 
-class Event(eqx.Module):
+class Event(ReadableModule):
     """A change of the parameters after the gradient step, with a state of its own if it needs one."""
 
     def init(self, model: Model, params: Params) -> Any:

@@ -13,12 +13,13 @@ from jaxtyping import Array, PRNGKeyArray
 from gyrostat import errors
 from gyrostat.environments.random_environments import haar, orthonormal_columns
 from gyrostat.errors import GyrostatError
+from gyrostat.jax_tools.readable_modules import ReadableModule
 from gyrostat.models.asymmetric import Asymmetric
 from gyrostat.models.base import Model
 from gyrostat.typing import Leaf, Params
 
 
-class Start(eqx.Module):
+class Start(ReadableModule):
     """Makes the initial parameters of a model for a target of a given shape."""
 
     @property

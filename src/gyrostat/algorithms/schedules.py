@@ -6,7 +6,7 @@ A constant, warm-up, annealing, geometric decay, periods, and pieces in sequence
 from __future__ import annotations
 
 import abc
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import equinox as eqx
@@ -17,12 +17,13 @@ from jaxtyping import Array, Float, Int
 
 from gyrostat import errors
 from gyrostat.errors import GyrostatError
+from gyrostat.jax_tools.readable_modules import ReadableModule
 from gyrostat.typing import Leaf
 
 StepSizeAndRidge: TypeAlias = tuple[Float[Array, ""], Float[Array, ""]]
 
 
-class Schedule(eqx.Module):
+class Schedule(ReadableModule):
     """The step size and the ridge as functions of the step number."""
 
     @abc.abstractmethod
@@ -105,12 +106,9 @@ def from_function(value: Any, ridge: float = 0.0) -> Any:
 
 
 def _schedule(name: str, value: Any) -> Schedule:
-    value = from_function(value)
-    if not isinstance(value, Schedule):
-        raise GyrostatError(
-            f"{name} must be a Schedule such as Constant, or a function of the step; got {errors.shown(value)}."
-        )
-    return value
+    return errors.instance(
+        name, from_function(value), Schedule, "a Schedule such as Constant, or a function of the step"
+    )
 
 
 def _steps(name: str, value: Any, least: int = 0) -> np.ndarray:
@@ -160,6 +158,10 @@ class Piecewise(Schedule):
                     raise GyrostatError(f"pieces must have a positive length; piece {k} goes from {start} to {begin}.")
         self.starts = np.array([p[0] for p in pieces], dtype=int)
         self.schedules = tuple(_schedule("schedule", p[2]) for p in pieces)
+
+    def arguments(self) -> Mapping[str, Any]:
+        starts = np.asarray(self.starts).tolist()
+        return {"pieces": list(zip(starts, [*starts[1:], None], self.schedules, strict=True))}
 
     def __call__(self, step: Int[Array, ""]) -> StepSizeAndRidge:
         piece = jnp.sum(step >= jnp.asarray(self.starts)) - 1
@@ -256,6 +258,10 @@ class Periodic(Schedule):
         self.ends = np.cumsum([errors.integer("length", p[0], least=1) for p in phases])
         self.schedules = tuple(_schedule("schedule", p[1]) for p in phases)
         self.start = _steps("start", start)
+
+    def arguments(self) -> Mapping[str, Any]:
+        lengths = np.diff(np.asarray(self.ends), prepend=0).tolist()
+        return {"phases": list(zip(lengths, self.schedules, strict=True)), "start": self.start}
 
     def phase(self, step: Int[Array, ""]) -> Int[Array, ""]:
         """The index of the phase at a step.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import equinox as eqx
@@ -11,6 +12,7 @@ from jaxtyping import Array, Float
 
 from gyrostat import errors
 from gyrostat.errors import GyrostatError
+from gyrostat.jax_tools.readable_modules import ReadableModule
 from gyrostat.measurements import Reading
 from gyrostat.models import Model
 from gyrostat.models.base import Outer
@@ -20,7 +22,7 @@ CONVENTIONS = {"weight_decay": (2.0, 1.0), "main_text": (1.0, 2.0), "appendix": 
 """Interpretations of the update of Wang 2023: multipliers of the gradient and of the ridge."""
 
 
-class UpdateRule(eqx.Module):
+class UpdateRule(ReadableModule):
     """How a gradient moves the parameters.
 
     A rule without memory defines :meth:`__call__`. A rule that remembers something from step to step (:class:`Momentum`,
@@ -211,6 +213,9 @@ class Preconditioned(UpdateRule):
             errors.choice("damping", damping, ("residual",))
         self.adapts = isinstance(damping, str)
         self.damping = errors.number("damping", 1.0 if self.adapts else damping, least=0)
+
+    def arguments(self) -> Mapping[str, Any]:
+        return {"damping": "residual" if self.adapts else self.damping}
 
     @property
     def rotates(self) -> bool:

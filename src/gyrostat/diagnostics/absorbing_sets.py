@@ -40,6 +40,7 @@ class Constants(NamedTuple):
     step_size: float
 
 
+@errors.explains_keywords
 def absorbing(
     ridge: float, depth: int, size: int, *, rank: int = 1, largest: float = 1.0, excess: float = 0.4
 ) -> Constants:
@@ -115,4 +116,5 @@ def membership(region: Region) -> Diagnostic:
     def function(snapshot: Snapshot) -> Array:
         return margins(layers(snapshot), region)
 
-    return Diagnostic("membership", function, ("condition",), "margins of B_r: balance, approximate rank, size")
+    about = "margins of B_r: balance, approximate rank, size"
+    return Diagnostic("membership", function, ("condition",), about, one_means="inside by 1 (negative: outside)")

@@ -45,6 +45,9 @@ class Diagnostic(NamedTuple):
     ``rotates`` means that the value is the same in any orthonormal coordinates of the product, so a reduced run can be used
     as it is; for other diagnostics the parameters are first brought back to the stated coordinates. ``of_product`` means
     that the value depends on the product alone, in the stated coordinates, so hidden layers may stay reduced.
+
+    Recorded variables carry ``description``, ``units`` and ``one_means`` (what a value of 1 means) as attributes.
+    ``needs_truth`` means that the value compares with the invariant or the spurious part; it is NaN if they are unknown.
     """
 
     name: str
@@ -53,6 +56,9 @@ class Diagnostic(NamedTuple):
     description: str = ""
     rotates: bool = False
     of_product: bool = False
+    units: str = "1"
+    one_means: str = ""
+    needs_truth: bool = False
 
     def value(self, snapshot: Snapshot) -> Array:
         """The value at a snapshot; an error if its dimensions are not those of ``dims``."""
@@ -80,6 +86,9 @@ def diagnostic(
     dims: str | Sequence[str] | None = None,
     rotates: bool = False,
     of_product: bool = False,
+    units: str = "1",
+    one_means: str = "",
+    needs_truth: bool = False,
 ) -> Any:
     """Register a function of a :class:`Snapshot`, so that ``record=[name]`` finds it.
 
@@ -100,6 +109,11 @@ def diagnostic(
         Whether the value is the same in any orthonormal coordinates of the product (:class:`Diagnostic`).
     of_product
         Whether the value depends on the product alone (:class:`Diagnostic`).
+    units, one_means
+        The unit of the value and the meaning of a value of 1: attributes of the recorded variable, beside the first line of
+        the docstring.
+    needs_truth
+        Whether the value compares with the truth: it is NaN where the truth is not known.
 
     >>> import jax.numpy as jnp
     >>> @diagnostic
@@ -109,8 +123,9 @@ def diagnostic(
     >>> DIAGNOSTICS["example_trace"].description
     'The trace of A.'
     """
+    about = (rotates, of_product, units, one_means, needs_truth)
     if len(given) == 1 and callable(given[0]):
-        return _registered(given[0], name, dims, rotates, of_product)
+        return _registered(given[0], name, dims, *about)
     words = [_word("dims", word) for word in given]
     if words and dims is not None:
         raise GyrostatError(
@@ -124,8 +139,8 @@ def diagnostic(
             and not _is_ours(function)
             and {ndim for ndim, _ in _tried(function)} == {0}
         ):
-            return _registered(function, words[0], (), rotates, of_product)
-        return _registered(function, name, words or dims, rotates, of_product)
+            return _registered(function, words[0], (), *about)
+        return _registered(function, name, words or dims, *about)
 
     return register
 
@@ -134,9 +149,7 @@ RESERVED = ("seed", "step", "record", "diverged", "reached")
 """Names in every result that neither a diagnostic nor its dimensions may take."""
 
 
-def _registered(
-    function: Any, name: str | None, dims: str | Sequence[str] | None, rotates: bool, of_product: bool
-) -> SnapshotFunction:
+def _registered(function: Any, name: str | None, dims: str | Sequence[str] | None, *about: Any) -> SnapshotFunction:
     if not callable(function):
         raise GyrostatError(f"diagnostic decorates a function of a snapshot; got {errors.shown(function)}.")
     name = _word("name", function.__name__ if name is None else name)
@@ -157,7 +170,7 @@ def _registered(
                 f"{_suggested(found[0])}."
             )
     text = (function.__doc__ or "").strip().splitlines()
-    DIAGNOSTICS[name] = Diagnostic(name, function, words, text[0] if text else "", rotates, of_product)
+    DIAGNOSTICS[name] = Diagnostic(name, function, words, text[0] if text else "", *about)
     return function
 
 

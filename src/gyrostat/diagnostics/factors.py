@@ -35,31 +35,31 @@ def _imbalance(snapshot: Snapshot) -> Float[Array, "k k"]:
     return F.T @ F - G.T @ G
 
 
-@diagnostic(rotates=True)
+@diagnostic(rotates=True, one_means="F^T F and G^T G differ by a matrix of Frobenius norm 1")
 def imbalance(snapshot: Snapshot) -> Array:
     """||F^T F - G^T G||_F."""
     return frobenius_norm(_imbalance(snapshot))
 
 
-@diagnostic("component", rotates=True)
+@diagnostic("component", rotates=True, one_means="an eigenvalue of 1 of F^T F - G^T G")
 def imbalance_values(snapshot: Snapshot) -> Array:
     """The eigenvalues of F^T F - G^T G, smallest first: (D.6) of Xiong 2024 bounds them."""
     return jnp.linalg.eigvalsh(_imbalance(snapshot))
 
 
-@diagnostic("component", "partner", rotates=True)
+@diagnostic("component", "partner", rotates=True, one_means="an entry of 1 of F^T F - G^T G")
 def imbalance_matrix(snapshot: Snapshot) -> Array:
     """F^T F - G^T G itself; its change since the start is the drift."""
     return _imbalance(snapshot)
 
 
-@diagnostic("block", rotates=True)
+@diagnostic("block", rotates=True, one_means="a block of operator norm 1", needs_truth=True)
 def block_norms(snapshot: Snapshot) -> Array:
     """The operator norms of U, V, J and K."""
     return jnp.stack([jnp.linalg.norm(x, 2) for x in blocks(snapshot)])
 
 
-@diagnostic("block", rotates=True)
+@diagnostic("block", rotates=True, one_means="a block of the error of Frobenius norm 1", needs_truth=True)
 def block_errors(snapshot: Snapshot) -> Array:
     """The Frobenius norms of the error's four blocks: U V^T - Sigma, J V^T, U K^T and J K^T (Xiong 2024, eq. 4.3)."""
     U, V, J, K = blocks(snapshot)
@@ -67,19 +67,19 @@ def block_errors(snapshot: Snapshot) -> Array:
     return jnp.stack([frobenius_norm(x) for x in (signal_error, J @ V.T, U @ K.T, J @ K.T)])
 
 
-@diagnostic("component", rotates=True)
+@diagnostic("component", rotates=True, one_means="a singular value of 1 of F")
 def factor_values(snapshot: Snapshot) -> Array:
     """The singular values of F, largest first."""
     return jnp.linalg.svd(factors(snapshot)[0], compute_uv=False)
 
 
-@diagnostic("component", rotates=True)
+@diagnostic("component", rotates=True, one_means="a singular value of 1 of G")
 def cofactor_values(snapshot: Snapshot) -> Array:
     """The singular values of G, largest first."""
     return jnp.linalg.svd(factors(snapshot)[1], compute_uv=False)
 
 
-@diagnostic("invariant_direction", rotates=True)
+@diagnostic("invariant_direction", rotates=True, one_means="the subspaces share this direction", needs_truth=True)
 def principal_cosines(snapshot: Snapshot) -> Array:
     """Cosines of the principal angles between the truth's left subspace and the product's leading one of its rank."""
     basis = snapshot.environments.invariant_basis
@@ -87,27 +87,27 @@ def principal_cosines(snapshot: Snapshot) -> Array:
     return jnp.linalg.svd(basis.T @ U[:, : basis.shape[1]], compute_uv=False)
 
 
-@diagnostic(rotates=True)
+@diagnostic(rotates=True, one_means="rows outside the signal with squares that sum to 1", needs_truth=True)
 def potential(snapshot: Snapshot) -> Array:
     """A_t of section 3 of Xiong 2024: the sum of squares of the rows of F outside the signal."""
     J = blocks(snapshot)[2]
     return jnp.sum(J * J)
 
 
-@diagnostic("row")
+@diagnostic("row", one_means="a row of norm 1")
 def row_norms(snapshot: Snapshot) -> Array:
     """Squared norms ||x_i||^2 of the rows of F, in the coordinates of the target."""
     F, _ = factors(snapshot)
     return jnp.sum(F * F, axis=1)
 
 
-@diagnostic("row", "component")
+@diagnostic("row", "component", one_means="an entry of 1 of F")
 def left_factor(snapshot: Snapshot) -> Array:
     """F itself."""
     return factors(snapshot)[0]
 
 
-@diagnostic("column", "component")
+@diagnostic("column", "component", one_means="an entry of 1 of G")
 def right_factor(snapshot: Snapshot) -> Array:
     """G itself (F for a symmetric model)."""
     return factors(snapshot)[1]

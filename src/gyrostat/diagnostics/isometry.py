@@ -26,6 +26,7 @@ class IsometryEstimate(NamedTuple):
     draws: np.ndarray
 
 
+@errors.explains_keywords
 def isometry_constant(
     dimension: int,
     num_samples: int,

@@ -28,33 +28,33 @@ def layers(snapshot: Snapshot) -> Params:
     )
 
 
-@diagnostic("row", "column", of_product=True)
+@diagnostic("row", "column", of_product=True, one_means="an entry of 1 of A")
 def product(snapshot: Snapshot) -> Array:
     """A itself, in the coordinates of the target (as one column for a vector)."""
     A = snapshot.product
     return A[:, None] if A.ndim == 1 else A
 
 
-@diagnostic(rotates=True)
+@diagnostic(rotates=True, one_means="the two largest singular values are equal")
 def singular_ratio(snapshot: Snapshot) -> Array:
     """s_2 / s_1 of A: the second singular value over the first (0 when A is zero)."""
     s = jnp.pad(values_of(snapshot.product), (0, 2))
     return jnp.where(s[0] > 0, s[1] / jnp.where(s[0] > 0, s[0], 1.0), 0.0)
 
 
-@diagnostic("layer")
+@diagnostic("layer", one_means="a layer of Frobenius norm 1")
 def layer_norms(snapshot: Snapshot) -> Array:
     """The squared Frobenius norms ||W_l||_F^2: their sum is what the ridge penalises."""
     return jnp.stack([jnp.sum(W * W) for W in layers(snapshot)])
 
 
-@diagnostic("joint")
+@diagnostic("joint", one_means="adjacent layers are out of balance by an operator norm of 1")
 def imbalances(snapshot: Snapshot) -> Array:
     """The operator norms of W_l W_l^T - W_(l+1)^T W_(l+1), zero at every critical point (Wang 2023, Prop. A.1)."""
     return jnp.stack([jnp.linalg.norm(x, 2) for x in gaps(layers(snapshot))])
 
 
-@diagnostic("joint")
+@diagnostic("joint", one_means="adjacent layers are out of balance by a Frobenius norm of 1")
 def imbalances_frobenius(snapshot: Snapshot) -> Array:
     """The Frobenius norms of W_l W_l^T - W_(l+1)^T W_(l+1)."""
     return jnp.stack([jnp.sqrt(jnp.sum(x * x)) for x in gaps(layers(snapshot))])
@@ -69,6 +69,7 @@ def gaps(W: Params) -> list[Array]:
     return [a @ a.T - b.T @ b for a, b in itertools.pairwise(W)]
 
 
+@errors.explains_keywords
 def representation_cost(matrix: ArrayLike, depth: int) -> Array:
     """``R(A; L) = L sum_i s_i^(2/L)``: the least ||W_1||^2 + ... + ||W_L||^2 with W_L ... W_1 = A (Wang 2023, section 2.2).
 
@@ -79,7 +80,7 @@ def representation_cost(matrix: ArrayLike, depth: int) -> Array:
     return L * jnp.sum(values_of(jnp.asarray(matrix)) ** (2 / L))
 
 
-@diagnostic()
+@diagnostic(one_means="squared norms of the layers that sum to 1 more than needed for A")
 def excess_cost(snapshot: Snapshot) -> Array:
     """||W_1||^2 + ... + ||W_L||^2 - R(A; L): zero for balanced layers, positive for others (Wang 2023, section 2.2)."""
     W = layers(snapshot)
@@ -105,6 +106,7 @@ def layer_rank(layer: Array, alpha: float | Array) -> Array:
     return jnp.sum(smooth_count(jnp.linalg.svd(layer, compute_uv=False) ** 2, alpha))
 
 
+@errors.explains_keywords
 def approximate_rank(alpha: float) -> Diagnostic:
     """A diagnostic: ``sum_i f_alpha(s_i(W_l^T W_l))`` of each layer (Wang 2023, section 3.2).
 
@@ -119,4 +121,5 @@ def _approximate_rank(alpha: float) -> Diagnostic:
     def function(snapshot: Snapshot) -> Array:
         return jnp.stack([layer_rank(W, alpha) for W in layers(snapshot)])
 
-    return Diagnostic("approximate_rank", function, ("layer",), "the approximate rank of each layer")
+    about = "the approximate rank of each layer"
+    return Diagnostic("approximate_rank", function, ("layer",), about, one_means="a layer of rank 1")

@@ -42,6 +42,7 @@ def ranks(values: Any, *, ratio: float = 0.01, zero: float = 1e-3) -> np.ndarray
     return np.where(np.isfinite(s).all(axis=-1), rank, -1)
 
 
+@errors.explains_keywords
 def jumps(values: Any, steps: Any, *, ratio: float = 0.01, zero: float = 1e-3) -> Jumps:
     """The lasting changes of rank along one path of singular values (records x values).
 
@@ -73,6 +74,7 @@ def jumps(values: Any, steps: Any, *, ratio: float = 0.01, zero: float = 1e-3) -
     return Jumps(listed, int(alive[-1]), "collapsed" if alive[-1] == 0 else "settled")
 
 
+@errors.explains_keywords
 def jump_times(values: Any, steps: Any, *, rank: int = 1, ratio: float = 0.01) -> np.ndarray:
     """The first step from which each run keeps at most ``rank``, infinite if it never does or diverges.
 

@@ -39,6 +39,7 @@ class Speed(NamedTuple):
         return decay / self.rate if self.rate > 0 else math.inf
 
 
+@errors.explains_keywords
 def late_speed(factor: Any, cofactor: Any, step_size: float, rank: int, matrices: Any = None) -> Speed:
     """The speed of gradient descent on ``||A(F G^T) - y||^2 / 2`` near the zero-residual point (F, G).
 

@@ -43,14 +43,14 @@ def values_of(product: Array) -> Float[Array, " k"]:
     return jnp.sort(jnp.abs(product))[::-1] if product.ndim == 1 else jnp.linalg.svd(product, compute_uv=False)
 
 
-@diagnostic(rotates=True)
+@diagnostic(rotates=True, one_means="the invariant signal is learnt in full", needs_truth=True)
 def signal(snapshot: Snapshot) -> Array:
     """Share of the invariant signal that is learnt: ||U*^T A U*||_F / ||A_star||_F."""
     environments = snapshot.environments
     return frobenius_norm(environments.signal_block(snapshot.product)) / frobenius_norm(environments.invariant_values)
 
 
-@diagnostic(rotates=True)
+@diagnostic(rotates=True, one_means="the mean spurious signal is learnt in full", needs_truth=True)
 def spurious(snapshot: Snapshot) -> Array:
     """Share of the mean spurious signal that is learnt: ||V*^T A V*||_F / ||E Sigma||_F (over sqrt(r2) if that is 0)."""
     environments = snapshot.environments
@@ -59,64 +59,82 @@ def spurious(snapshot: Snapshot) -> Array:
     return frobenius_norm(environments.spurious_block(snapshot.product)) / scale
 
 
-@diagnostic("invariant_direction", rotates=True)
+@diagnostic(
+    "invariant_direction",
+    rotates=True,
+    one_means="an entry of 1 along this invariant direction",
+    needs_truth=True,
+)
 def signal_values(snapshot: Snapshot) -> Array:
     """The diagonal of U*^T A U*, signs kept."""
     environments = snapshot.environments
     return jnp.diagonal(environments.signal_block(snapshot.product))
 
 
-@diagnostic("spurious_direction", rotates=True)
+@diagnostic(
+    "spurious_direction", rotates=True, one_means="an entry of 1 along this spurious direction", needs_truth=True
+)
 def spurious_values(snapshot: Snapshot) -> Array:
     """The diagonal of V*^T A V*, signs kept."""
     environments = snapshot.environments
     return jnp.diagonal(environments.spurious_block(snapshot.product))
 
 
-@diagnostic(rotates=True)
+@diagnostic(
+    rotates=True, one_means="a part of the factor of Frobenius norm 1 lies outside both subspaces", needs_truth=True
+)
 def error(snapshot: Snapshot) -> Array:
     """||E||_F of eq. (18): the part of the factor outside both subspaces."""
     return frobenius_norm(parts(snapshot)[2])
 
 
-@diagnostic(rotates=True)
+@diagnostic(
+    rotates=True, one_means="a part of the factor of operator norm 1 lies outside both subspaces", needs_truth=True
+)
 def error_operator(snapshot: Snapshot) -> Array:
     """||E||, the operator norm of the part of the factor outside both subspaces."""
     return jnp.linalg.norm(parts(snapshot)[2], 2)
 
 
-@diagnostic(rotates=True)
+@diagnostic(
+    rotates=True, one_means="a part of the factor of Frobenius norm 1 lies in the spurious subspace", needs_truth=True
+)
 def spurious_part(snapshot: Snapshot) -> Array:
     """||Q||_F of eq. (17)."""
     return frobenius_norm(parts(snapshot)[1])
 
 
-@diagnostic("invariant_direction", rotates=True)
+@diagnostic(
+    "invariant_direction",
+    rotates=True,
+    one_means="learnt in full, if the eigenvalue is 1",
+    needs_truth=True,
+)
 def invariant_singular_values(snapshot: Snapshot) -> Array:
     """The singular values of R of eq. (17), largest first."""
     return jnp.linalg.svd(parts(snapshot)[0], compute_uv=False)
 
 
-@diagnostic("singular_value", rotates=True)
+@diagnostic("singular_value", rotates=True, one_means="a singular value of 1, in the units of the target")
 def singular_values(snapshot: Snapshot) -> Array:
     """The singular values of A, largest first."""
     values = values_of(snapshot.product)
     return jnp.pad(values, (0, min(snapshot.shape) - values.size))  # a reduced run leaves out values that are zero
 
 
-@diagnostic(rotates=True)
+@diagnostic(rotates=True, one_means="a Frobenius norm of 1 away from A_star", needs_truth=True)
 def distance(snapshot: Snapshot) -> Array:
     """||A - A_star||_F."""
     return frobenius_norm(snapshot.product - snapshot.environments.invariant)
 
 
-@diagnostic(rotates=True)
+@diagnostic(rotates=True, one_means="a Frobenius norm of 1 away from the mean target", needs_truth=True)
 def distance_to_mean(snapshot: Snapshot) -> Array:
     """||A - A_star - E A_e||_F."""
     return frobenius_norm(snapshot.product - snapshot.environments.mean_target)
 
 
-@diagnostic(rotates=True)
+@diagnostic(rotates=True, one_means="a mean squared Frobenius distance of 2 to the targets", needs_truth=True)
 def loss(snapshot: Snapshot) -> Array:
     """The loss on infinitely many pooled samples: E_e ||A - A_e||_F^2 / 2."""
     environments = snapshot.environments

@@ -134,7 +134,15 @@ class _Run:
             "product": Snapshot(self.stated, model, reduced.in_stated_coordinates(params), shape),
             "stated": Snapshot(self.stated, model, reduced.as_stated(params), shape),
         }
-        return SequentialLapack()(lambda: {d.name: d.value(snapshots[d.sees]) for d in self.plan.record})
+        return SequentialLapack()(lambda: {d.name: self._value(d, snapshots[d.sees]) for d in self.plan.record})
+
+    def _value(self, diagnostic: Diagnostic, snapshot: Snapshot) -> Array:
+        """The value of a diagnostic; NaN where it compares with a truth that is unknown."""
+        if not diagnostic.needs_truth or self.stated.knows_truth:
+            return diagnostic.value(snapshot)
+        if not diagnostic.dims:
+            return jnp.full((), jnp.nan, dtype=float)
+        return jnp.full_like(diagnostic.function(snapshot), jnp.nan)
 
     def step(self, t: Int[Array, ""], state: RunState) -> RunState:
         algorithm, model, environments = self.algorithm, self.reduced.model, self.reduced.environments

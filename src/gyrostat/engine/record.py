@@ -21,7 +21,8 @@ class Trajectories:
     """Recorded values of many runs: arrays with leading dimensions (cell, seed, record).
 
     ``ends`` holds numbers about whole runs, with dimensions (cell, seed): the step at which a run diverged, the step at
-    which it reached the tolerance, the summaries of its events. ``notes`` are sentences that a reader should not miss.
+    which it reached the tolerance (-1 for never), the summaries of its events. ``notes`` are sentences that a reader should
+    not miss.
     """
 
     values: dict[str, np.ndarray]
@@ -30,6 +31,7 @@ class Trajectories:
     notes: list[str]
     steps: np.ndarray
     seeds: np.ndarray
+    record: tuple[Diagnostic, ...] = ()
 
 
 def gather(
@@ -40,7 +42,8 @@ def gather(
     values = {d.name: _stacked([cell[d.name] for cell in cells]) for d in record}
     pooled = _pooled(cells)
     notes = [note for event in events for note in event.notes(pooled)]
-    return Trajectories(values, {d.name: d.dims for d in record}, _ends(cells, names), notes, steps, np.asarray(seeds))
+    dims = {d.name: d.dims for d in record}
+    return Trajectories(values, dims, _ends(cells, names), notes, steps, np.asarray(seeds), tuple(record))
 
 
 def _stacked(arrays: list[np.ndarray]) -> np.ndarray:

@@ -17,6 +17,7 @@ from gyrostat.engine.compile import Cell
 from gyrostat.engine.progress import Progress
 from gyrostat.engine.results import labelled
 from gyrostat.engine.simulate import DEFAULT_RECORD, simulate
+from gyrostat.engine.summary import warn_of_divergence
 from gyrostat.errors import GyrostatError
 from gyrostat.measurements.problem import Problem
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
 
+@errors.explains_keywords
 def run(
     algorithm: Algorithm,
     problem: Problem,
@@ -39,8 +41,9 @@ def run(
 ) -> xr.Dataset:
     """Run one algorithm on one problem for many seeds; dimensions ``seed`` and ``step``.
 
-    ``diverged`` holds the step at which a run diverged (-1 if it did not); its values are NaN from there.
-    With ``tolerance``, ``reached`` holds the first step at which ``||A - A_star||_F^2 / 2`` is below it (-1 for never).
+    ``diverged`` holds the step at which a run diverged, and is infinite if it did not; its values are NaN from there, and a
+    :class:`DivergenceWarning` says how many runs did. :func:`gyrostat.summary` counts them as infinite.
+    With ``tolerance``, ``reached`` holds the first step at which ``||A - A_star||_F^2 / 2`` is below it (infinite: none).
     ``reduction`` is ``"auto"`` (run in a small subspace when that is exact), ``"never"`` or ``"always"``.
     ``progress=True`` shows a bar with the time left on standard error; a function is called with the runs done and all runs.
     Without it, only a compilation of more than a second is announced, and only on a terminal (``False`` for silence).
@@ -48,7 +51,8 @@ def run(
     >>> import gyrostat as gs
     >>> problem = gs.Problem(gs.RandomEnvironments(20, law=gs.TwoPoint(mean=1.0, spread=8.0)), gs.FreshGaussian(4000))
     >>> result = gs.run(gs.HeteroSGD(0.05), problem, num_steps=200, seeds=16)
-    >>> bool(result.signal.isel(step=-1).median() > 0.9), bool(result.spurious.isel(step=-1).median() < 0.1)
+    >>> end = gs.summary(result).isel(step=-1).sel(quantile=0.5)
+    >>> bool(end.signal > 0.9), bool(end.spurious < 0.1)
     (True, True)
     """
     trajectories = simulate(
@@ -62,9 +66,10 @@ def run(
         reduction=reduction,
         progress=progress,
     )
-    return labelled(trajectories, {}, [(algorithm, problem)], seed)
+    return warn_of_divergence(labelled(trajectories, {}, [(algorithm, problem)], seed), stacklevel=3)
 
 
+@errors.explains_keywords
 def run_grid(
     build: Callable[..., Cell],
     settings: Mapping[str, Sequence[Any]],
@@ -88,7 +93,7 @@ def run_grid(
     ...     environments = gs.RandomEnvironments(20, law=gs.TwoPoint(spread=spread))
     ...     return gs.HeteroSGD(0.05), gs.Problem(environments, gs.FreshGaussian(4000))
     >>> result = gs.run_grid(build, {"spread": [1.0, 8.0]}, num_steps=200, seeds=16)
-    >>> result.spurious.isel(step=-1).median("seed").round().values.tolist()
+    >>> gs.summary(result).spurious.sel(quantile=0.5).isel(step=-1).round().values.tolist()
     [1.0, 0.0]
     """
     sequences = all(isinstance(v, Sequence | np.ndarray) and not isinstance(v, str) for v in settings.values())
@@ -110,9 +115,10 @@ def run_grid(
         reduction=reduction,
         progress=progress,
     )
-    return labelled(trajectories, settings, cells, seed)
+    return warn_of_divergence(labelled(trajectories, settings, cells, seed), stacklevel=3)
 
 
+@errors.explains_keywords
 def offshoots(
     algorithm: Algorithm,
     problem: Problem,
@@ -144,8 +150,7 @@ def offshoots(
     if not points:
         raise GyrostatError(f"at must list at least one step at which to branch; got {errors.shown(at)}.")
     length = errors.integer("num_steps", num_steps, least=1)
-    if not isinstance(algorithm, Algorithm):
-        raise GyrostatError(f"algorithm must be an Algorithm; got {errors.shown(algorithm)}.")
+    errors.instance("algorithm", algorithm, Algorithm, "an Algorithm")
     cells: list[Cell] = [
         (eqx.tree_at(lambda a: a.schedule, algorithm, Annealing(algorithm.schedule, schedule, t)), problem)
         for t in points
@@ -161,4 +166,4 @@ def offshoots(
         reduction=reduction,
         progress=progress,
     )
-    return labelled(trajectories, {"branch": points}, cells, seed)
+    return warn_of_divergence(labelled(trajectories, {"branch": points}, cells, seed), stacklevel=3)

@@ -116,11 +116,8 @@ def _event_kinds(cells: Sequence[Cell]) -> list[Any]:
 
 def check(algorithm: Algorithm, problem: Problem) -> None:
     """Refuse parts that do not fit together, before anything is compiled."""
-    if not isinstance(algorithm, Algorithm):
-        got = errors.shown(algorithm)
-        raise GyrostatError(f"algorithm must be HeteroSGD, PooledSGD, ... or an Algorithm; got {got}.")
-    if not isinstance(problem, Problem):
-        raise GyrostatError(f"problem must be a Problem(environments, measurements); got {errors.shown(problem)}.")
+    errors.instance("algorithm", algorithm, Algorithm, "HeteroSGD, PooledSGD, ... or an Algorithm")
+    errors.instance("problem", problem, Problem, "a Problem(environments, measurements)")
     space = algorithm.model.space(problem.shape)
     algorithm.model.shapes(problem.shape)
     algorithm.start.check(algorithm.model, problem.shape)

@@ -5,6 +5,7 @@ Targets are symmetric matrices, vectors or rectangular matrices; :class:`Observe
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, TypeVar
 
 import equinox as eqx
@@ -16,13 +17,14 @@ from gyrostat import errors
 from gyrostat.environments import subspaces
 from gyrostat.environments.laws import Absent, Congruent, Finite, Law
 from gyrostat.errors import GyrostatError
+from gyrostat.jax_tools.readable_modules import ReadableModule
 from gyrostat.jax_tools.small_products import times
 from gyrostat.typing import Leaf
 
 AnyEnvironments = TypeVar("AnyEnvironments", bound="Environments")
 
 
-class Environments(eqx.Module):
+class Environments(ReadableModule):
     """``A_e = U* diag(values) U*^T + V* Sigma_e V*^T`` (Xu 2024, Assumption 1, and section D for unequal values).
 
     Both bases have orthonormal columns; they may overlap with each other. Without a spurious basis this is plain
@@ -63,6 +65,19 @@ class Environments(eqx.Module):
                 f"values must have one entry per column of invariant_basis ({U.shape[1]}); got {x.size}."
             )
         self.invariant_basis, self.spurious_basis, self.law, self.invariant_values = U, V, law, x
+
+    def arguments(self) -> Mapping[str, Any] | None:
+        return {
+            "invariant_basis": self.invariant_basis,
+            "spurious_basis": self.spurious_basis,
+            "law": self.law,
+            "values": self.invariant_values,
+        }
+
+    @property
+    def knows_truth(self) -> bool:
+        """Whether the invariant and the spurious part are known. If not, diagnostics that compare with them are NaN."""
+        return True
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -243,6 +258,10 @@ class VectorEnvironments(Environments):
         if self.law.off_diagonal > 0:
             raise GyrostatError("law must be diagonal for vectors: coordinates cannot interact.")
 
+    def arguments(self) -> Mapping[str, Any]:
+        where = np.argmax(np.asarray(self.spurious_basis), axis=0).tolist()
+        return {"coefficients": self.invariant, "spurious_coordinates": where, "law": self.law}
+
     @property
     def shape(self) -> tuple[int, ...]:
         return (self.invariant_basis.shape[0],)
@@ -295,6 +314,16 @@ class RectangularEnvironments(Environments):
         if V.shape != (n2, r2):
             raise GyrostatError(f"spurious_right must have shape {(n2, r2)} to go with right and law; got {V.shape}.")
         self.right_spurious = V
+
+    def arguments(self) -> Mapping[str, Any]:
+        return {
+            "left": self.invariant_basis,
+            "right": self.right,
+            "spurious_left": self.spurious_basis,
+            "spurious_right": self.right_spurious,
+            "law": self.law,
+            "values": self.invariant_values,
+        }
 
     @staticmethod
     def of(matrix: Any) -> RectangularEnvironments:
@@ -439,8 +468,12 @@ class ArrayEnvironments(Environments):
 class Observed(Environments):
     """Environments whose truth is unknown, for data that bring their own responses (:class:`DenseData`).
 
-    >>> Observed((20,), 2).mean_target.shape
-    (20,)
+    Whatever compares with the truth (``signal``, ``spurious``, ``distance``, ...) is NaN.
+
+    ``shape`` is the shape of a target, ``count`` the number of environments, and ``weights`` are theirs (equal by default).
+
+    >>> Observed((20,), 2).shape, Observed((20,), 2).knows_truth
+    ((20,), False)
     """
 
     size: tuple[int, ...] = eqx.field(static=True)
@@ -451,6 +484,14 @@ class Observed(Environments):
         n = errors.integer("count", count, least=1)
         super().__init__(np.zeros((shape[0], 0)), law=Finite(np.zeros((n, 0, 0)), weights))
         self.size = tuple(shape)
+
+    def arguments(self) -> Mapping[str, Any]:
+        law: Any = self.law
+        return {"shape": self.size, "count": law.count, "weights": law.weights}
+
+    @property
+    def knows_truth(self) -> bool:
+        return False
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -464,12 +505,18 @@ class Observed(Environments):
     def right_spurious_basis(self) -> Float[Array, "n2 0"]:
         return jnp.zeros((self.size[-1], 0))
 
+    def signal_block(self, product: Array) -> Float[Array, "0 0"]:
+        return jnp.zeros((0, 0))
+
+    def spurious_block(self, product: Array) -> Float[Array, "0 0"]:
+        return jnp.zeros((0, 0))
+
     def target(self, sigma: Float[Array, "r2 r2"]) -> Array:
-        return jnp.zeros(self.size, dtype=float)
+        return jnp.full(self.size, jnp.nan, dtype=float)
 
     @property
     def invariant(self) -> Array:
-        return jnp.zeros(self.size, dtype=float)
+        return jnp.full(self.size, jnp.nan, dtype=float)
 
 
 def unchecked(kind: type[AnyEnvironments], **fields: Any) -> AnyEnvironments:
@@ -482,7 +529,4 @@ def unchecked(kind: type[AnyEnvironments], **fields: Any) -> AnyEnvironments:
 
 def checked_law(law: Any) -> Law:
     """``law`` itself, or an error if it is not a :class:`Law`."""
-    if not isinstance(law, Law):
-        got = errors.shown(law)
-        raise GyrostatError(f"law must be TwoPoint, Uniform, Gaussian, Finite, Sampler or another Law; got {got}.")
-    return law
+    return errors.instance("law", law, Law, "TwoPoint, Uniform, Gaussian, Finite, Sampler or another Law")

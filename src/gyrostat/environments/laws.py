@@ -8,11 +8,12 @@ from __future__ import annotations
 import abc
 import functools
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
+import jax.extend.core
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray
@@ -21,6 +22,7 @@ from gyrostat import errors
 from gyrostat.errors import GyrostatError
 from gyrostat.jax_tools.fast_random import uniform
 from gyrostat.jax_tools.float64 import double
+from gyrostat.jax_tools.readable_modules import ReadableModule
 from gyrostat.typing import Leaf
 
 ScalarFunction = Callable[[np.ndarray], np.ndarray]
@@ -33,7 +35,7 @@ class Environment(NamedTuple):
     sigma: Float[Array, "r2 r2"]
 
 
-class Law(eqx.Module):
+class Law(ReadableModule):
     """A distribution of symmetric matrices Sigma_e, with the moments that the theory needs."""
 
     @property
@@ -184,6 +186,12 @@ class TwoPoint(Finite):
         signs = itertools.product((-1.0, 1.0), repeat=r) if independent else ((s,) * r for s in (-1.0, 1.0))
         super().__init__([[centre + s * width for s in row] for row in signs])
 
+    def arguments(self) -> Mapping[str, Any]:
+        low, high = (float(x) for x in (self.values[0, 0, 0], self.values[-1, 0, 0]))
+        # The digits that were given: (mean - spread, mean + spread) may hold them with a rounding error.
+        mean, spread = (float(f"{x:.14g}") for x in ((low + high) / 2, (high - low) / 2))
+        return {"mean": mean, "spread": spread, "rank": self.rank, "independent": len(self.values) > 2}
+
 
 class Absent(Finite):
     """No spurious part: one environment, for plain recovery of the invariant matrix."""
@@ -205,6 +213,9 @@ class _DiagonalLaw(Law):
         self.spread = errors.number("spread", spread, least=0)
         self.size = errors.integer("rank", rank, least=1)
         self.independent = bool(independent)
+
+    def arguments(self) -> Mapping[str, Any]:
+        return {"mean": self.centre, "spread": self.spread, "rank": self.size, "independent": self.independent}
 
     @property
     def rank(self) -> int:
@@ -296,6 +307,9 @@ class Gaussian(_DiagonalLaw):
 class Sampler(Law):
     """A law given by a function of a JAX key that returns a number, a diagonal or a symmetric matrix.
 
+    All randomness must come from the key. The function is compiled once, so that a number drawn elsewhere (by NumPy, by
+    Python's ``random``) would be the same for ever; such a function is refused.
+
     >>> import jax
     >>> law = Sampler(lambda key: 1 + 6 * jax.random.rademacher(key, (), dtype=float))
     >>> law.bound
@@ -315,6 +329,7 @@ class Sampler(Law):
             raise GyrostatError(
                 f"function must return a number, {rank} numbers or a {rank} x {rank} matrix; got {shape}."
             )
+        _check_uses_key(function)
 
     def _matrix(self, key: PRNGKeyArray) -> Array:
         x = jnp.asarray(self.function(key))
@@ -331,6 +346,37 @@ class Sampler(Law):
 
     def nodes(self) -> tuple[np.ndarray, np.ndarray]:
         return _sampled(self.function, self.size)
+
+
+def _check_uses_key(function: Callable[[PRNGKeyArray], Array]) -> None:
+    """Refuse a function whose value does not depend on its key, or that draws numbers from elsewhere while it is traced."""
+    programs = [jax.make_jaxpr(lambda key: jnp.asarray(function(key)))(jax.random.key(k)) for k in (0, 1)]
+    if not _depends_on_input(programs[0].jaxpr):
+        raise GyrostatError(
+            "function does not use its key, so that all environments would be the same: draw with jax.random and the key "
+            "(jax.random.choice(key, jnp.array([-1.0, 1.0])), not NumPy's rng.choice), or use Finite for a fixed list."
+        )
+    first = _constants(programs[0])
+    traced = (jax.make_jaxpr(lambda key: jnp.asarray(function(key)))(jax.random.key(0)) for _ in range(20))
+    if any(_constants(program) != first for program in itertools.chain(programs[1:], traced)):
+        raise GyrostatError(
+            "function gives another program whenever it is traced: it draws numbers that do not come from its key, which "
+            "would be frozen at their first values; draw all of them with jax.random and the key."
+        )
+
+
+def _depends_on_input(jaxpr: Any) -> bool:
+    """Whether the output of a traced function depends on its input."""
+    reached = set(jaxpr.invars)
+    for equation in jaxpr.eqns:
+        if any(not isinstance(v, jax.extend.core.Literal) and v in reached for v in equation.invars):
+            reached.update(equation.outvars)
+    return any(not isinstance(v, jax.extend.core.Literal) and v in reached for v in jaxpr.outvars)
+
+
+def _constants(program: Any) -> tuple[str, list[bytes]]:
+    """A traced function as text, and its constants."""
+    return str(program.jaxpr), [np.asarray(x).tobytes() for x in program.consts]
 
 
 _NODES: dict[tuple[Any, int], tuple[np.ndarray, np.ndarray]] = {}

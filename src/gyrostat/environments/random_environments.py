@@ -14,10 +14,11 @@ from gyrostat import errors
 from gyrostat.environments.given_environments import Environments, RectangularEnvironments, checked_law, unchecked
 from gyrostat.environments.laws import Absent, Congruent, Law
 from gyrostat.errors import GyrostatError
+from gyrostat.jax_tools.readable_modules import ReadableModule
 from gyrostat.typing import Leaf
 
 
-class RandomEnvironments(eqx.Module):
+class RandomEnvironments(ReadableModule):
     """Environments with new random subspaces for every seed.
 
     ``placement="orthogonal"`` makes every principal cosine between the two subspaces equal to ``overlap``
@@ -91,7 +92,7 @@ class RandomEnvironments(eqx.Module):
         )
 
 
-class FeatureEnvironments(eqx.Module):
+class FeatureEnvironments(ReadableModule):
     """Example 1 of Xu 2024: ``A_e = sum_j a_j a_j^T + sum_k s_k b_k b_k^T`` with N(0, I/d) features a_j and b_k.
 
     The features are only nearly orthonormal, so A_star has unequal eigenvalues and Sigma_e, written in an
@@ -125,7 +126,7 @@ class FeatureEnvironments(eqx.Module):
         return unchecked(Environments, invariant_basis=U, spurious_basis=V, law=law, invariant_values=s**2)
 
 
-class RandomRectangular(eqx.Module):
+class RandomRectangular(ReadableModule):
     """Rectangular environments with new random subspaces for every seed, spurious orthogonal to invariant ones.
 
     >>> RandomRectangular(20, 30, rank=2).shape

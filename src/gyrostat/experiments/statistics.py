@@ -7,6 +7,8 @@ from typing import TypeVar
 import numpy as np
 import xarray as xr
 
+from gyrostat.engine.summary import QUARTILES, quantiles_with_infinity
+
 Labelled = TypeVar("Labelled", xr.DataArray, xr.Dataset)
 
 
@@ -18,6 +20,15 @@ def last(values: Labelled) -> Labelled:
 def median(values: xr.DataArray, over: str = "seed") -> xr.DataArray:
     """The median over seeds; a diverged run counts as infinite."""
     return values.fillna(np.inf).median(over)
+
+
+def quartiles(values: xr.DataArray, over: str = "seed") -> np.ndarray:
+    """The lower quartile, the median and the upper quartile over seeds; a diverged run counts as infinite.
+
+    >>> quartiles(xr.DataArray([1.0, 2.0, np.nan], dims="seed")).tolist()
+    [1.5, 2.0, inf]
+    """
+    return quantiles_with_infinity(values.fillna(np.inf).transpose(over, ...).values, QUARTILES)
 
 
 def share_below(values: xr.DataArray, threshold: float, over: str = "seed") -> xr.DataArray:

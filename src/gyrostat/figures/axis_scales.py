@@ -32,6 +32,21 @@ def floored(low: Any, values: np.ndarray, scale: str) -> np.ndarray:
     return x
 
 
+def capped(high: Any, scale: str, limits: tuple[float | None, float | None] | None, *others: Any) -> np.ndarray:
+    """Upper ends of intervals; an infinite one becomes the upper limit of the axis, or a level above all that is shown.
+
+    >>> capped([2.0, np.inf], "linear", None, [4.0]).tolist(), capped([2.0, np.inf], "log", (None, 5.0)).tolist()
+    ([2.0, 5.0], [2.0, 5.0])
+    """
+    x = shown(high, scale)
+    if not np.isposinf(x).any():
+        return x
+    numbers = np.concatenate([x, *(np.asarray(other, dtype=float).ravel() for other in others)])
+    largest = numbers[np.isfinite(numbers)].max(initial=0.0) or 1.0
+    top = limits[1] if limits is not None and limits[1] is not None else largest * (10.0 if scale == "log" else 1.25)
+    return np.where(np.isposinf(x), max(top, largest), x)
+
+
 def edges(centres: np.ndarray, scale: str) -> np.ndarray:
     """Borders of the cells around ``centres``, halfway in the scale of the axis.
 

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from gyrostat.engine.summary import QUARTILES, quantiles_with_infinity
+
 if TYPE_CHECKING:
     import xarray as xr
 
@@ -154,8 +156,21 @@ class Figure:
 
 
 def band(values: xr.DataArray, label: str, *, x: Any = None, over: str = "seed", colour: int | None = None) -> Band:
-    """The median and quartiles of ``values`` over seeds, along its one other dimension; diverged runs are left out."""
-    low, middle, high = np.nanquantile(values.transpose(over, ...).values, [0.25, 0.5, 0.75], axis=0)
+    """The median and quartiles of ``values`` over seeds, along its one other dimension.
+
+    A diverged run (NaN) counts as infinite: the band reaches the top of the panel where more than a quarter of the runs
+    diverged, the median curve ends where half of them did, and the label says how many did in the end.
+
+    >>> import xarray as xr
+    >>> shown = band(xr.DataArray([[1.0, 2.0], [1.0, np.nan]], dims=("seed", "step"), coords={"step": [0, 9]}), "loss")
+    >>> shown.label, shown.middle.tolist()
+    ('loss (50 % of runs diverged)', [1.0, inf])
+    """
+    runs = values.transpose(over, ...).values
+    low, middle, high = quantiles_with_infinity(np.where(np.isnan(runs), np.inf, runs), QUARTILES)
+    lost = float(np.isnan(runs).mean(axis=0).max(initial=0.0))
+    if lost > 0:
+        label = f"{label} ({max(1, int(100 * lost))} % of runs diverged)"
     if x is None:
         (dim,) = (d for d in values.dims if d != over)
         x = values[dim].values

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import textwrap
 from collections.abc import Callable
@@ -21,7 +22,7 @@ from matplotlib.figure import Figure as Canvas
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-from gyrostat.figures.axis_scales import edges, floored, shown
+from gyrostat.figures.axis_scales import capped, edges, floored, shown
 from gyrostat.figures.declarations import Band, Bars, Contour, Dots, Figure, Heat, Line, Marker, Panel, Points, Series
 from gyrostat.figures.palette import PAGE_COLOURS, Looks
 
@@ -69,6 +70,16 @@ def save(canvas: Canvas, base: Path) -> list[Path]:
     return paths
 
 
+class Drawing(Canvas):
+    """A matplotlib figure that a notebook shows, also without pyplot."""
+
+    def _repr_png_(self) -> bytes:
+        written = io.BytesIO()
+        FigureCanvasAgg(self)
+        self.savefig(written, format="png", dpi=100)
+        return written.getvalue()
+
+
 def draw(figure: Figure) -> Canvas:
     """The figure on a matplotlib canvas: rows of panels, each with its legend below, the note last."""
     columns = min(COLUMNS, figure.columns, len(figure.panels))
@@ -80,7 +91,7 @@ def draw(figure: Figure) -> Canvas:
     legends = [_legend_height(panels, letters) for panels in in_rows]
     talls = [PANEL_HEIGHT * max(panel.height for panel in panels) for panels in in_rows]
     heights = [tall + legend for tall, legend in zip(talls, legends, strict=True)] + [NOTE_LINE * len(note) + 0.05]
-    canvas = Canvas(figsize=(width, sum(heights) + 0.4), layout=ConstrainedLayoutEngine(w_pad=0.1, h_pad=0.06))
+    canvas = Drawing(figsize=(width, sum(heights) + 0.4), layout=ConstrainedLayoutEngine(w_pad=0.1, h_pad=0.06))
     canvas.suptitle("\n".join(textwrap.wrap(figure.title, int(width * 9))), fontsize=12.5, fontweight="bold")
     grid = canvas.add_gridspec(rows + 1, columns, height_ratios=heights)
     for i, panel in enumerate(figure.panels):
@@ -200,7 +211,8 @@ class _MatplotlibPanel:
         if low is None or high is None:
             return None
         scale = self.panel.xscale if along == "x" else self.panel.yscale
-        low, high = floored(low, y, scale), shown(high, scale)
+        limits = self.panel.xlim if along == "x" else self.panel.ylim
+        low, high = floored(low, y, scale), capped(high, scale, limits, y)
         return np.nan_to_num(np.clip([y - low, high - y], 0, None))
 
     def label_categories(self) -> None:
@@ -244,7 +256,7 @@ def _band(band: Band, at: _MatplotlibPanel) -> None:
     at.axes.fill_between(
         x,
         floored(band.low, middle, at.panel.yscale),
-        at.y(band.high),
+        capped(band.high, at.panel.yscale, at.panel.ylim, band.middle, band.low),
         color=look["color"],
         alpha=0.2,
         linewidth=0,

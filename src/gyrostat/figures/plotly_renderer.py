@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from contourpy import contour_generator
 
-from gyrostat.figures.axis_scales import edges, floored, shown
+from gyrostat.figures.axis_scales import capped, edges, floored, shown
 from gyrostat.figures.declarations import Band, Bars, Contour, Dots, Figure, Heat, Line, Marker, Panel, Points, Series
 from gyrostat.figures.palette import DASHES, INKS, Looks
 from gyrostat.figures.thinning import short, visible
@@ -170,7 +170,8 @@ def _line(line: Line, at: _PlotlyPanel) -> None:
 @_adds(Band)
 def _band(band: Band, at: _PlotlyPanel) -> None:
     x, middle = shown(band.x, at.panel.xscale), shown(band.middle, at.panel.yscale)
-    low, high = floored(band.low, middle, at.panel.yscale), shown(band.high, at.panel.yscale)
+    low = floored(band.low, middle, at.panel.yscale)
+    high = capped(band.high, at.panel.yscale, at.panel.ylim, middle, low)
     kept = visible(at.on_axis(x), middle, low, high)
     x, middle, low, high = x[kept], middle[kept], low[kept], high[kept]
     look = at.looks.series(band.colour)
@@ -190,7 +191,8 @@ def _whiskers(y: np.ndarray, low: Any, high: Any, at: _PlotlyPanel, along: str =
         return {}
     scale = at.panel.xscale if along == "x" else at.panel.yscale
     down = np.clip(y - floored(low, y, scale), 0, None)
-    up = np.clip(shown(high, scale) - y, 0, None)
+    limits = at.panel.xlim if along == "x" else at.panel.ylim
+    up = np.clip(capped(high, scale, limits, y) - y, 0, None)
     bars = {
         "type": "data",
         "symmetric": False,

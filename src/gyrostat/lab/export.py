@@ -46,8 +46,10 @@ def python_program(lab: Lab, setting: Setting) -> str:
     for side in sides:
         algorithm, problem = python_source(side.algorithm), names[python_source(side.problem)]
         lines.append(f"    {side.name!r}: gs.run({algorithm}, {problem}, **options),")
-    lines += ["}", "for name, result in results.items():", '    end = result.isel(step=-1).median("seed")']
-    lines += [f"    print(name, {{key: end[key].values.tolist() for key in [{record}]}})", ""]
+    lines += ["}", "for name, result in results.items():"]
+    lines.append("    end = gs.summary(result).isel(step=-1).sel(quantile=0.5)  # a diverged run counts as infinite")
+    lines.append(f"    medians = {{key: end[key].values.tolist() for key in [{record}]}}")
+    lines += ["    print(name, medians, 'diverged:', float(end.diverged_share))", ""]
     return "\n".join(lines)
 
 

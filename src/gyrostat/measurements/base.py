@@ -6,13 +6,13 @@ import abc
 from collections.abc import Callable, Hashable
 from typing import Any, NamedTuple
 
-import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from gyrostat.environments import Environment, Environments
 from gyrostat.errors import GyrostatError
+from gyrostat.jax_tools.readable_modules import ReadableModule
 from gyrostat.models.spaces import Space
 
 
@@ -58,7 +58,7 @@ class Scene(NamedTuple):
     entry: Callable[[Array, Array], Array] | None = None
 
 
-class Measurements(eqx.Module):
+class Measurements(ReadableModule):
     """A way to see the residual ``A(theta) - A_e``.
 
     The state holds what must be kept between steps, such as a fixed design; measurements drawn anew at every step need none.
@@ -86,6 +86,11 @@ class Measurements(eqx.Module):
     @property
     def by_entries(self) -> bool:
         """Whether readings are computed entry by entry, so that runs of a small model gain from ``runs_last_loop``."""
+        return False
+
+    @property
+    def brings_responses(self) -> bool:
+        """Whether the responses are given data, which do not depend on the targets of the environments."""
         return False
 
     @property

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -245,6 +245,15 @@ class DenseData(Measurements):
         (1,)
         """
         return Observed(self.shape, len(self.counts), weights)
+
+    def arguments(self) -> Mapping[str, Any]:
+        labels = np.repeat(np.arange(len(self.counts)), self.counts)
+        given = {"matrices": self.matrices, "responses": self.responses, "environment": labels}
+        return {**given, "batch_size": self.batch_size}
+
+    @property
+    def brings_responses(self) -> bool:
+        return True
 
     @property
     def vectorises(self) -> bool:

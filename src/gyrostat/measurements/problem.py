@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-import equinox as eqx
 from jaxtyping import PRNGKeyArray
 
 from gyrostat import errors
 from gyrostat.environments import Environments
 from gyrostat.errors import GyrostatError
+from gyrostat.jax_tools.readable_modules import ReadableModule
 from gyrostat.measurements.base import Measurements
 
 
-class Problem(eqx.Module):
+class Problem(ReadableModule):
     """Environments, given or drawn for every seed, and the measurements that are taken of them.
 
     >>> import gyrostat as gs
@@ -25,14 +25,26 @@ class Problem(eqx.Module):
     measurements: Measurements
 
     def __check_init__(self) -> None:
+        if isinstance(self.environments, type):
+            errors.instance("environments", self.environments, ReadableModule, "Environments or a recipe")
         if not (hasattr(self.environments, "draw") and hasattr(self.environments, "law")):
             raise GyrostatError(
                 "environments must be Environments or a recipe such as RandomEnvironments; "
                 f"got {errors.shown(self.environments)}."
             )
-        if not isinstance(self.measurements, Measurements):
-            got = errors.shown(self.measurements)
-            raise GyrostatError(f"measurements must be Identity, FreshGaussian, ...; got {got}.")
+        errors.instance("measurements", self.measurements, Measurements, "Identity, FreshGaussian, ...")
+        kind, data = type(self.environments).__name__, type(self.measurements).__name__
+        given = isinstance(self.environments, Environments)
+        if self.measurements.brings_responses and not given:
+            raise GyrostatError(
+                f"{data} brings its own responses, but {kind} draws another truth for every seed, which they know nothing of: "
+                "use Observed(shape, count) for data whose truth is unknown, or Environments for the truth they were made from."
+            )
+        if given and not self.environments.knows_truth and not self.measurements.brings_responses:
+            raise GyrostatError(
+                f"{data} measures the targets of the environments, which {kind} does not know: use DenseData for data that "
+                "bring their own responses, or Environments with a known truth."
+            )
 
     @property
     def shape(self) -> tuple[int, ...]:

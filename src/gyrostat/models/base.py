@@ -6,13 +6,13 @@ import abc
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from gyrostat import errors
 from gyrostat.errors import GyrostatError
+from gyrostat.jax_tools.readable_modules import ReadableModule
 from gyrostat.models.spaces import Space, space_of
 from gyrostat.typing import Params
 
@@ -40,7 +40,7 @@ class Outer(NamedTuple):
         return (self.left @ self.left) * (self.right @ self.right)
 
 
-class Model(eqx.Module):
+class Model(ReadableModule):
     """A map from parameters (a tuple of arrays) to a product ``A(theta)``, and the pullback of a gradient.
 
     A model holds hyper-parameters only. Sizes come from the target, so one model serves every dimension.

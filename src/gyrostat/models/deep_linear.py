@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -52,6 +53,11 @@ class DeepLinear(Model):
         why = " (a single layer is the matrix itself and has no hidden layer)"
         self.depth = errors.integer("depth", 3 if depth is None else depth, least=2, least_because=why)
         self.width = None if width is None else errors.integer("DeepLinear's width", width, least=1)
+
+    def arguments(self) -> Mapping[str, Any]:
+        if self.widths is not None:
+            return {"widths": self.widths}
+        return {"depth": self.depth, "width": self.width}
 
     def space(self, shape: tuple[int, ...]) -> RectangularMatrices:
         if len(shape) != 2:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import time
+import warnings
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -85,7 +86,10 @@ class ExperimentTask:
     def compute(self, progress: Callable[[int, int], None]) -> tuple[xr.Dataset, float]:
         """Run the experiment; returns its data and the seconds it took."""
         start = time.perf_counter()
-        dataset = self.experiment.compute(seed=self.derived_seed, progress=progress, **self.settings)
+        with warnings.catch_warnings():
+            # Claims and figures count diverged runs as infinite; experiments about divergence would warn at every setting.
+            warnings.simplefilter("ignore", errors.DivergenceWarning)
+            dataset = self.experiment.compute(seed=self.derived_seed, progress=progress, **self.settings)
         return dataset, time.perf_counter() - start
 
 

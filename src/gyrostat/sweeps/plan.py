@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gyrostat.engine.summary import never_is_infinite
 from gyrostat.sweeps.spec import QUANTILES, RUN_OUTCOMES, Point, Spec
 
 if TYPE_CHECKING:
@@ -75,7 +76,9 @@ class Chunk:
 
 def _stored_arrays(spec: Spec, found: Trajectories) -> dict[str, np.ndarray]:
     record = spec.record
-    last: Mapping[str, np.ndarray] = {**{name: x[:, :, -1] for name, x in found.values.items()}, **found.ends}
+    # A run that never reached the tolerance did so after any number of steps, not at step -1.
+    times = {name: never_is_infinite(x) for name, x in found.ends.items()}
+    last: Mapping[str, np.ndarray] = {**{name: x[:, :, -1] for name, x in found.values.items()}, **times}
     arrays = {name: last[name] for name in record.final}
     arrays |= {f"{name}_path": found.values[name] for name in record.paths}
     for name in record.quantiles:

@@ -19,7 +19,7 @@ from gyrostat.errors import GyrostatError
 from gyrostat.experiments.statistics import crossing
 from gyrostat.figures.declarations import Contour, Figure, Heat, Line, Marker, Panel, Points, Series
 from gyrostat.parallel.whole_files import plain, write_whole
-from gyrostat.sweeps.spec import Point, Spec
+from gyrostat.sweeps.spec import RUN_OUTCOMES, Point, Spec
 from gyrostat.sweeps.store import SweepStore, load_sweep, value_text
 
 NUM_SLICES = 4
@@ -70,7 +70,9 @@ def quantity(ds: xr.Dataset) -> tuple[str, str]:
 def final_values(ds: xr.Dataset) -> list[str]:
     """The names of the variables that hold the last value of every run."""
     return [
-        str(name) for name, x in ds.data_vars.items() if set(x.dims) == {*ds.done.dims, "seed"} and x.dtype.kind == "f"
+        str(name)
+        for name, x in ds.data_vars.items()
+        if set(x.dims) == {*ds.done.dims, "seed"} and x.dtype.kind == "f" and name not in RUN_OUTCOMES
     ]
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from rich.console import Console
 
 from gyrostat import errors
+from gyrostat.engine.summary import warn_of_divergence
 from gyrostat.errors import GyrostatError
 from gyrostat.parallel.progress import ProgressDisplay, clock
 from gyrostat.parallel.whole_files import write_whole
@@ -33,6 +34,7 @@ DESCRIBE_EVERY = 1.0
 """Seconds between two updates of ``sweep.json``."""
 
 
+@errors.explains_keywords
 def sweep(
     spec: Any,
     *,
@@ -54,7 +56,9 @@ def sweep(
     only. ``extend`` allows the spec to add values to axes and seeds to an existing sweep, and ``fresh`` removes what is in
     the folder.
 
-    The data have a dimension for every axis and for the seeds, and ``success`` with its 95 % interval.
+    The data have a dimension for every axis and for the seeds, and ``success`` with its 95 % interval. ``diverged`` and
+    ``reached`` are steps: infinite for never, NaN for a run that is not computed. :func:`gyrostat.summary` takes medians in
+    which a diverged run counts as infinite, and a :class:`DivergenceWarning` says how many there are.
 
     >>> import tempfile
     >>> result = sweep({
@@ -85,7 +89,7 @@ def sweep(
         raise GyrostatError(
             f"{summary.stopped}: {summary.done} of {summary.cells} cells are kept, call again to go on."
         )
-    return SweepStore(out).load()
+    return warn_of_divergence(SweepStore(out).load(), stacklevel=3)
 
 
 def run_sweep(

@@ -23,7 +23,7 @@ from gyrostat import __version__, errors
 from gyrostat.errors import GyrostatError
 from gyrostat.parallel.whole_files import plain, writable, write_whole
 from gyrostat.reproduce.code_digest import code_digest
-from gyrostat.sweeps.spec import QUANTILES, Point, Spec
+from gyrostat.sweeps.spec import QUANTILES, RUN_OUTCOMES, Point, Spec
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -234,7 +234,52 @@ class SweepStore:
             else:
                 ds = ds.sortby(name)
             ds[name].attrs.update(label=axis["label"], scale=axis["scale"])
-        return with_success(ds)
+        return with_meanings(with_success(with_times(ds)))
+
+
+def with_times(ds: xr.Dataset) -> xr.Dataset:
+    """The data with steps at which something happened to a run as times: infinite for never, NaN for not computed.
+
+    The store holds whole numbers: -1 for never, -2 for not computed.
+    """
+    names = [name for name in RUN_OUTCOMES if name in ds and ds[name].dtype.kind == "i"]
+    times = {name: ds[name].astype(float).where(ds[name] != -1, np.inf).where(ds[name] != -2) for name in names}
+    return ds.assign(times)
+
+
+def with_meanings(ds: xr.Dataset) -> xr.Dataset:
+    """The data with what every variable and coordinate is as attributes, and a note on diverged runs as the first one."""
+    from gyrostat.diagnostics import DIAGNOSTICS
+    from gyrostat.engine.results import SEED_MEANING, meaning_of, meaning_of_outcome, meaning_of_setting
+    from gyrostat.engine.summary import with_note
+
+    def about(name: str) -> dict[str, str]:
+        if name in MEANINGS:
+            return dict(zip(("long_name", "units", "one_means"), MEANINGS[name], strict=True))
+        for ending, words in (("_path", ""), ("_quantiles", ", quantiles over seeds"), ("", ", last value")):
+            if name.endswith(ending) and (diagnostic := DIAGNOSTICS.get(name.removesuffix(ending))):
+                found = meaning_of(diagnostic)
+                return {**found, "long_name": found["long_name"] + words}
+        return meaning_of_outcome(name)
+
+    for name in ds.variables:
+        axis = {"long_name": ds[name].attrs["label"]} if "label" in ds[name].attrs else {}
+        is_axis = name in ds.coords and name not in MEANINGS
+        found = SEED_MEANING if name == SEED else meaning_of_setting(str(name)) if is_axis else about(str(name))
+        ds[name].attrs.update({**found, **axis})
+    return with_note(ds)
+
+
+MEANINGS = {
+    "done": ("number of seeds that are computed", "runs", "one run"),
+    "steps": ("number of steps of a run", "steps", "a run of one step"),
+    "succeeded": ("whether the run is a success (-1: not computed)", "1", "a success"),
+    "success": ("share of the runs that are successes", "1", "every run is a success"),
+    "success_low": ("lower end of the 95 % interval of the share of successes", "1", "every run is a success"),
+    "success_high": ("upper end of the 95 % interval of the share of successes", "1", "every run is a success"),
+    "quantile": ("quantile over seeds", "1", "the largest of the runs"),
+    "record": ("number of the recording", "1", "the second recording"),
+}
 
 
 def with_success(ds: xr.Dataset) -> xr.Dataset:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gyrostat import errors
+from gyrostat.engine.summary import has_diverged
 from gyrostat.experiments.statistics import crossing
 from gyrostat.parallel.whole_files import write_whole
 from gyrostat.sweeps.plots import axes_of, combinations, final_values, is_ordered, measured, quantile
@@ -28,7 +29,7 @@ def cell_table(ds: xr.Dataset) -> pd.DataFrame:
     flat = ds.stack(cell=axes, create_index=False)
     flat = flat.isel(cell=flat.done.values > 0)
     columns: dict[str, Any] = {name: flat[name] for name in axes}
-    columns |= {"seeds": flat.done, "steps": flat.steps, "diverged": (flat.diverged >= 0).sum("seed")}
+    columns |= {"seeds": flat.done, "steps": flat.steps, "diverged": has_diverged(flat.diverged).sum("seed")}
     columns |= {name: flat[name] for name in ("success", "success_low", "success_high") if name in ds}
     for name in final_values(ds):
         for q, word in ((0.25, "lower_quartile"), (0.5, "median"), (0.75, "upper_quartile")):

@@ -59,6 +59,7 @@ class HeterogeneityReport:
             return "\n".join([shown.to_string(float_format="{:.3g}".format), "", *self.advice])
 
 
+@errors.explains_keywords
 def heterogeneity(
     X: Any,
     y: Any,

@@ -8,6 +8,7 @@ import numpy as np
 import xarray as xr
 
 import gyrostat as gs
+from gyrostat.engine.summary import has_diverged
 from gyrostat.experiments.declarations import Claim, Experiment, Outcome
 from gyrostat.experiments.statistics import last, median
 from gyrostat.figures.declarations import Figure, Marker, Panel, band
@@ -73,14 +74,14 @@ def draw_figure_i3(ds: xr.Dataset) -> Figure:
                 series=[
                     band(ds.literal.sel(scale=a), f"alpha = {a:g}", x=LITERAL * ds.step_literal.values, colour=i)
                     for i, a in enumerate(LARGE)
-                    if bool((ds.diverged.sel(scale=a) < 0).any())
                 ],
                 yscale="log",
+                ylim=(None, 1e3),
             ),
         ],
         note=(
-            "Medians and quartiles over starts and designs; n = 50, k = 4, r = 2, m = 700. Runs that diverged are "
-            "left out."
+            "Medians and quartiles over starts and designs; n = 50, k = 4, r = 2, m = 700. Runs that diverged count as "
+            "infinite: a curve ends where half of them have."
         ),
     )
 
@@ -93,7 +94,7 @@ def _order(ds: xr.Dataset) -> Outcome:
 
 
 def _literal_diverges(ds: xr.Dataset) -> Outcome:
-    share = (ds.diverged >= 0).mean("seed")
+    share = has_diverged(ds.diverged).mean("seed")
     measured = {f"diverged_{a:g}": float(share.sel(scale=a)) for a in LARGE}
     return Outcome(measured, measured["diverged_5"] == 0)
 

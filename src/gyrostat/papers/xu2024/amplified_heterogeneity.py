@@ -9,7 +9,7 @@ import xarray as xr
 
 import gyrostat as gs
 from gyrostat.experiments.declarations import Claim, Experiment, Outcome, together, within
-from gyrostat.experiments.statistics import crossing, last, median, share_below, slope
+from gyrostat.experiments.statistics import crossing, last, median, quartiles, share_below, slope
 from gyrostat.figures.declarations import Figure, Heat, Line, Panel, Points, band
 from gyrostat.papers.xu2024.settings import ALPHA
 from gyrostat.theory import (
@@ -96,7 +96,7 @@ def draw_amplify(ds: xr.Dataset) -> Figure:
     share = share_below(ds.cell_spurious, 0.1, "cell_run").values
     flips = np.geomspace(SPREADS[0], SPREADS[-1], 40)
     few = flips[flips < critical_spread(ETA, init_scale=ALPHA, num_steps=T)]
-    low, middle, high = last(ds.price_distance).fillna(np.inf).quantile([0.25, 0.5, 0.75], "seed").values
+    low, middle, high = quartiles(last(ds.price_distance))
     paths = [
         band(ds.price_spurious.sel(price_amplify=0.0), "M = 1, plain", colour=1),
         band(ds.price_spurious.sel(price_amplify=7.0), "M = 1, kappa = 7", colour=0),

@@ -9,7 +9,7 @@ import xarray as xr
 
 import gyrostat as gs
 from gyrostat.experiments.declarations import Claim, Experiment, Outcome, within
-from gyrostat.experiments.statistics import last, median
+from gyrostat.experiments.statistics import last, median, quartiles
 from gyrostat.figures.declarations import Bars, Figure, Panel, band
 from gyrostat.papers.xu2024.settings import ALPHA, compare
 
@@ -140,7 +140,7 @@ def draw_structural(ds: xr.Dataset) -> Figure:
     def panel(model: str, title: str) -> Panel:
         series = []
         for i, algorithm in enumerate(("hetero", "pooled")):
-            low, middle, high = end.sel(model=model, algorithm=algorithm).quantile([0.25, 0.5, 0.75], "dataset").values
+            low, middle, high = quartiles(end.sel(model=model, algorithm=algorithm), "dataset")
             series.append(Bars(names, middle, algorithm, low=low, high=high, colour=i))
         return Panel(title=title, xlabel="", ylabel="coefficient (features scaled to unit variance)", series=series)
 

@@ -9,7 +9,7 @@ import xarray as xr
 
 import gyrostat as gs
 from gyrostat.experiments.declarations import Claim, Experiment, Outcome, within
-from gyrostat.experiments.statistics import last, median, slope
+from gyrostat.experiments.statistics import last, median, quartiles, slope
 from gyrostat.figures.declarations import Figure, Line, Panel, Points
 from gyrostat.papers.xu2024.settings import ALPHA
 from gyrostat.theory import (
@@ -76,7 +76,7 @@ def _law(settings: dict[str, Any], law: Any) -> float:
 def draw_theorem2(ds: xr.Dataset) -> Figure:
     panels = []
     for axis in ds.attrs["axes"].split(","):
-        low, middle, high = ds[f"{axis}_error"].fillna(np.inf).quantile([0.25, 0.5, 0.75], "seed").values
+        low, middle, high = quartiles(ds[f"{axis}_error"])
         x, name = ds[axis].values.astype(float), SYMBOL[axis]
         series = [
             Points(x, middle, "measured (quartiles)", low=low, high=high),
@@ -190,7 +190,7 @@ def draw_data(ds: xr.Dataset) -> Figure:
     x, d = ds.num_samples.values, ds.attrs.get("dimension", 100)
     series: list[Any] = []
     for i, kind in enumerate(("fresh", "fixed")):
-        low, middle, high = last(ds.distance.sel(data=kind)).fillna(np.inf).quantile([0.25, 0.5, 0.75], "seed").values
+        low, middle, high = quartiles(last(ds.distance.sel(data=kind)))
         label = "fresh batch at every step" if kind == "fresh" else "the same m samples at every step"
         series.append(Points(x, middle, label, low=low, high=high, colour=i))
     law = [error_law(gs.TwoPoint(spread=6.0), dimension=d, rank=1, step_size=0.05, num_samples=m) for m in x]

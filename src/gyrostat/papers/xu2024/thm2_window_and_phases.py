@@ -9,7 +9,7 @@ import xarray as xr
 
 import gyrostat as gs
 from gyrostat.experiments.declarations import Claim, Experiment, Outcome, within
-from gyrostat.experiments.statistics import last, median
+from gyrostat.experiments.statistics import last, median, quartiles
 from gyrostat.figures.declarations import Figure, Line, Marker, Panel, Points, band
 from gyrostat.theory import (
     calibration,
@@ -72,7 +72,7 @@ def window_data(
 def draw_window(ds: xr.Dataset) -> Figure:
     steps = ds.step.values
     x = ds.num_samples.values
-    low, middle, high = last(ds.distance).quantile([0.25, 0.5, 0.75], "seed").values
+    low, middle, high = quartiles(last(ds.distance))
     path = ds.sel(num_samples=x[-1])
     eta, M1 = ds.attrs["step_size"], ds.attrs["bound_m1"]
     return Figure(
