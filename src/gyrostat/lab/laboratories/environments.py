@@ -17,6 +17,7 @@ from gyrostat.lab.declarations import Curve, Lab, Plane, PlotView, PredictedCurv
 from gyrostat.theory import Condition, hetero_sgd_bounds, transition
 
 ENVIRONMENTS_GROUP, DESCENT, MEASUREMENTS, MODEL = "Environments", "Descent", "Measurements", "Model and start"
+RULES = ("plain", "momentum", "Nesterov", "Adam")
 MODELS = {"U Uᵀ": "Symmetric", "U Uᵀ − V Vᵀ": "SymmetricDifference", "F Gᵀ": "Asymmetric"}
 
 CONTROLS = (
@@ -67,6 +68,24 @@ CONTROLS = (
         help="annealed: a tenth of the step size in the second half",
     ),
     choice("order", label="order", options=("iid", "cyclic", "shuffled"), group=DESCENT),
+    choice(
+        "rule",
+        label="update rule",
+        options=RULES,
+        group=DESCENT,
+        help="what a step makes of the gradients so far; with momentum the effective step is η / (1 − β)",
+    ),
+    number(
+        "beta",
+        label="momentum",
+        symbol="β",
+        default=0.9,
+        low=0.0,
+        high=0.98,
+        step=0.01,
+        group=DESCENT,
+        needs=("rule", "momentum", "Nesterov"),
+    ),
     number(
         "amplify",
         label="amplification",
@@ -123,6 +142,10 @@ def sides(s: Setting) -> list[Side]:
     }[s["measurements"]]
     problem = object_table("Problem", environments=environments, measurements=measurements)
     shared = {"step_size": _schedule(s), "init_scale": s["init_scale"]}
+    if s["rule"] == "Adam":
+        shared["rule"] = object_table("Adam")
+    elif s["rule"] != "plain":
+        shared["rule"] = object_table(s["rule"].capitalize(), beta=s["beta"])
     if s["model"] != "U Uᵀ":
         shared["model"] = object_table(MODELS[s["model"]])
     amplified = {"amplify": s["amplify"]} if s["amplify"] > 0 else {}
@@ -175,7 +198,7 @@ def views(s: Setting) -> list[PlotView]:
 
 
 def program(s: Setting) -> tuple:
-    names = ["law", "spurious_rank", "schedule", "order", "measurements", "model"]
+    names = ["law", "spurious_rank", "schedule", "order", "rule", "measurements", "model"]
     if s["model"] != "U Uᵀ" or s["measurements"] == "fixed":  # the JAX engine: a program for every shape
         names += ["rank", "dimension", "num_steps", "view"]
     return (*(s[name] for name in names), s["amplify"] > 0)
@@ -190,9 +213,19 @@ def _effective_law(s: Setting) -> Law:
     return theory.amplified(law, s["amplify"]) if s["amplify"] > 0 else law
 
 
+def _effective_step(s: Setting) -> float:
+    """The step that drives the dynamics: with momentum eta / (1 - beta). No step stands for those of Adam."""
+    return transition.effective_step(s["step_size"], s["beta"] if s["rule"] in ("momentum", "Nesterov") else 0.0)
+
+
 def conditions(s: Setting) -> list[Condition]:
-    """All conditions that are checked at once. The isometry constant takes seconds and is left to ``gyrostat check``."""
-    law, eta = _effective_law(s), s["step_size"]
+    """All conditions that are checked at once. The isometry constant takes seconds and is left to ``gyrostat check``.
+
+    They are about gradient steps, so there are none for Adam.
+    """
+    if s["rule"] == "Adam":
+        return []
+    law, eta = _effective_law(s), _effective_step(s)
     assumptions = hetero_sgd_bounds.assumptions(
         law, dimension=s["dimension"], rank=s["rank"], overlap=s["overlap"], delta=math.nan, init_scale=s["init_scale"]
     )
@@ -206,16 +239,21 @@ def conditions(s: Setting) -> list[Condition]:
 
 def sentences(s: Setting) -> list[str]:
     """The predicted outcome."""
-    law, eta = _effective_law(s), s["step_size"]
+    if s["rule"] == "Adam":
+        return ["No prediction covers Adam, whose steps do not grow with the gradient."]
+    law, eta = _effective_law(s), _effective_step(s)
     horizon = {"init_scale": s["init_scale"], "num_steps": s["num_steps"]}
     fate = "eliminated" if transition.eliminated_by_lyapunov(law, eta, **horizon).holds else "learnt"
     batch = math.inf if s["measurements"] == "population" else s["num_samples"]
-    final = theory.surrogate(law, eta, **horizon, num_samples=batch, runs=500)
-    share = float((final < transition.LEARNT).mean())
-    said = [f"Hetero: the spurious part is {fate} in a typical run; {share:.0%} of runs end without it."]
+    said = [f"Hetero: the spurious part is {fate} in a typical run"]
+    if s["rule"] == "plain":
+        final = theory.surrogate(law, eta, **horizon, num_samples=batch, runs=500)
+        said[0] += f"; {float((final < transition.LEARNT).mean()):.0%} of runs end without it."
+    else:
+        said[0] += f", by the effective step η / (1 − β) = {eta:.3g}."
     if s["law"] == "two-point":
         said.append(f"The transition is at M* = {_critical_spread(s, eta):.2f}.")
-    if fate == "eliminated" and s["measurements"] == "fresh" and eta < 1:
+    if fate == "eliminated" and s["measurements"] == "fresh" and eta < 1 and s["rule"] == "plain":
         sizes = {"dimension": s["dimension"], "rank": s["rank"], "step_size": eta, "num_samples": batch, "runs": 300}
         if s["amplify"]:
             error = theory.amplified_error_law(build(_law(s), "law"), s["amplify"], **sizes)
@@ -236,7 +274,7 @@ def _critical_spread(s: Setting, eta: float) -> float:
 
 def predicted(s: Setting, view: str, steps: np.ndarray) -> list[PredictedCurve]:
     """The growth of the invariant signal without noise, R_t² of eq. (25)."""
-    if view != "signals" or s["schedule"] != "constant" or s["model"] != "U Uᵀ":
+    if view != "signals" or s["schedule"] != "constant" or s["model"] != "U Uᵀ" or s["rule"] != "plain":
         return []
     y = theory.calibration(s["step_size"], s["init_scale"], s["num_steps"])[steps] ** 2
     label, x = "R² of eq. (25)", steps.tolist()
@@ -250,10 +288,11 @@ def eliminated(values: Mapping[str, np.ndarray]) -> float:
 
 
 def boundary(s: Setting, across: np.ndarray, up: np.ndarray) -> tuple[str, list[float], list[float]] | None:
-    if s["law"] != "two-point":
+    if s["law"] != "two-point" or s["rule"] == "Adam":
         return None
     etas = np.geomspace(up[0], up[-1], 60)
-    return "predicted transition M*", [_critical_spread(s, eta) for eta in etas], etas.tolist()
+    found = [_critical_spread(s, _effective_step(s | {"step_size": eta})) for eta in etas]
+    return "predicted transition M*", found, etas.tolist()
 
 
 # ------------------------------------------------------------------------------------------ the paper's figures
