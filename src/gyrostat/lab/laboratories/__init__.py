@@ -2,7 +2,7 @@
 
 from gyrostat import errors
 from gyrostat.lab.declarations import Lab
-from gyrostat.lab.laboratories.completion import COMPLETION
+from gyrostat.lab.laboratories.deep_completion import COMPLETION
 from gyrostat.lab.laboratories.environments import ENVIRONMENTS
 from gyrostat.lab.laboratories.factors import FACTORS
 

@@ -1,7 +1,7 @@
 """Xu, Gu, Fang 2024: multi-environment matrix sensing. Figures 1-6 and one experiment for each theory item."""
 
 from gyrostat.papers.xu2024 import (
-    amplification,
+    amplified_heterogeneity,
     eigenvalues_and_condition7,
     fig1_fig2_oscillation,
     fig3_fig4_transition,
@@ -39,5 +39,5 @@ EXPERIMENTS = (
     linear_regression.STRUCTURAL,
     order_and_predictors.ORDER,
     order_and_predictors.PREDICTOR,
-    amplification.AMPLIFY,
+    amplified_heterogeneity.AMPLIFY,
 )
