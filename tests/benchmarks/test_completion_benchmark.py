@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from gyrostat.benchmarks import runner
-from gyrostat.benchmarks.completion import large_table, page, peers, phase_diagram, problems, sensing, study
+from gyrostat.benchmarks.completion import large_table, markdown_page, peers, phase_diagram, problems, sensing, study
 from gyrostat.benchmarks.completion import suite as completion
 from gyrostat.benchmarks.completion.problems import Synthetic, synthetic
 from gyrostat.benchmarks.records import BenchmarkRecord
@@ -86,13 +86,13 @@ def test_records_say_who_is_better_and_what_was_left_out(report):
 def test_the_page_shows_where_a_goal_is_missed(report, monkeypatch, tmp_path):
     cell = {"rank": 3, "oversampling": 1.2, "count": 8, "n": 100, "ours": 7, "told": 2}
     report.records.append(BenchmarkRecord("completion/phase", 0.1, "share", settings={"phase": cell}))
-    page.write(report, tmp_path)
-    text = (tmp_path / page.NAME).read_text()
+    markdown_page.write(report, tmp_path)
+    text = (tmp_path / markdown_page.NAME).read_text()
     soft = next(record.peer for record in report.records if record.peer_name == "soft-impute")
     assert ("Missed** in 1: n30" in text) == (soft < 0.5) and "7 / 2" in text and "(0." in text
     assert (tmp_path / phase_diagram.PHASE).stat().st_size > 1000
     monkeypatch.setattr(study, "ours", lambda problem: problem.test.values * 3)
-    losing = page.page(completion.run(lambda text: None, SIZES).records)
+    losing = markdown_page.page(completion.run(lambda text: None, SIZES).records)
     assert "**Missed** in 1: n30-r2-x2.5" in losing and "0 of 2" in losing
 
 
@@ -127,6 +127,6 @@ def test_solvers_of_measurements_are_told_by_steps_rates_and_what_failed():
     assert record.id == "completion/sensing-kappa-30" and record.peer == solvers["gd"]["steps"]
     assert solvers["prec"]["rank_found"] == 2 and solvers["prec"]["error"] < 1e-4
     assert solvers["gd"]["steps"] > 150 > solvers["prec"]["steps"]  # so short a descent does not get there
-    text = page.page(report.records)
+    text = markdown_page.page(report.records)
     assert f"| `gd` | {solvers['gd']['steps']:.0f} (limit)" in text
     assert f"| `prec` | {solvers['prec']['steps']:.0f}, {solvers['prec']['error']:.1g} |" in text

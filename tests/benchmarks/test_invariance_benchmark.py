@@ -13,8 +13,8 @@ import pytest
 from rich.console import Console
 
 from gyrostat.benchmarks import runner
-from gyrostat.benchmarks.invariance import methods, page, peers, suite
-from gyrostat.benchmarks.invariance.page import HEADINGS
+from gyrostat.benchmarks.invariance import compared_methods, markdown_page, peers, suite
+from gyrostat.benchmarks.invariance.markdown_page import HEADINGS
 from gyrostat.benchmarks.invariance.simulations import SIMULATIONS, LinearPredictor
 from gyrostat.benchmarks.invariance.study import (
     InvarianceRow,
@@ -29,7 +29,7 @@ from gyrostat.benchmarks.records import curve_panels
 from gyrostat.tables import examples
 
 NAMES = {s.name: s for s in SIMULATIONS}
-QUICK = tuple(m for m in methods.METHODS if m.package is None)
+QUICK = tuple(m for m in compared_methods.METHODS if m.package is None)
 
 
 @pytest.fixture(scope="module")
@@ -45,17 +45,17 @@ def test_a_value_is_chosen_by_environments_left_out_by_mean_or_by_the_worst(envi
 
     levels = [(X, np.full(len(y), level)) for (X, y), level in zip(environments, (0.0, 0.0, 9.0), strict=True)]
     for rule, best in (("mean", 3.0), ("worst", 4.5)):
-        method = methods.Method("constant", fit, (0.0, 3.0, 4.5, 9.0), 0.0, rule=rule)
-        assert methods.Fits(levels).chosen(method) == best
-        assert methods.Fits(levels[:2]).chosen(method) == 0.0  # two environments: the default
-    flat = methods.Method("flat", lambda given, value: LinearPredictor(np.zeros(3), 0.0), (1.0, 2.0, 3.0), 2.0)
-    assert methods.Fits(environments).chosen(flat) == 2.0  # a tie: the default
+        method = compared_methods.Method("constant", fit, (0.0, 3.0, 4.5, 9.0), 0.0, rule=rule)
+        assert compared_methods.Fits(levels).chosen(method) == best
+        assert compared_methods.Fits(levels[:2]).chosen(method) == 0.0  # two environments: the default
+    flat = compared_methods.Method("flat", lambda given, value: LinearPredictor(np.zeros(3), 0.0), (1.0, 2.0, 3.0), 2.0)
+    assert compared_methods.Fits(environments).chosen(flat) == 2.0  # a tie: the default
 
 
 def test_predictors_come_back_in_their_own_units(environments):
     moved = [(X * [1.0, 10.0, 100.0] + 5, 3 * y - 7) for X, y in environments]
-    for method in (m for m in methods.METHODS if m.installed and m.name != "ICP"):
-        before, after = (methods.fitted([method], given)[method.name] for given in (environments, moved))
+    for method in (m for m in compared_methods.METHODS if m.installed and m.name != "ICP"):
+        before, after = (compared_methods.fitted([method], given)[method.name] for given in (environments, moved))
         X = environments[0][0]
         np.testing.assert_allclose(after(X * [1.0, 10.0, 100.0] + 5), 3 * before(X) - 7, atol=1e-2, err_msg=method.name)
 
@@ -105,7 +105,7 @@ def test_the_best_other_is_a_peer_and_what_is_better_is_told():
     entries |= {"ours": entry(0.5, "ties"), "ours, untuned": entry(0.1)}
     assert best_other(entries) == "ICP"
     row = InvarianceRow("a", "coefficients", "s", "t", True, "because", "sample", entries, "ICP")
-    (_, told), (why,) = page._beaten([row]), page._explained([row])
+    (_, told), (why,) = markdown_page._beaten([row]), markdown_page._explained([row])
     assert told == "- a, coefficients: ICP (no error), IRMv1 (2.00 times)."
     assert why == "- **a** (coefficients: loses; **not as expected**). because"
 
@@ -119,7 +119,7 @@ def test_a_refusal_of_ours_is_a_constant_that_says_so():
 
 
 def test_ours_finds_the_answer_of_the_diagonal_model():
-    used = [m for m in QUICK if not m.grid] + [methods.Method("ours", peers.ours, default=0.5)]
+    used = [m for m in QUICK if not m.grid] + [compared_methods.Method("ours", peers.ours, default=0.5)]
     row, _ = simulated(NAMES["diagonal"], 3, methods=used)
     assert row.methods["ours, untuned"] == row.methods["ours"] and row.methods["ours"]["ratio"] < 0.2
     assert row.statuses == {"settled": 3} and row.sample == "3 repetitions, 8 environments of 500 rows"
@@ -141,7 +141,7 @@ def report():
             name="college", read=pd.DataFrame, packages=("no_such_package",), install="pip install it", **about
         )
         patch.setattr(suite, "REAL_TABLES", (here, away))
-        absent = methods.Method("ICP", peers.least_squares, package="no_such_package")
+        absent = compared_methods.Method("ICP", peers.least_squares, package="no_such_package")
         sizes = suite.InvarianceSizes(2, 60, 40, (*QUICK, absent), (300, 4, 3), 1)
         yield suite.run(lambda text: None, sizes)
 
@@ -181,7 +181,7 @@ def test_the_command_lets_the_suite_finish(report, tmp_path, monkeypatch):
 def test_the_page_is_made_again_from_its_records(report, tmp_path):
     (tmp_path / "bench.json").write_text(json.dumps([record.as_dict() for record in report.records]))
     rows = [InvarianceRow(**record.settings["row"]) for record in report.records if "row" in record.settings]
-    assert page.page(page.read(tmp_path / "bench.json")) == page.page(rows)
+    assert markdown_page.page(markdown_page.read(tmp_path / "bench.json")) == markdown_page.page(rows)
 
 
 def tables(text: str) -> list[list[list[str]]]:
@@ -191,12 +191,13 @@ def tables(text: str) -> list[list[list[str]]]:
 
 
 def test_the_page_in_the_docs_has_the_form_of_one_made_now(report):
-    made = page.page([InvarianceRow(**record.settings["row"]) for record in report.records if "row" in record.settings])
+    rows = [InvarianceRow(**record.settings["row"]) for record in report.records if "row" in record.settings]
+    made = markdown_page.page(rows)
     kept = (Path(__file__).parents[2] / "docs" / "invariance.md").read_text()
     assert [line for line in made.splitlines() if line.startswith("#")] == [
         line for line in kept.splitlines() if line.startswith("#")
     ]
-    assert page.INTRODUCTION in kept
+    assert markdown_page.INTRODUCTION in kept
     for mine, theirs in zip(tables(made), tables(kept), strict=True):
         assert mine[0] == theirs[0] and {len(line) for line in theirs} == {len(theirs[0])}
     main = tables(kept)[0][2:]
@@ -244,7 +245,7 @@ def test_one_environment_is_left_out_at_a_time():
     def mean(given, _):
         return LinearPredictor(np.zeros(1), float(np.concatenate([y for _, y in given]).mean()))
 
-    named = [methods.Method(name, mean) for name in ("least squares", "ours", "ridge")]
+    named = [compared_methods.Method(name, mean) for name in ("least squares", "ours", "ridge")]
     of_mean, of_worst = on_real_data(data, methods=named, resamples=20)
     variance = np.repeat([0.0, 3.0, 6.0], 50).var()
     assert of_mean.methods["ours"]["error"] == pytest.approx((4.5**2 + 0 + 4.5**2) / 3 / variance)

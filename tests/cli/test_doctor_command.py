@@ -9,8 +9,8 @@ from rich.console import Console
 
 from checks import call
 from gyrostat.cli import doctor
-from gyrostat.jax_tools import compiled_against_numpy
-from gyrostat.jax_tools.compiled_against_numpy import Check
+from gyrostat.jax_tools import miscompilation_check
+from gyrostat.jax_tools.miscompilation_check import Check
 
 
 def checks(error: float):
@@ -18,7 +18,7 @@ def checks(error: float):
 
 
 def test_doctor_prints_what_is_installed(monkeypatch):
-    monkeypatch.setattr(compiled_against_numpy, "check_all", checks(0.0))
+    monkeypatch.setattr(miscompilation_check, "check_all", checks(0.0))
     console = Console(file=io.StringIO(), width=160)
     assert doctor.examine(console) == 0
     said = console.file.getvalue()
@@ -27,13 +27,13 @@ def test_doctor_prints_what_is_installed(monkeypatch):
 
 @pytest.mark.parametrize(("error", "status", "words"), [(0.0, 0, "All is well"), (0.1, 1, "FAILED: 1 float64 case")])
 def test_the_exit_status_says_whether_programs_can_be_trusted(monkeypatch, capsys, error, status, words):
-    monkeypatch.setattr(compiled_against_numpy, "check_all", checks(error))
+    monkeypatch.setattr(miscompilation_check, "check_all", checks(error))
     found, said, _ = call(monkeypatch, capsys, "doctor")
     assert found == status and words in said
 
 
 def test_a_changed_default_precision_is_a_failure(monkeypatch):
-    monkeypatch.setattr(compiled_against_numpy, "check_all", checks(0.0))
+    monkeypatch.setattr(miscompilation_check, "check_all", checks(0.0))
     monkeypatch.setattr(doctor, "default_precision_is_unchanged", lambda: False)
     console = Console(file=io.StringIO(), width=160)
     assert doctor.examine(console) == 1 and "changed the default precision" in console.file.getvalue()

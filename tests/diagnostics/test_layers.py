@@ -9,7 +9,7 @@ from scipy import optimize
 
 import gyrostat as gs
 from gyrostat.diagnostics import Snapshot, layers
-from gyrostat.theory.deep_linear import OBSERVED
+from gyrostat.theory.deep_linear_landscape import OBSERVED
 
 pytestmark = pytest.mark.usefixtures("hasty")
 

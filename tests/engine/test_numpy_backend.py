@@ -20,7 +20,7 @@ from gyrostat.engine.numpy_backend.models import (
     NumpySymmetricDifference,
 )
 from gyrostat.engine.numpy_backend.update_rules import NumpyGradientStep, NumpyPreconditioned, NumpyReading
-from gyrostat.engine.step import LIMIT
+from gyrostat.engine.one_run import LIMIT
 
 pytestmark = pytest.mark.usefixtures("hasty")
 

@@ -9,8 +9,8 @@ import pytest
 import gyrostat as gs
 import reference
 from conftest import Notes, Watch, given_environments, orthonormal
+from gyrostat.engine.one_run import LIMIT
 from gyrostat.engine.simulate import simulate
-from gyrostat.engine.step import LIMIT
 from gyrostat.jax_tools.float64 import double
 
 pytestmark = pytest.mark.usefixtures("hasty")

@@ -14,13 +14,13 @@ import gyrostat as gs
 import reference
 from conftest import orthonormal
 from gyrostat.estimators import InvariantMatrixRegressor, InvariantQuadraticRegressor
+from gyrostat.estimators.invariant.environment_rows import MatrixRows, SquareRows
 from gyrostat.estimators.invariant.hetero_sgd import (
     ScaledEnvironments,
     matrix_descent,
     matrix_step,
     scaled_environments,
 )
-from gyrostat.estimators.invariant.matrix_valued_rows import MatrixRows, SquareRows
 from gyrostat.models.symmetric_coordinates import smat, svec
 
 D, ROWS = 6, 500

@@ -15,10 +15,10 @@ from typer.testing import CliRunner
 
 import gyrostat as gs
 from gyrostat import cli
-from gyrostat.engine.numpy_backend.random_draws import SEEDS_AT_ONCE
-from gyrostat.engine.numpy_backend.simulate import simulate_blocks
+from gyrostat.engine.numpy_backend.cached_draws import SEEDS_AT_ONCE
+from gyrostat.engine.numpy_backend.symmetric_runs import simulate_blocks
 from gyrostat.errors import GyrostatError
-from gyrostat.lab import jobs, runs
+from gyrostat.lab import computations, runs
 from gyrostat.lab.controls import number
 from gyrostat.lab.export import csv_command, python_program, read_state, state_text
 from gyrostat.lab.laboratories import LABS, lab_of
@@ -114,7 +114,7 @@ def test_copied_python_gives_the_numbers_of_the_curves(capsys):
     exec(python_program(lab, setting), {})
     printed = dict(re.findall(r"(\w+) (\{.*\})", capsys.readouterr().out))
     for i, side in enumerate(("hetero", "pooled")):
-        *_, last = jobs.curves("environments", setting, i)
+        *_, last = computations.curves("environments", setting, i)
         ends = {key: curve["middle"][-1] for key, curve in last["curves"].items()}
         copied = json.loads(printed[side].replace("'", '"'))
         assert ends == pytest.approx(copied, rel=0, abs=1e-12)
@@ -128,7 +128,7 @@ def test_command_writes_the_curves(tmp_path: Path):
     rows = list(csv.DictReader(path.open()))
     assert {row["side"] for row in rows} == {"hetero", "pooled"}
     lab, setting = read_state(state)
-    *_, last = jobs.curves(lab.name, setting, 1)
+    *_, last = computations.curves(lab.name, setting, 1)
     mine = [float(row["median"]) for row in rows if (row["side"], row["curve"]) == ("pooled", "signal")]
     assert mine == pytest.approx(last["curves"]["signal"]["middle"])
 
@@ -142,7 +142,7 @@ def test_a_bad_state_is_one_sentence():
 
 def test_phase_diagram_begins_at_the_current_point_and_knows_its_boundary():
     setting = lab_of("environments").read({**SMALL, "num_steps": "200"})
-    plane, *cells = [message for message in jobs.phase("environments", setting) if message is not None]
+    plane, *cells = [message for message in computations.phase("environments", setting) if message is not None]
     assert plane["boundary"][0] == "predicted transition M*"
     assert (plane["x"][cells[0]["j"]], plane["y"][cells[0]["i"]]) == (6.0, 0.05)
     assert sorted((c["i"], c["j"]) for c in cells) == [(i, j) for i in range(9) for j in range(9)]

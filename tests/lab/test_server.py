@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from gyrostat import cli
 from gyrostat.errors import GyrostatError
-from gyrostat.lab import jobs
+from gyrostat.lab import computations
 from gyrostat.lab.laboratories import lab_of
 from gyrostat.lab.start import listen
 from gyrostat.lab.workers import Dispatcher, JobQueue
@@ -45,7 +45,7 @@ def test_page_is_complete_and_asks_no_other_server(client):
     assert page.status_code == 200 and "default-src 'none'" in page.headers["content-security-policy"]
     wanted = re.findall(r'(?:src|href)="([^"#]+)"', page.text)
     assert wanted and all(client.get("/" + path).status_code == 200 for path in wanted)
-    root = Path(jobs.__file__).parent / "static"
+    root = Path(computations.__file__).parent / "static"
     for path in root.iterdir():
         text = path.read_text(encoding="utf-8").replace("http://www.w3.org/2000/svg", "")
         assert "//" not in re.sub(r"^\s*//.*$|[^:]// .*$", "", text, flags=re.M), path.name
@@ -178,8 +178,8 @@ def test_a_dropped_job_is_not_worked_on_and_the_background_waits(monkeypatch):
     def count(upto: int) -> Any:
         return iter([{"kind": "number", "value": i} for i in range(upto)])
 
-    monkeypatch.setitem(jobs.JOBS, "phase", count)
-    monkeypatch.setitem(jobs.JOBS, "curves", count)
+    monkeypatch.setitem(computations.JOBS, "phase", count)
+    monkeypatch.setitem(computations.JOBS, "curves", count)
     queue = JobQueue(Pipe())
     asked += [(1, "phase", {"upto": 9}), (2, "curves", {"upto": 1})]
     for _ in range(3):

@@ -20,8 +20,8 @@ from scipy import stats
 import gyrostat as gs
 import reference
 from conftest import orthonormal
+from gyrostat.engine.one_run import RunPlan, one_run
 from gyrostat.engine.reduction.choose import Reduction
-from gyrostat.engine.step import RunPlan, one_run
 from gyrostat.jax_tools.float64 import double
 from gyrostat.measurements import fixed_gaussian as fixed
 from gyrostat.measurements import fresh_gaussian

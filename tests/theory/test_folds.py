@@ -10,7 +10,7 @@ import gyrostat as gs
 from gyrostat.diagnostics import ranks
 from gyrostat.jax_tools.float64 import double
 from gyrostat.theory import critical_points, fold
-from gyrostat.theory.deep_linear import OBSERVED
+from gyrostat.theory.deep_linear_landscape import OBSERVED
 
 pytestmark = pytest.mark.usefixtures("hasty")
 

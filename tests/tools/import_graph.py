@@ -16,6 +16,10 @@ import numpy as np
 
 ROOT = Path(__file__).parents[2]
 PAINT = "#0072B2"
+SHIFTS = (0.0, 0.35, -0.35)
+"""Levels are shifted sideways, so that fewer arrows run behind a room."""
+EVERYWHERE = ("errors", "typing")
+"""Every room may import these two files: they are not drawn."""
 
 
 def rooms() -> list[str]:
@@ -25,7 +29,7 @@ def rooms() -> list[str]:
         for c in tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
         if c["type"] == "layers"
     )
-    return contract["layers"][::-1]
+    return [room for room in contract["layers"][::-1] if room not in EVERYWHERE]
 
 
 def imports(names: list[str]) -> np.ndarray:
@@ -36,7 +40,7 @@ def imports(names: list[str]) -> np.ndarray:
         home = f"gyrostat.{name}"
         for module in {home} | graph.find_descendants(home):
             seen = {target.split(".")[1] for target in graph.find_modules_directly_imported_by(module) if "." in target}
-            for target in seen - {name}:
+            for target in seen - {name, *EVERYWHERE}:
                 counts[i, names.index(target)] += 1
     return counts
 
@@ -63,14 +67,12 @@ def draw(path: Path) -> None:
     for at in range(level.max() + 1):
         here = np.flatnonzero(level == at)
         for k, i in enumerate(here):
-            spots[i] = (k - (len(here) - 1) / 2 + (0.22 if at % 2 else -0.22), at)
-    for i, j in np.argwhere(arrows):
-        style = {"arrowstyle": "-|>", "color": "0.55", "shrinkA": 14, "shrinkB": 14}
-        left.annotate("", spots[j], spots[i], arrowprops=style)
+            spots[i] = (1.25 * (k - (len(here) - 1) / 2) + SHIFTS[at % 3], at)
+    boxes = {}
     for i, (x, y) in spots.items():
         box = {"boxstyle": "round,pad=0.35", "facecolor": "white", "edgecolor": PAINT, "linewidth": 1.4}
-        left.text(x, y, names[i], ha="center", va="center", fontsize=10, bbox=box)
-    left.set(xlim=(-2.6, 2.6), ylim=(-0.7, level.max() + 0.7), title="An arrow points to the room that is imported")
+        boxes[i] = left.text(x, y, names[i], ha="center", va="center", fontsize=10, bbox=box, zorder=3).get_bbox_patch()
+    left.set(xlim=(-2.4, 2.4), ylim=(-0.7, level.max() + 0.7), title="An arrow points to the room that is imported")
     left.axis("off")
     right.imshow(
         np.where(counts > 0, np.log1p(counts), np.nan), cmap="Blues", vmin=-0.5, vmax=np.log1p(counts.max()) * 1.4
@@ -80,6 +82,17 @@ def draw(path: Path) -> None:
     right.set_xticks(range(len(names)), names, rotation=60, ha="right", fontsize=9)
     right.set_yticks(range(len(names)), names, fontsize=9)
     right.set_title("Modules of a room (row) that import another room (column)")
+    figure.canvas.draw()  # the arrows end at the boxes, whose sizes are known now
+    for i, j in np.argwhere(arrows):
+        style = {
+            "arrowstyle": "-|>",
+            "color": "0.45",
+            "shrinkA": 2,
+            "shrinkB": 2,
+            "patchA": boxes[i],
+            "patchB": boxes[j],
+        }
+        left.annotate("", spots[j], spots[i], arrowprops=style, zorder=2)
     figure.savefig(path, dpi=110)
 
 

@@ -14,7 +14,7 @@ from jaxtyping import Array, Int, PRNGKeyArray
 from gyrostat import errors
 from gyrostat.environments import Environment, Law
 from gyrostat.errors import GyrostatError
-from gyrostat.jax_tools.random_streams import fold_in, split
+from gyrostat.jax_tools.fast_random import fold_in, split
 from gyrostat.measurements import Measurements, Reading
 from gyrostat.measurements.base import Scene
 from gyrostat.typing import Leaf

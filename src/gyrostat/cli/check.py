@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gyrostat.cli.terminal import console
+from gyrostat.cli.console import console
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -51,7 +51,7 @@ def build_law(name: str, *, mean: float, spread: float, rank: int, values: str =
     7.0
     """
     from gyrostat import errors
-    from gyrostat.experiments.object_tables import LAWS, build, object_table
+    from gyrostat.experiments.objects_from_dicts import LAWS, build, object_table
 
     if values:
         strengths = _numbers("values", values)
@@ -78,7 +78,7 @@ def show(setting: Setting, assessment: Assessment, console: Console) -> None:
     from rich.text import Text
 
     from gyrostat.theory.assessment import assessment_sentences
-    from gyrostat.theory.conditions import condition_text
+    from gyrostat.theory.condition import condition_text
 
     headings = ("condition", "source", "value", "", "bound", "verdict", "note")
     table = Table(*headings, title="What Xu 2024 asks of this setting")

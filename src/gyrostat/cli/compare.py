@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gyrostat.cli.terminal import console
+from gyrostat.cli.console import console
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from gyrostat.cli.terminal import console
+from gyrostat.cli.console import console
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -31,21 +31,21 @@ def examine(console: Console) -> int:
     """Print what was found; return 0 when the float64 programs that gyrostat runs can be trusted, else 1."""
     from rich.table import Table
 
-    from gyrostat.jax_tools import compiled_against_numpy
+    from gyrostat.jax_tools import miscompilation_check
 
     table = Table("what", "found", title="This installation", title_justify="left")
     for what, found in installation().items():
         table.add_row(what, found)
     console.print(table)
-    checks = compiled_against_numpy.check_all()
-    for dtype in compiled_against_numpy.TOLERANCE:
+    checks = miscompilation_check.check_all()
+    for dtype in miscompilation_check.TOLERANCE:
         of_dtype = [check for check in checks if check.dtype == dtype]
         worst = max(of_dtype, key=lambda check: check.error)
         console.print(
             f"Compiled JAX against NumPy, {dtype}: {len(of_dtype)} cases, "
             f"largest relative error {worst.error:.1e} ({worst.name})."
         )
-    trusted, sentences = compiled_against_numpy.judge(checks)
+    trusted, sentences = miscompilation_check.judge(checks)
     if not default_precision_is_unchanged():
         trusted = False
         sentences.append("FAILED: importing gyrostat changed the default precision of jax: report this.")

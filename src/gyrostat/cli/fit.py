@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from gyrostat.cli.terminal import console
+from gyrostat.cli.console import console
 
 
 def fit(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gyrostat.cli.terminal import console
+from gyrostat.cli.console import console
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from gyrostat.cli.console import console
 from gyrostat.cli.plot import draw_and_print
-from gyrostat.cli.terminal import console
 
 if TYPE_CHECKING:
     from rich.console import Console

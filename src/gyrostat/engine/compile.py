@@ -13,8 +13,8 @@ from jaxtyping import Array, PRNGKeyArray
 
 from gyrostat.algorithms.algorithm import Algorithm
 from gyrostat.diagnostics.base import Diagnostic
+from gyrostat.engine.one_run import RunPlan, one_run
 from gyrostat.engine.reduction.choose import Reduction, largest_array
-from gyrostat.engine.step import RunPlan, one_run
 from gyrostat.jax_tools.float64 import double
 from gyrostat.measurements.base import Demand
 from gyrostat.measurements.problem import Problem

@@ -1,6 +1,6 @@
 """Environments: what is true everywhere, and what changes from one environment to another.
 
-Names are imported on first use, so that :mod:`gyrostat.environments.labels` can be used without JAX.
+Names are imported on first use, so that :mod:`gyrostat.environments.row_labels` can be used without JAX.
 """
 
 import lazy_loader as lazy

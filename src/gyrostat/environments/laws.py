@@ -19,8 +19,8 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from gyrostat import errors
 from gyrostat.errors import GyrostatError
+from gyrostat.jax_tools.fast_random import uniform
 from gyrostat.jax_tools.float64 import double
-from gyrostat.jax_tools.random_streams import uniform
 from gyrostat.typing import Leaf
 
 ScalarFunction = Callable[[np.ndarray], np.ndarray]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gyrostat import errors
-from gyrostat.environments.labels import grouped
+from gyrostat.environments.row_labels import grouped
 from gyrostat.errors import GyrostatError
 
 

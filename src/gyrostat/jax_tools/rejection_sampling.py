@@ -12,7 +12,7 @@ from jax import lax
 from jax.scipy.special import gammaln, xlog1py, xlogy
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
-from gyrostat.jax_tools.random_streams import few_normals, fold_in, split, uniform
+from gyrostat.jax_tools.fast_random import few_normals, fold_in, split, uniform
 
 SLOPE, OFFSET = 2 * math.sqrt(2 / math.e), 3 - 2 * math.sqrt(3 / math.e)
 """The width of the hat of :func:`binomial` as a function of the standard deviation (Stadlober 1990)."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from gyrostat.engine.compile import Cell
 from gyrostat.engine.simulate import check
-from gyrostat.experiments.object_tables import ObjectTable, build
+from gyrostat.experiments.objects_from_dicts import ObjectTable, build
 from gyrostat.lab.controls import Control, Setting, read_setting
 from gyrostat.theory import Condition
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from urllib.parse import parse_qsl, urlencode
 
 from gyrostat.errors import GyrostatError
-from gyrostat.experiments.object_tables import python_source
-from gyrostat.lab import jobs
+from gyrostat.experiments.objects_from_dicts import python_source
+from gyrostat.lab import computations
 from gyrostat.lab.controls import Setting
 from gyrostat.lab.declarations import RECORDS, Lab
 from gyrostat.lab.laboratories import LABS, lab_of
@@ -61,7 +61,7 @@ def write_curves(state: str, path: Path) -> int:
     lab, setting = read_state(state)
     rows = []
     for i in range(len(lab.sides(setting))):
-        *_, last = (message for message in jobs.curves(lab.name, setting, i) if message is not None)
+        *_, last = (message for message in computations.curves(lab.name, setting, i) if message is not None)
         for key, curve in last["curves"].items():
             columns = zip(last["steps"], curve["low"], curve["middle"], curve["high"], strict=True)
             rows += [(last["side"], key, *numbers) for numbers in columns]

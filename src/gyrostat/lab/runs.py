@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 
 from gyrostat.engine.compile import Cell
-from gyrostat.engine.numpy_backend.random_draws import SEEDS_AT_ONCE
-from gyrostat.engine.numpy_backend.simulate import simulate_blocks, supports
+from gyrostat.engine.numpy_backend.cached_draws import SEEDS_AT_ONCE
+from gyrostat.engine.numpy_backend.symmetric_runs import simulate_blocks, supports
 from gyrostat.engine.record import Values
 from gyrostat.engine.simulate import simulate
 from gyrostat.lab.declarations import RECORDS

@@ -21,7 +21,7 @@ from gyrostat.lab.controls import Setting
 from gyrostat.lab.declarations import Lab
 from gyrostat.lab.export import csv_command, python_program
 from gyrostat.lab.laboratories import LABS, all_presets, lab_of
-from gyrostat.lab.request_checks import RequestGuard, read_body, read_field
+from gyrostat.lab.request_guard import RequestGuard, read_body, read_field
 from gyrostat.lab.workers import Dispatcher, JobRequest
 from gyrostat.tables.examples import PREFIX, examples
 

@@ -46,7 +46,7 @@ class JobQueue:
             self._take(*self.connection.recv())
 
     def _take(self, number: int, kind: str, arguments: dict[str, Any]) -> None:
-        from gyrostat.lab.jobs import BACKGROUND, JOBS
+        from gyrostat.lab.computations import BACKGROUND, JOBS
 
         if kind == "drop":
             for jobs in (self.urgent, self.background):

@@ -14,8 +14,8 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 from gyrostat import errors
 from gyrostat.environments import Environment, Environments
 from gyrostat.errors import GyrostatError
+from gyrostat.jax_tools.fast_random import split, uniform
 from gyrostat.jax_tools.lazy_condition import change_if_needed
-from gyrostat.jax_tools.random_streams import split, uniform
 from gyrostat.measurements.base import Demand, EntryGradient, Measurements, Reading, Scene, require_finite_law
 from gyrostat.models.spaces import RectangularMatrices, Space
 from gyrostat.typing import Leaf

@@ -26,7 +26,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 from gyrostat import errors
 from gyrostat.environments import Environment, Environments
 from gyrostat.errors import GyrostatError
-from gyrostat.jax_tools.random_streams import normal, split
+from gyrostat.jax_tools.fast_random import normal, split
 from gyrostat.jax_tools.rejection_sampling import chi_square
 from gyrostat.measurements.base import Demand, Measurements, Reading, Scene, require_finite_law, residual
 from gyrostat.models.spaces import Space

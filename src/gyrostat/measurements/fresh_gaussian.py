@@ -23,7 +23,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from gyrostat import errors
 from gyrostat.environments import Environment
-from gyrostat.jax_tools.random_streams import fold_in, normal, split
+from gyrostat.jax_tools.fast_random import fold_in, normal, split
 from gyrostat.jax_tools.rejection_sampling import chi_square, multinomial
 from gyrostat.measurements.base import Measurements, Reading, Scene, inner, residual
 from gyrostat.models.spaces import SymmetricMatrices

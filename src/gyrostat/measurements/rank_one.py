@@ -13,7 +13,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from gyrostat import errors
 from gyrostat.environments import Environment
 from gyrostat.errors import GyrostatError
-from gyrostat.jax_tools.random_streams import normal
+from gyrostat.jax_tools.fast_random import normal
 from gyrostat.measurements.base import Measurements, Reading, Scene
 from gyrostat.models.spaces import Space, SymmetricMatrices
 from gyrostat.typing import Leaf

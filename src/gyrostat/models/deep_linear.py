@@ -12,7 +12,7 @@ from jaxtyping import Array, Float, Int
 
 from gyrostat import errors
 from gyrostat.errors import GyrostatError
-from gyrostat.jax_tools.lapack_order import after
+from gyrostat.jax_tools.sequential_lapack import after
 from gyrostat.jax_tools.small_products import times
 from gyrostat.models.base import Model, Outer, width_of
 from gyrostat.models.spaces import RectangularMatrices

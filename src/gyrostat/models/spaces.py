@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from gyrostat.jax_tools.random_streams import normal
+from gyrostat.jax_tools.fast_random import normal
 from gyrostat.models.symmetric_coordinates import upper_triangle
 
 

@@ -29,7 +29,7 @@ import numpy as np
 
 from gyrostat import errors
 from gyrostat.errors import GyrostatError
-from gyrostat.experiments.object_tables import (
+from gyrostat.experiments.objects_from_dicts import (
     build,
     find_callable,
     is_object_table,

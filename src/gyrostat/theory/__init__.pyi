@@ -1,12 +1,12 @@
 # The public names of gyrostat.theory and their modules. `__init__.py` reads this file and imports a name on first use.
 
-from .amplification import (
+from .amplified_heterogeneity import (
     amplification_limit as amplification_limit,
 )
-from .amplification import (
+from .amplified_heterogeneity import (
     amplified as amplified,
 )
-from .amplification import (
+from .amplified_heterogeneity import (
     critical_amplification as critical_amplification,
 )
 from .assessment import (
@@ -21,52 +21,22 @@ from .assessment import (
 from .assessment import (
     assess as assess,
 )
-from .bounds import (
-    Heterogeneity as Heterogeneity,
-)
-from .bounds import (
-    assumptions as assumptions,
-)
-from .bounds import (
-    edge_overlap as edge_overlap,
-)
-from .bounds import (
-    heterogeneity as heterogeneity,
-)
-from .bounds import (
-    isometry_bound as isometry_bound,
-)
-from .bounds import (
-    overlap_constant as overlap_constant,
-)
-from .bounds import (
-    pooled_gap as pooled_gap,
-)
-from .bounds import (
-    step_conditions as step_conditions,
-)
-from .bounds import (
-    step_window as step_window,
-)
-from .bounds import (
-    theorem2_bound as theorem2_bound,
-)
-from .conditions import (
+from .condition import (
     Condition as Condition,
 )
-from .deep_linear import (
+from .deep_linear_landscape import (
     CriticalPoint as CriticalPoint,
 )
-from .deep_linear import (
+from .deep_linear_landscape import (
     Fold as Fold,
 )
-from .deep_linear import (
+from .deep_linear_landscape import (
     critical_points as critical_points,
 )
-from .deep_linear import (
+from .deep_linear_landscape import (
     fold as fold,
 )
-from .deep_linear import (
+from .deep_linear_landscape import (
     turning_rate as turning_rate,
 )
 from .final_error import (
@@ -119,6 +89,36 @@ from .gradient_descent import (
 )
 from .gradient_descent import (
     toy_sequences as toy_sequences,
+)
+from .hetero_sgd_bounds import (
+    Heterogeneity as Heterogeneity,
+)
+from .hetero_sgd_bounds import (
+    assumptions as assumptions,
+)
+from .hetero_sgd_bounds import (
+    edge_overlap as edge_overlap,
+)
+from .hetero_sgd_bounds import (
+    heterogeneity as heterogeneity,
+)
+from .hetero_sgd_bounds import (
+    isometry_bound as isometry_bound,
+)
+from .hetero_sgd_bounds import (
+    overlap_constant as overlap_constant,
+)
+from .hetero_sgd_bounds import (
+    pooled_gap as pooled_gap,
+)
+from .hetero_sgd_bounds import (
+    step_conditions as step_conditions,
+)
+from .hetero_sgd_bounds import (
+    step_window as step_window,
+)
+from .hetero_sgd_bounds import (
+    theorem2_bound as theorem2_bound,
 )
 from .predictors import (
     surrogate as surrogate,

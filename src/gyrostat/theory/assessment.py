@@ -10,8 +10,8 @@ import numpy as np
 from gyrostat import errors
 from gyrostat.diagnostics import IsometryEstimate, isometry_constant
 from gyrostat.environments import Finite, Law
-from gyrostat.theory import bounds, transition
-from gyrostat.theory.conditions import Condition
+from gyrostat.theory import hetero_sgd_bounds, transition
+from gyrostat.theory.condition import Condition
 from gyrostat.theory.final_error import error_law
 from gyrostat.theory.predictors import surrogate
 
@@ -78,10 +78,10 @@ def assess(setting: Setting, *, isometry_draws: int = 3, runs: int = 2000, seed:
     )
     informal = transition.informal_window(law)
     conditions = [
-        *bounds.assumptions(
+        *hetero_sgd_bounds.assumptions(
             law, dimension=d, rank=r1, overlap=setting.overlap, delta=isometry.value, init_scale=setting.init_scale
         ),
-        *bounds.step_conditions(law, setting.step_size),
+        *hetero_sgd_bounds.step_conditions(law, setting.step_size),
         Condition("step size in the informal window", "section 4", setting.step_size, "in", informal, "gamma = 0.1"),
         rule,
     ]
@@ -106,7 +106,7 @@ def _predict(setting: Setting, lyapunov: bool, runs: int, seed: int) -> Predicti
         step_size=setting.step_size,
         num_samples=setting.num_samples,
     )
-    gap = bounds.pooled_gap(setting.rank, law.rank) if np.allclose(law.mean, np.eye(law.rank)) else None
+    gap = hetero_sgd_bounds.pooled_gap(setting.rank, law.rank) if np.allclose(law.mean, np.eye(law.rank)) else None
     return Prediction(float((final < transition.LEARNT).mean()), lyapunov, _critical(setting), error, gap)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from gyrostat import errors
 from gyrostat.environments import Law
-from gyrostat.theory.amplification import amplified
+from gyrostat.theory.amplified_heterogeneity import amplified
 
 
 def leading_error(law: Law, *, dimension: int, rank: int, step_size: float, num_samples: float) -> float:

@@ -1,5 +1,4 @@
-"""Rates, bounds and conditions of Xiong, Ding, Du 2024: gradient descent with one factor, two factors, and after the
-imbalance step.
+"""Gradient descent with one factor, with two, and after the imbalance step: rates and conditions of Xiong 2024.
 
 All rates are those of the squared error (or of the loss) per step: ``||E||_F^2 ~ exp(-rate * t)``.
 """
@@ -12,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gyrostat import errors
-from gyrostat.theory.conditions import Condition
+from gyrostat.theory.condition import Condition
 
 
 def symmetric_tail(step_size: float, width: int, rank: int, steps: np.ndarray) -> np.ndarray:

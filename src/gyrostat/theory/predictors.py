@@ -19,10 +19,10 @@ from gyrostat.algorithms.batches import OneEnvironment
 from gyrostat.algorithms.initialisation import ScaledIdentity
 from gyrostat.algorithms.schedules import Constant
 from gyrostat.environments import Law
+from gyrostat.jax_tools.fast_random import few_normals, fold_in, split
 from gyrostat.jax_tools.float64 import double
-from gyrostat.jax_tools.random_streams import few_normals, fold_in, split
 from gyrostat.measurements.problem import Problem
-from gyrostat.theory.amplification import amplified
+from gyrostat.theory.amplified_heterogeneity import amplified
 from gyrostat.theory.transition import LEARNT, informal_window, lyapunov_exponent
 
 

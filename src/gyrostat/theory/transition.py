@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gyrostat import errors
-from gyrostat.theory.conditions import Condition
+from gyrostat.theory.condition import Condition
 
 if TYPE_CHECKING:
     from gyrostat.environments import Law, TwoPoint

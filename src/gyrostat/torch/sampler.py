@@ -9,7 +9,7 @@ import numpy as np
 from torch.utils.data import Sampler
 
 from gyrostat import errors
-from gyrostat.environments.labels import grouped
+from gyrostat.environments.row_labels import grouped
 from gyrostat.errors import GyrostatError
 from torch import distributed
 

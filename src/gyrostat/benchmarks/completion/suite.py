@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from rich.console import Console
 
-from gyrostat.benchmarks.completion import page, phase_diagram
+from gyrostat.benchmarks.completion import markdown_page, phase_diagram
 from gyrostat.benchmarks.completion.image import restored
 from gyrostat.benchmarks.completion.peers import PEERS
 from gyrostat.benchmarks.completion.problems import REAL, Synthetic, real, small, synthetic
@@ -151,8 +151,8 @@ def _sensing(setting: MeasurementSetting, sizes: CompletionSizes) -> GroupResult
 
 def finish(report: Report, out: Path, console: Console) -> None:
     """Write the tables with explanations and pictures to ``completion-evidence.md``."""
-    page.write(report, out)
-    console.print(f"Written to {out / page.NAME}.", highlight=False)
+    markdown_page.write(report, out)
+    console.print(f"Written to {out / markdown_page.NAME}.", highlight=False)
 
 
 def _slug(name: str) -> str:

@@ -13,7 +13,16 @@ from typing import Any
 
 import numpy as np
 
-from gyrostat.benchmarks.invariance.methods import BY_MEAN, METHODS, OURS, OWN, REFERENCE, UNTUNED, Method, fitted
+from gyrostat.benchmarks.invariance.compared_methods import (
+    BY_MEAN,
+    METHODS,
+    OURS,
+    OWN,
+    REFERENCE,
+    UNTUNED,
+    Method,
+    fitted,
+)
 from gyrostat.benchmarks.invariance.simulations import MEASURES, Simulation
 from gyrostat.tables.examples import RealTable
 

@@ -10,8 +10,8 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from gyrostat.benchmarks.invariance import page
-from gyrostat.benchmarks.invariance.methods import METHODS, OURS, REFERENCE, UNTUNED, Method
+from gyrostat.benchmarks.invariance import markdown_page
+from gyrostat.benchmarks.invariance.compared_methods import METHODS, OURS, REFERENCE, UNTUNED, Method
 from gyrostat.benchmarks.invariance.simulations import SIMULATIONS, Simulation
 from gyrostat.benchmarks.invariance.study import InvarianceRow, on_real_data, simulated
 from gyrostat.benchmarks.measuring import best_of
@@ -109,11 +109,11 @@ def finish(report: Report, out: Path, console: Console) -> None:
     if not rows:
         return
     shown = Table(title="Invariance (errors with 95 percent intervals; ratios below 1 are better than least squares)")
-    for i in page.IN_TERMINAL:
-        shown.add_column(page.HEADINGS[i])
+    for i in markdown_page.IN_TERMINAL:
+        shown.add_column(markdown_page.HEADINGS[i])
     for row in rows:
-        cells = page.main_cells(row)
-        shown.add_row(*(cells[i] for i in page.IN_TERMINAL))
+        cells = markdown_page.main_cells(row)
+        shown.add_row(*(cells[i] for i in markdown_page.IN_TERMINAL))
     console.print(shown, highlight=False)
-    page.write(rows, report.notes, out)
+    markdown_page.write(rows, report.notes, out)
     console.print(f"Written to {out / 'invariance.md'}.", highlight=False)

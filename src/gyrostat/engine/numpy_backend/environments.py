@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gyrostat.engine.numpy_backend.random_draws import environment_normals
+from gyrostat.engine.numpy_backend.cached_draws import environment_normals
 from gyrostat.environments import RandomEnvironments
 from gyrostat.models.symmetric_coordinates import svec
 

@@ -13,7 +13,7 @@ from gyrostat.algorithms.events import Event
 from gyrostat.engine.reduction import hidden_layers
 from gyrostat.engine.reduction.choose import Reduction
 from gyrostat.environments import Environments
-from gyrostat.jax_tools.lapack_order import SequentialLapack
+from gyrostat.jax_tools.sequential_lapack import SequentialLapack
 from gyrostat.models import Model
 from gyrostat.typing import Params
 

@@ -20,7 +20,7 @@ from gyrostat.engine.numpy_backend.models import NumpyDiagonal, NumpySymmetricDi
 from gyrostat.engine.numpy_backend.update_rules import NumpyGradientStep, NumpyReading
 from gyrostat.errors import GyrostatError
 from gyrostat.estimators.invariant.effects import Effects
-from gyrostat.estimators.invariant.matrix_valued_rows import EnvironmentRows, Gradient
+from gyrostat.estimators.invariant.environment_rows import EnvironmentRows, Gradient
 from gyrostat.models.symmetric_coordinates import smat
 from gyrostat.theory.transition import LEARNT, critical_spread
 

@@ -8,7 +8,7 @@ from gyrostat.errors import GyrostatError
 from gyrostat.experiments import registry
 from gyrostat.experiments.declarations import LabPreset
 from gyrostat.lab.declarations import Lab, Preset
-from gyrostat.lab.laboratories.completion import COMPLETION
+from gyrostat.lab.laboratories.deep_completion import COMPLETION
 from gyrostat.lab.laboratories.environments import ENVIRONMENTS
 from gyrostat.lab.laboratories.factors import FACTORS
 

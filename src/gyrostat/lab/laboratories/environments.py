@@ -11,10 +11,10 @@ import numpy as np
 
 from gyrostat import theory
 from gyrostat.environments import Law
-from gyrostat.experiments.object_tables import LAWS, ObjectTable, build, object_table
+from gyrostat.experiments.objects_from_dicts import LAWS, ObjectTable, build, object_table
 from gyrostat.lab.controls import Setting, choice, number, whole
 from gyrostat.lab.declarations import Curve, Lab, Plane, PlotView, PredictedCurve, Preset, Side
-from gyrostat.theory import Condition, bounds, transition
+from gyrostat.theory import Condition, hetero_sgd_bounds, transition
 
 ENVIRONMENTS_GROUP, DESCENT, MEASUREMENTS, MODEL = "Environments", "Descent", "Measurements", "Model and start"
 MODELS = {"U Uᵀ": "Symmetric", "U Uᵀ − V Vᵀ": "SymmetricDifference", "F Gᵀ": "Asymmetric"}
@@ -193,7 +193,7 @@ def _effective_law(s: Setting) -> Law:
 def conditions(s: Setting) -> list[Condition]:
     """All conditions that are checked at once. The isometry constant takes seconds and is left to ``gyrostat check``."""
     law, eta = _effective_law(s), s["step_size"]
-    assumptions = bounds.assumptions(
+    assumptions = hetero_sgd_bounds.assumptions(
         law, dimension=s["dimension"], rank=s["rank"], overlap=s["overlap"], delta=math.nan, init_scale=s["init_scale"]
     )
     rule = transition.eliminated_by_lyapunov(law, eta, init_scale=s["init_scale"], num_steps=s["num_steps"])
@@ -201,7 +201,7 @@ def conditions(s: Setting) -> list[Condition]:
         "step size in the informal window", "section 4", eta, "in", transition.informal_window(law), "γ = 0.1"
     )
     immediate = [c for c in assumptions if c.source not in ("Assumption 1(d)", "Assumption 3")]
-    return [rule, window, *bounds.step_conditions(law, eta), *immediate]
+    return [rule, window, *hetero_sgd_bounds.step_conditions(law, eta), *immediate]
 
 
 def sentences(s: Setting) -> list[str]:
@@ -223,7 +223,9 @@ def sentences(s: Setting) -> list[str]:
             error = theory.error_law(law, **sizes)
         said.append(f"The error that is left: ‖UUᵀ − A★‖ ≈ {error:.2g}.")
     if s["mean"] == 1.0:
-        said.append(f"Pooled: never closer to A★ than {bounds.pooled_gap(s['rank'], s['spurious_rank']):.2f}.")
+        said.append(
+            f"Pooled: never closer to A★ than {hetero_sgd_bounds.pooled_gap(s['rank'], s['spurious_rank']):.2f}."
+        )
     return said
 
 

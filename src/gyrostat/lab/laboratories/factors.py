@@ -12,7 +12,7 @@ import numpy as np
 from gyrostat import theory
 from gyrostat.algorithms.events import stable_range
 from gyrostat.errors import GyrostatError
-from gyrostat.experiments.object_tables import object_table
+from gyrostat.experiments.objects_from_dicts import object_table
 from gyrostat.lab.controls import Setting, choice, number, whole
 from gyrostat.lab.declarations import Curve, Lab, Plane, PlotView, PredictedCurve, Preset, Side
 from gyrostat.theory import Condition

@@ -2,7 +2,7 @@
 
 from gyrostat.experiments.declarations import Paper
 from gyrostat.papers.xu2024 import (
-    amplification,
+    amplified_heterogeneity,
     eigenvalues_and_condition7,
     fig1_fig2_oscillation,
     fig3_fig4_transition,
@@ -40,7 +40,7 @@ EXPERIMENTS = (
     linear_regression.STRUCTURAL,
     order_and_predictors.ORDER,
     order_and_predictors.PREDICTOR,
-    amplification.AMPLIFY,
+    amplified_heterogeneity.AMPLIFY,
 )
 
 PAPER = Paper(

@@ -32,7 +32,7 @@ from gyrostat.reproduce.report.folder_contents import (
 from gyrostat.reproduce.store import ResultsStore
 
 HOME = Path(__file__).parent
-SCRIPTS = ("announce_and_copy", "plots", "keyboard", "csv_download", "filters")
+SCRIPTS = ("announce_and_copy", "plots", "plot_keys", "figure_csv", "filters")
 
 
 def rebuild(folder: Path, papers: Sequence[str] = ()) -> Path:

@@ -18,7 +18,7 @@ from gyrostat.lab import runs
 from gyrostat.lab.controls import Setting
 from gyrostat.lab.declarations import RECORDS, Lab, PlotView, Side
 from gyrostat.lab.laboratories import lab_of
-from gyrostat.theory.conditions import condition_text
+from gyrostat.theory.condition import condition_text
 
 Message = dict[str, Any]
 

@@ -19,8 +19,8 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from gyrostat.algorithms.batches import OneEnvironment
 from gyrostat.environments import Law
+from gyrostat.jax_tools.fast_random import fold_in, normal_slice, split
 from gyrostat.jax_tools.float64 import double
-from gyrostat.jax_tools.random_streams import fold_in, normal_slice, split
 from gyrostat.jax_tools.rejection_sampling import chi_square, multinomial
 from gyrostat.measurements.fresh_gaussian import BLOCK
 from gyrostat.models.spaces import SymmetricMatrices

@@ -7,27 +7,27 @@ import sys
 
 import numpy as np
 
-from gyrostat.jax_tools import compiled_against_numpy
-from gyrostat.jax_tools.compiled_against_numpy import Check, judge
+from gyrostat.jax_tools import miscompilation_check
 from gyrostat.jax_tools.float64 import double
+from gyrostat.jax_tools.miscompilation_check import Check, judge
 
 
 def test_compiled_float64_programs_agree_with_numpy_here():
-    checks = compiled_against_numpy.check_all()
+    checks = miscompilation_check.check_all()
     wrong = [check for check in checks if check.dtype == "float64" and not check.good]
     assert wrong == [] and len(checks) > 40
 
 
 def test_a_wrong_program_is_noticed():
     def last_row_wrong(M, X):
-        return compiled_against_numpy.ROWS["vmap of sum(M x)"][0](M, X).at[-1].add(0.01)
+        return miscompilation_check.ROWS["vmap of sum(M x)"][0](M, X).at[-1].add(0.01)
 
     random = np.random.default_rng(0)
     M, X = random.normal(size=(3, 3)), random.normal(size=(50, 3))
-    pair = compiled_against_numpy.ROWS["vmap of sum(M x)"]
+    pair = miscompilation_check.ROWS["vmap of sum(M x)"]
     with double():
-        assert compiled_against_numpy._check("right", pair, M, X).good
-        assert not compiled_against_numpy._check("wrong", (last_row_wrong, pair[1]), M, X).good
+        assert miscompilation_check._check("right", pair, M, X).good
+        assert not miscompilation_check._check("wrong", (last_row_wrong, pair[1]), M, X).good
 
 
 def test_verdicts():

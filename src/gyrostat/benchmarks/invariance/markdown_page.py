@@ -1,6 +1,6 @@
 """The page ``invariance.md``: tables, sentences and a picture made from the rows of a study, no number typed by hand.
 
-``python -m gyrostat.benchmarks.invariance.page bench.json FOLDER`` makes the page again after a change of its text.
+``python -m gyrostat.benchmarks.invariance.markdown_page bench.json FOLDER`` makes the page again after a change of its text.
 """
 
 from __future__ import annotations
@@ -13,7 +13,16 @@ from typing import Any
 
 import numpy as np
 
-from gyrostat.benchmarks.invariance.methods import BY_MEAN, METHODS, OURS, OWN, PRINCIPAL, REFERENCE, UNTUNED, WORST
+from gyrostat.benchmarks.invariance.compared_methods import (
+    BY_MEAN,
+    METHODS,
+    OURS,
+    OWN,
+    PRINCIPAL,
+    REFERENCE,
+    UNTUNED,
+    WORST,
+)
 from gyrostat.benchmarks.invariance.study import InvarianceRow
 from gyrostat.benchmarks.records import markdown_table
 from gyrostat.figures.declarations import Dots, Figure, Marker, Panel

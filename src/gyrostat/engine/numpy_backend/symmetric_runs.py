@@ -16,15 +16,15 @@ from gyrostat.algorithms.batches import OneEnvironment, Pooled
 from gyrostat.algorithms.initialisation import ScaledIdentity
 from gyrostat.algorithms.update_rules import GradientStep
 from gyrostat.engine.compile import Cell
+from gyrostat.engine.numpy_backend.cached_draws import SEEDS_AT_ONCE, STEPS_AT_ONCE, as_arguments
 from gyrostat.engine.numpy_backend.diagnostics import NUMPY_DIAGNOSTICS, NumpyView
 from gyrostat.engine.numpy_backend.environments import DrawnEnvironments, drawn_environments
-from gyrostat.engine.numpy_backend.gradients import RandomGradients
+from gyrostat.engine.numpy_backend.gaussian_gradients import RandomGradients
 from gyrostat.engine.numpy_backend.loop import DescentState, Recorder, descend
 from gyrostat.engine.numpy_backend.models import NumpySymmetric
-from gyrostat.engine.numpy_backend.random_draws import SEEDS_AT_ONCE, STEPS_AT_ONCE, as_arguments
 from gyrostat.engine.numpy_backend.update_rules import NumpyGradientStep
+from gyrostat.engine.one_run import LIMIT
 from gyrostat.engine.record import Values
-from gyrostat.engine.step import LIMIT
 from gyrostat.environments import Finite, Gaussian, RandomEnvironments, Uniform
 from gyrostat.jax_tools.float64 import double
 from gyrostat.measurements import FreshGaussian, Identity

@@ -15,10 +15,10 @@ from scipy.linalg import blas
 
 from gyrostat.algorithms.batches import OneEnvironment
 from gyrostat.engine.compile import Cell
-from gyrostat.engine.numpy_backend import random_draws
+from gyrostat.engine.numpy_backend import cached_draws
+from gyrostat.engine.numpy_backend.cached_draws import CACHE, STEPS_AT_ONCE, NoiseSource, as_arguments, block_of_draws
 from gyrostat.engine.numpy_backend.environments import DrawnEnvironments
 from gyrostat.engine.numpy_backend.loop import DescentState
-from gyrostat.engine.numpy_backend.random_draws import CACHE, STEPS_AT_ONCE, NoiseSource, as_arguments, block_of_draws
 from gyrostat.engine.numpy_backend.update_rules import NumpyReading
 from gyrostat.measurements import Identity
 from gyrostat.models.symmetric_coordinates import diagonal, dimension_of, smat, svec
@@ -79,7 +79,7 @@ class RandomGradients:
 
         def draw() -> np.ndarray:
             which = as_arguments(law) if law.is_finite else _standard(law)
-            numbers, sigmas = self._draw(random_draws.chosen_environments, OneEnvironment(order), which)
+            numbers, sigmas = self._draw(cached_draws.chosen_environments, OneEnvironment(order), which)
             return numbers if law.is_finite else sigmas
 
         drawn = self._kept("environments", (order, kind), draw)[:, : self.seeds]
@@ -101,7 +101,7 @@ class RandomGradients:
             shares = (1 + amplify) * own - amplify * np.asarray(law.weights)[:, None]
         noise = CACHE.noise(NoiseSource(key_use, batches, self.first_seed), self.block, 2, self.dimension, self.dtype)
         label = (key_use, batches, m)
-        squares = self._kept("chi-squares", label, lambda: self._draw(random_draws.chi_squares, m, key_use, batches))
+        squares = self._kept("chi-squares", label, lambda: self._draw(cached_draws.chi_squares, m, key_use, batches))
         squares, matrices = (x[:, :, :seeds] for x in (squares.swapaxes(1, 2), noise.matrices))
         halves = self.environments.half_target(sigmas, self.environments.values)
         return SingleGradients(self.environments, halves, shares, squares, matrices, m)
@@ -125,7 +125,7 @@ class RandomGradients:
     def _finite_mixture(self, m: float, normals: np.ndarray) -> FiniteMixture:
         weights = np.asarray(self.law.weights)
         label = (m, weights.tobytes())
-        squares = self._kept("mixed chi-squares", label, lambda: self._draw(random_draws.mixed_chi_squares, m, weights))
+        squares = self._kept("mixed chi-squares", label, lambda: self._draw(cached_draws.mixed_chi_squares, m, weights))
         sigmas = np.pad(svec(np.asarray(self.law.values)), ((0, 0), (0, 1)))
         return FiniteMixture(sigmas, squares[:, : self.seeds], normals)
 
@@ -134,7 +134,7 @@ class RandomGradients:
         label = (m, type(law).__name__, law.rank)
 
         def draw() -> np.ndarray:
-            return self._draw(random_draws.mixed_moments, m, _standard(law), size)
+            return self._draw(cached_draws.mixed_moments, m, _standard(law), size)
 
         moments = self._kept("mixed moments", label, draw)
         return ContinuousMixture(moments[:, : self.seeds], float(law.centre), float(law.spread))

@@ -20,8 +20,8 @@ from gyrostat.engine.reduction.choose import Reduction
 from gyrostat.engine.reduction.reduced_run import ReducedRun, reduce_run
 from gyrostat.environments import Environments
 from gyrostat.jax_tools import runs_last_loop
-from gyrostat.jax_tools.lapack_order import SequentialLapack
-from gyrostat.jax_tools.random_streams import fold_in, split
+from gyrostat.jax_tools.fast_random import fold_in, split
+from gyrostat.jax_tools.sequential_lapack import SequentialLapack
 from gyrostat.jax_tools.small_products import are_small, squared_norm
 from gyrostat.measurements.base import Demand, Scene
 from gyrostat.measurements.problem import Problem

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import gyrostat as gs
-from gyrostat.jax_tools.lapack_order import SequentialLapack, after
+from gyrostat.jax_tools.sequential_lapack import SequentialLapack, after
 
 
 def independent(matrices):

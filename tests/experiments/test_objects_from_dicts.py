@@ -6,7 +6,7 @@ import pytest
 
 import gyrostat as gs
 from checks import refuses
-from gyrostat.experiments.object_tables import LAWS, build, object_table, python_source, setting_at, setting_paths
+from gyrostat.experiments.objects_from_dicts import LAWS, build, object_table, python_source, setting_at, setting_paths
 
 TABLE = object_table(
     "RandomEnvironments", dimension=5, rank=1, law=object_table("Finite", values=[-1.0, 3.0]), overlap=0.5

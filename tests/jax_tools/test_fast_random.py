@@ -9,8 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from gyrostat.jax_tools.fast_random import fold_in, normal, split, uniform
 from gyrostat.jax_tools.float64 import double
-from gyrostat.jax_tools.random_streams import fold_in, normal, split, uniform
 
 
 def words(keys):

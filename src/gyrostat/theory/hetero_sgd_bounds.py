@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from gyrostat import errors
-from gyrostat.theory.conditions import Condition
+from gyrostat.theory.condition import Condition
 from gyrostat.theory.transition import moment_growth
 
 if TYPE_CHECKING:

@@ -19,6 +19,7 @@ from sklearn.utils.validation import (
 from gyrostat import errors
 from gyrostat.errors import GyrostatError
 from gyrostat.estimators.environment_labels import rows_by_environment
+from gyrostat.estimators.invariant.environment_rows import EnvironmentRows, MatrixRows, SquareRows
 from gyrostat.estimators.invariant.hetero_sgd import (
     environment_orders,
     matrix_amplification,
@@ -27,7 +28,6 @@ from gyrostat.estimators.invariant.hetero_sgd import (
     matrix_step,
     scaled_environments,
 )
-from gyrostat.estimators.invariant.matrix_valued_rows import EnvironmentRows, MatrixRows, SquareRows
 from gyrostat.models.symmetric_coordinates import smat, svec
 from gyrostat.theory.transition import LEARNT
 
