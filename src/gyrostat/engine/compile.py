@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Hashable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, TypeAlias
 
 import equinox as eqx
@@ -100,7 +102,7 @@ class Program:
         cells, seeds = (np.array(x) for x in zip(*padded, strict=True))
         fixed = (self.static, self.structure, self.varies, self.plan)
         use_compile_cache()
-        with double():
+        with double(), _garbage_kept():
             leaves = [c[cells] if v else c for c, v in zip(self.columns, self.varies, strict=True)]
             keys = jax.vmap(lambda i: jax.random.fold_in(jax.random.key(self.seed), i))(jnp.asarray(seeds))
             shared = (jnp.asarray(self.grid), jnp.asarray(self.tolerance))
@@ -110,6 +112,18 @@ class Program:
                 single = [leaf[0] if v else leaf for leaf, v in zip(leaves, self.varies, strict=True)]
                 values = {name: x[None] for name, x in _compiled_one(fixed, single, keys[0], *shared).items()}
             return {name: np.asarray(x)[: len(runs)] for name, x in values.items()}
+
+
+@contextmanager
+def _garbage_kept() -> Iterator[None]:
+    """No search for cyclic garbage in this block, which would take a sixth of the time of tracing and find little."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 def _one(fixed: tuple, leaves: list, key: PRNGKeyArray, grid: Array, tolerance: Array) -> dict[str, Array]:
