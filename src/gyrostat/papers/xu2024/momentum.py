@@ -176,8 +176,8 @@ def _momentum_forgets(ds: xr.Dataset) -> Outcome:
 
 
 def _less_reliable(ds: xr.Dataset) -> Outcome:
-    """The share of runs that forget at M = 8, without momentum minus that with momentum .9."""
-    share = share_below(ds.effective_spurious.sel(kind="Momentum", spread=8.0), 0.1)
+    """The share of runs that forget at M from 7 to 10, without momentum minus that with momentum .9."""
+    share = share_below(ds.effective_spurious.sel(kind="Momentum", spread=slice(7.0, None)), 0.1).mean("spread")
     return within(0.05, 0.5, lost=share.sel(beta=0.0) - share.sel(beta=0.9))
 
 
@@ -217,7 +217,7 @@ MOMENTUM = Experiment(
     ),
     sizes={
         "smoke": {"seeds": 40, "dimension": 8},
-        "standard": {"seeds": 60, "dimension": 20},
+        "standard": {"seeds": 48, "dimension": 16},
         "full": {"seeds": 200, "dimension": 40},
     },
     compute=momentum_data,
@@ -244,7 +244,7 @@ MOMENTUM = Experiment(
         Claim(
             slug="less-reliable",
             statement="Beyond the transition, momentum .9 forgets in fewer runs than plain SGD at the same effective step.",
-            criterion="share of runs without spurious signal at M = 8: plain minus momentum .9 in [.05, .5]",
+            criterion="share of runs without spurious signal, mean over M from 7 to 10: plain minus momentum .9 in [.05, .5]",
             measure=_less_reliable,
         ),
         Claim(
