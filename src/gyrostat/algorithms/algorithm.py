@@ -79,9 +79,9 @@ class Algorithm(ReadableModule):
             "damping": ["residual" if getattr(self.rule, "adapts", False) else getattr(self.rule, "damping", None)],
             "convention": [getattr(self.rule, "convention", None)],
             "model": [None, self.model],
-            "start": [getattr(self.start, "scale", None), self.start],
+            "start": [None, getattr(self.start, "scale", None), self.start],
             "batches": [self.batches],
-            "rule": [self.rule],
+            "rule": [None, self.rule],
             "events": [self.events],
         }
         names = [name for name in inspect.signature(type(self).__init__).parameters if name != "self"]

@@ -253,6 +253,15 @@ class Optax(AccumulatingRule):
     def rotates(self) -> bool:
         return self.is_rotating and self.accumulated.rotates
 
+    def arguments(self) -> Mapping[str, Any]:
+        given = {**self.numbers, **dict(self.options)}
+        return {
+            "transformation": self.transformation,
+            "arguments": given or None,
+            "rotates": self.is_rotating,
+            "of": self.of,
+        }
+
     @property
     def made(self) -> Any:
         """The transformation, made of its arguments if it was given as a function."""

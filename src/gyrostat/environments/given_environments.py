@@ -447,6 +447,16 @@ class ArrayEnvironments(Environments):
         super().__init__(A.reshape(-1, 1) / norm, basis, law, values=values)
         self.size = A.shape
 
+    def arguments(self) -> Mapping[str, Any] | None:
+        if not isinstance(self.invariant_basis, np.ndarray):  # traced
+            return None
+        A = np.reshape(self.invariant_basis @ self.invariant_values, self.size)
+        if not isinstance(self.law, Finite) or self.law.rank == 0:
+            return {"invariant": A, "spurious": None, "weights": None}
+        diagonals = np.diagonal(self.law.values, axis1=1, axis2=2)
+        spurious = np.reshape(diagonals @ self.spurious_basis.T, (-1, *self.size))
+        return {"invariant": A, "spurious": spurious, "weights": self.law.weights}
+
     @property
     def shape(self) -> tuple[int, ...]:
         return self.size
