@@ -16,6 +16,13 @@ if TYPE_CHECKING:
 
 Verdict = Literal["holds", "fails", "undecided"]
 SIZES = ("smoke", "standard", "full")
+KINDS = {
+    "false as printed": "There is a counterexample to the statement as the paper prints it.",
+    "not typical": "The paper shows a run that most runs do not resemble.",
+    "not covered": "The conditions of the theorem exclude this setting; the theorem itself may well be right.",
+    "depends on the reading": "The text can be read in more than one way; the reason says which readings were tried.",
+}
+"""The kinds of statements that are expected to fail, and what each means."""
 
 
 @dataclass(frozen=True)
@@ -37,8 +44,11 @@ class Outcome:
 class Claim:
     """A statement of a paper, or one of ours, with the criterion that decides it and the expected verdict.
 
-    ``measure`` reads the data of the experiment. ``expected="fails"`` marks a statement that is known not to hold as printed;
-    ``reason`` then says why.
+    ``measure`` reads the data of the experiment. ``expected="fails"`` marks a statement that is known not to hold here;
+    ``kind`` then says in which sense (a key of ``KINDS``) and ``reason`` says why.
+
+    >>> Claim(slug="jump", statement="It jumps.", criterion="by step 10", measure=lambda ds: within(0, 10, step=ds.step)).kind
+    ''
     """
 
     slug: str
@@ -46,11 +56,19 @@ class Claim:
     criterion: str
     measure: Callable[[xr.Dataset], Outcome]
     expected: Literal["holds", "fails"] = "holds"
+    kind: str = ""
     reason: str = ""
 
     def __post_init__(self) -> None:
         if self.expected == "fails" and not self.reason:
             raise GyrostatError(f"claim {self.slug!r} is expected to fail: say why in reason.")
+        if self.expected == "fails" and self.kind not in KINDS:
+            raise GyrostatError(
+                f"claim {self.slug!r} is expected to fail: its kind must be one of {', '.join(map(repr, KINDS))}; "
+                f"got {self.kind!r}."
+            )
+        if self.expected == "holds" and self.kind:
+            raise GyrostatError(f"claim {self.slug!r} is expected to hold: only statements that fail have a kind.")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -256,6 +256,7 @@ PREDICTOR = Experiment(
             criterion="right in at least 90 % of the cells at T = 10/eta",
             measure=lambda ds: within(0.9, 1, accuracy=_accuracy(ds)["informal window"]),
             expected="fails",
+            kind="not covered",
             reason=(
                 "It is a sufficient condition with loose constants; in this grid it is never met although most cells "
                 "succeed."
@@ -267,6 +268,7 @@ PREDICTOR = Experiment(
             criterion="right in at least 90 % of the cells at T = 10/eta",
             measure=lambda ds: within(0.9, 1, accuracy=_accuracy(ds)["supermartingale"]),
             expected="fails",
+            kind="not covered",
             reason="Sufficient, not necessary: at eta = .05 it holds for M between 18 and 23 only.",
         ),
     ],

@@ -150,6 +150,7 @@ THEOREM7 = Experiment(
                 0, 1.3, ratio=_distance_share(ds, "tau = nuclear norm") / _distance_share(ds, "one environment")
             ),
             expected="fails",
+            kind="false as printed",
             reason=(
                 "The mean of <X, M> X is 2 M + trace(M) I: so the signed trace must be subtracted. A norm "
                 "differs from it whenever an environment has a negative eigenvalue."
