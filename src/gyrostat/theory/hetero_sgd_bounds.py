@@ -137,3 +137,22 @@ def edge_overlap(dimension: int, rank: int, spurious_rank: int) -> float:
     """The overlap of two random subspaces of large dimension: the edge of the Jacobi ensemble."""
     p, q = rank / dimension, spurious_rank / dimension
     return math.sqrt(p * (1 - q)) + math.sqrt(q * (1 - p))
+
+
+def truncation_radius(delta: float) -> float:
+    """The radius at which truncated measurements of rank one are within delta of their mean (Xu 2024, Lemma 20).
+
+    For A = v v^T the truncation takes ``E z^4 1(z^2 > R) = 3 P(chi^2_5 > R)`` from the mean along v, so R is the upper delta/3
+    quantile of the chi-square law with 5 degrees of freedom. The printed ``R = log(1/delta)`` is three to four times too small.
+
+    Parameters
+    ----------
+    delta
+        The error that is allowed, relative to the norm of A; between 0 and 1.
+
+    >>> round(truncation_radius(0.01), 1)
+    17.7
+    """
+    from scipy import stats
+
+    return float(stats.chi2.isf(float(errors.number("delta", delta, above=0, most=1)) / 3, 5))
