@@ -259,7 +259,11 @@ def _q_bound(ds: xr.Dataset) -> Outcome:
         ranks=5,
     )
     barrier = ds.attrs["violation"] ** -1.5 * 2**2 * line
-    return within(0.99, 1, share_of_runs=(ds.spurious_part < xr.DataArray(barrier, dims="step")).all("step").mean())
+    below = float((ds.spurious_part < xr.DataArray(barrier, dims="step")).all("step").mean())
+    return Outcome(
+        {"share_of_runs": below, "largest": float(ds.spurious_part.max()), "barrier": float(barrier.max())},
+        below >= 0.99 and float(barrier.max()) <= 1,
+    )
 
 
 PHASES = Experiment(
@@ -300,9 +304,12 @@ PHASES = Experiment(
         ),
         Claim(
             slug="q-below-barrier",
-            statement="||Q_t||_F stays below p^-1.5 r2^2 L_t in both phases (p = .01/T2).",
-            criterion="true of every step in at least 99 % of the runs",
+            statement="||Q_t||_F stays below p^-1.5 r2^2 L_t in both phases (p = .01/T2), and that is at most 1.",
+            criterion="below it at every step in at least 99 % of the runs, and the barrier at most 1",
             measure=_q_bound,
+            expected="fails",
+            kind="not covered",
+            reason="Every run stays below the barrier, but the barrier is above 1e6: it holds and is vacuous.",
         ),
         Claim(
             slug="barrier-below-one-percent",
