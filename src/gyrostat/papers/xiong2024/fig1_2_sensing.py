@@ -93,7 +93,7 @@ def _panels(
         options = {"num_steps": steps[panel], "seeds": starts, "seed": seed, "record": record, "record_at": 101}
         ds = over_designs(build, {"scale": list(scales)}, designs, progress, **options)
         if panel == "stepped":
-            at_step[key] = tuple(ds[side].sel(step=half).values for side in ("left_factor", "right_factor"))
+            at_step[key] = ds.left_factor.sel(step=half).values, ds.right_factor.sel(step=half).values
         ds = ds.rename({"scale": f"scale_{panel}", "seed": f"seed_{name}", "step": f"step_{panel}_{name}"})
         out[f"{key}_{name}"] = losses(ds)
         out["settings"] = ds.attrs["settings"]
@@ -243,8 +243,8 @@ def _speed_up(ds: xr.Dataset) -> Outcome:
 
 def _keeps_product(ds: xr.Dataset) -> Outcome:
     return together(
-        within(0, 1e-9, **{f"product_k_{k}": ds[f"product_gap{k}_literal"] for k in (3, 4)}),
-        within(1e-3, **{f"factor_k_{k}": ds[f"factor_gap{k}_literal"] for k in (3, 4)}),
+        within(0, 1e-9, **{f"product_k_{k}": float(ds[f"product_gap{k}_literal"]) for k in (3, 4)}),
+        within(1e-3, np.inf, **{f"factor_k_{k}": float(ds[f"factor_gap{k}_literal"]) for k in (3, 4)}),
     )
 
 
