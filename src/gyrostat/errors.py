@@ -5,12 +5,13 @@ from __future__ import annotations
 import difflib
 import functools
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+MISSING = object()
 
 
 class GyrostatError(ValueError):
@@ -52,15 +53,15 @@ def number(
     if most is not None:
         wanted += f" of at most {most:g}"
     try:
-        # NumPy would read the text "0.05" and the truth value True as numbers.
-        x = np.asarray(np.nan if np.asarray(value).dtype.kind in "USb" else value, dtype=np.float64)
-    except (TypeError, ValueError):
+        # NumPy would read the text "0.05", the truth value True, dates and complex numbers as numbers.
+        x = np.asarray(np.nan if np.asarray(value).dtype.kind in "USbcmM" else value, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
         raise GyrostatError(f"{name} must be {wanted}; got {_class_or_value(value)}.") from None
     good = x.ndim == 0 and bool(np.isfinite(x))
     good = good and bool((above is None or x > above) and (least is None or x >= least) and (most is None or x <= most))
     if not good:
-        shown = f"an array of shape {x.shape}" if x.ndim else f"{value!r}"
-        raise GyrostatError(f"{name} must be {wanted}; got {shown}.")
+        got = f"an array of shape {x.shape}" if x.ndim else shown(value)
+        raise GyrostatError(f"{name} must be {wanted}; got {got}.")
     return x
 
 
@@ -72,7 +73,7 @@ def count(name: str, value: Any) -> np.ndarray:
     """
     x = number(name, value, least=1)
     if not float(x).is_integer():
-        raise GyrostatError(f"{name} must be a whole number of at least 1; got {value!r}.")
+        raise GyrostatError(f"{name} must be a whole number of at least 1; got {shown(value)}.")
     return x
 
 
@@ -85,11 +86,93 @@ def integer(
     if isinstance(value, bool) or not isinstance(value, int | np.integer):
         is_whole = isinstance(value, float | np.floating) and np.isfinite(value) and float(value).is_integer()
         if not is_whole:
-            raise GyrostatError(f"{name} must be {wanted}; got {value!r}.")
-    value = int(value)
-    if value < least or (most is not None and value > most):
-        raise GyrostatError(f"{name} must be {wanted}; got {value}.")
+            raise GyrostatError(f"{name} must be {wanted}; got {shown(value)}.")
+    found = int(value)
+    if found < least or (most is not None and found > most):
+        raise GyrostatError(f"{name} must be {wanted}; got {shown(value)}.")
+    return found
+
+
+MOST_SIDE = 1_000_000
+"""The largest dimension, rank or width: a square matrix of this side has 8 terabytes."""
+
+
+def size(name: str, value: Any, *, least: int = 1, most: int = MOST_SIDE, most_because: str = "") -> int:
+    """Return a dimension, rank, width or other side of an array as an int that an array can have.
+
+    >>> size("width", 1e300)
+    Traceback (most recent call last):
+    gyrostat.errors.GyrostatError: width must be a whole number of at least 1 and at most 1000000; got 1e+300.
+    """
+    return integer(name, value, least=least, most=most, most_because=most_because)
+
+
+def flag(name: str, value: Any) -> bool:
+    """Return ``value`` if it is true or false, or raise an error: the text "no" would otherwise count as true.
+
+    >>> flag("fit_intercept", "no")
+    Traceback (most recent call last):
+    gyrostat.errors.GyrostatError: fit_intercept must be True or False; got 'no'.
+    """
+    if isinstance(value, bool | np.bool_):
+        return bool(value)
+    raise GyrostatError(f"{name} must be True or False; got {_class_or_value(value)}.")
+
+
+def text(name: str, value: Any) -> str:
+    """Return ``value`` if it is a text that can be written to a file, or raise an error.
+
+    >>> text("title", 3)
+    Traceback (most recent call last):
+    gyrostat.errors.GyrostatError: title must be text; got 3.
+    """
+    if not isinstance(value, str):
+        raise GyrostatError(f"{name} must be text; got {_class_or_value(value)}.")
+    if not value.isascii() and any("\ud800" <= character <= "\udfff" for character in value):
+        raise GyrostatError(f"{name} holds half of a character (a lone surrogate), which no file can: got {value!a}.")
     return value
+
+
+DECLARED: Mapping[str, Callable[[str, Any], Any]] = {"bool": flag, "str": text}
+"""What the annotation of a parameter demands of its value, for annotations that say all of it."""
+
+
+@functools.cache
+def _declared(function: Callable[..., Any]) -> tuple[tuple[int, str, bool, Callable[[str, Any], Any]], ...]:
+    """The position, name, whether None may be given, and check of every parameter whose annotation demands one."""
+    found = []
+    for position, parameter in enumerate(_parameters(function).values()):
+        annotation = parameter.annotation
+        annotation = annotation if isinstance(annotation, str) else getattr(annotation, "__name__", "")
+        kind = annotation.removesuffix(" | None")
+        is_variable = parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
+        if kind in DECLARED and not is_variable:
+            found.append((position, parameter.name, kind != annotation or parameter.default is None, DECLARED[kind]))
+    return tuple(found)
+
+
+def check_declared(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+    """Refuse arguments that contradict the annotations of a function: flags that are not booleans, names that are no text.
+
+    >>> def fit(data, *, centred: bool = True): ...
+    >>> check_declared(fit, [[1.0]], {"centred": "no"})
+    Traceback (most recent call last):
+    gyrostat.errors.GyrostatError: centred must be True or False; got 'no'.
+    """
+    for position, name, is_optional, check in _declared(function):
+        value = args[position] if position < len(args) else kwargs.get(name, MISSING)
+        if value is not MISSING and not (value is None and is_optional):
+            check(name, value)
+
+
+def check_parameters(estimator: Any) -> None:
+    """Refuse parameters of an estimator that contradict the annotations of its constructor.
+
+    For the beginning of ``fit``: scikit-learn sets parameters after construction, too.
+    """
+    constructor = type(estimator).__init__
+    names = [name for _, name, _, _ in _declared(constructor)]
+    check_declared(constructor, (), {name: getattr(estimator, name) for name in names})
 
 
 def array(name: str, value: Any, *, ndim: int | tuple[int, ...]) -> np.ndarray:
@@ -103,7 +186,7 @@ def array(name: str, value: Any, *, ndim: int | tuple[int, ...]) -> np.ndarray:
         x = np.array(value, dtype=np.float64)
     except GyrostatError:
         raise
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise GyrostatError(f"{name} must be an array of numbers; got {type(value).__name__}.") from None
     if x.ndim not in ndims:
         wanted = " or ".join(str(n) for n in ndims)
@@ -135,7 +218,10 @@ def shown(value: Any) -> str:
     >>> shown(np.eye(2))
     'array([[1., 0.], [0., 1.]])'
     """
-    text = " ".join(repr(value).split())
+    try:
+        text = " ".join(repr(value.item() if isinstance(value, np.generic) else value).split())
+    except ValueError:  # a whole number of more digits than Python writes
+        text = f"a value of type {type(value).__name__}"
     return text if len(text) <= 80 else text[:77] + "..."
 
 
@@ -222,12 +308,16 @@ def keyword_names(function: Callable[..., Any]) -> list[str] | None:
 
 
 def explains_keywords(function: Function) -> Function:
-    """A decorator of public functions: a misspelt keyword argument gets the sentence of :func:`check_keywords`."""
+    """A decorator of public functions: misspelt keywords and values that contradict annotations get a sentence.
+
+    The sentences are those of :func:`check_keywords` and :func:`check_declared`.
+    """
     known = keyword_names(function) or []
 
     @functools.wraps(function)
     def checked(*args: Any, **kwargs: Any) -> Any:
         check_keywords(f"{function.__name__}()", kwargs, known)
+        check_declared(function, args, kwargs)
         return function(*args, **kwargs)
 
     return checked  # type: ignore[return-value]
@@ -236,8 +326,8 @@ def explains_keywords(function: Function) -> Function:
 def choice(name: str, value: Any, options: Iterable[str]) -> str:
     """Return ``value`` if it is one of ``options``, or raise an error that names the closest ones."""
     options = list(options)
-    if value in options:
+    if isinstance(value, str) and value in options:
         return value
-    close = difflib.get_close_matches(str(value), options, n=3, cutoff=0.4)
+    close = difflib.get_close_matches(str(value)[:100], options, n=3, cutoff=0.4) if isinstance(value, str) else []
     hint = f"did you mean {' or '.join(map(repr, close))}?" if close else f"choose one of {', '.join(options)}."
-    raise GyrostatError(f"unknown {name} {value!r}: {hint}")
+    raise GyrostatError(f"unknown {name} {shown(value)}: {hint}")
