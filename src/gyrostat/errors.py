@@ -5,13 +5,13 @@ from __future__ import annotations
 import difflib
 import functools
 import inspect
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
 Function = TypeVar("Function", bound=Callable[..., Any])
-MISSING = object()
 
 
 class GyrostatError(ValueError):
@@ -133,46 +133,147 @@ def text(name: str, value: Any) -> str:
     return value
 
 
-DECLARED: Mapping[str, Callable[[str, Any], Any]] = {"bool": flag, "str": text}
-"""What the annotation of a parameter demands of its value, for annotations that say all of it."""
+BOUNDS: Mapping[str, tuple[float, float]] = {
+    "alpha": (0, math.inf),
+    "balance": (0, math.inf),
+    "bound": (0, math.inf),
+    "colour": (0, 1000),
+    "columns": (1, MOST_SIDE),
+    "depth": (1, 1000),
+    "dimension": (1, MOST_SIDE),
+    "draws": (1, MOST_SIDE),
+    "excess": (0, math.inf),
+    "init_scale": (0, 1e100),
+    "num_steps": (1, 2**31 - 2),
+    "rank": (0, MOST_SIDE),
+    "rows": (1, MOST_SIDE),
+    "runs": (1, 10_000_000),
+    "size": (1, MOST_SIDE),
+    "spurious_rank": (0, MOST_SIDE),
+    "step_size": (0, 1e100),
+    "steps": (1, 2**31 - 2),
+    "tries": (1, 10_000_000),
+    "width": (1, MOST_SIDE),
+}
+"""The least and the most that a parameter of this name can be, wherever it is a number: one word means one thing."""
+
+EXAMPLES = {
+    "Algorithm": "HeteroSGD, PooledSGD, ... or an Algorithm",
+    "Law": "a Law such as TwoPoint()",
+    "Problem": "a Problem(environments, measurements)",
+}
+"""How an error calls what a class of this name asks for; others are called by their names."""
+
+WORDS = {"bool": "True or False", "int": "a whole number", "float": "a number", "str": "text", "None": "None"}
+
+
+class DeclaredParameter(NamedTuple):
+    """A parameter of a function whose annotation says what it may be: plain types, classes of gyrostat, or several of them."""
+
+    position: int
+    name: str
+    kinds: tuple[str | type, ...]
+
+    def check(self, value: Any) -> None:
+        """Refuse a value that is none of the kinds."""
+        if not any(_is_a(kind, value) for kind in self.kinds):
+            wanted = " or ".join(_kind_in_words(kind) for kind in self.kinds if kind != "None")
+            raise GyrostatError(f"{self.name} must be {wanted}; got {_class_or_value(value)}.")
+        if isinstance(value, str):
+            text(self.name, value)
+        if self.name in BOUNDS and type(value) in (int, float):
+            least, most = BOUNDS[self.name]
+            if not least <= value <= most:
+                wanted = f"{WORDS['int' if 'int' in self.kinds else 'float']} of at least {least} and at most {most}"
+                raise GyrostatError(f"{self.name} must be {wanted}; got {shown(value)}.")
+
+
+def _kind_in_words(kind: str | type) -> str:
+    return WORDS[kind] if isinstance(kind, str) else EXAMPLES.get(kind.__name__, f"a {kind.__name__}")
+
+
+def _is_a(kind: str | type, value: Any) -> bool:
+    """Whether a value is of a kind. Numbers of NumPy and JAX count as numbers, and 3.0 as a whole number."""
+    if not isinstance(kind, str):
+        return isinstance(value, kind)
+    if kind in ("None", "str"):
+        return value is None if kind == "None" else isinstance(value, str)
+    if isinstance(value, bool | np.bool_) or kind == "bool":
+        return kind == "bool" and isinstance(value, bool | np.bool_)
+    if isinstance(value, int | float):
+        return value == value and (kind == "float" or isinstance(value, int) or value.is_integer())
+    is_scalar = getattr(value, "ndim", None) == 0 and getattr(value, "dtype", None) is not None
+    return is_scalar and value.dtype.kind in ("iu" if kind == "int" else "iuf")
+
+
+def _kinds(annotation: Any, names: Mapping[str, Any]) -> tuple[str | type, ...]:
+    """What an annotation says in plain types and classes of gyrostat; nothing if it says more than that."""
+    found: list[str | type] = []
+    written = getattr(annotation, "__forward_arg__", getattr(annotation, "__name__", annotation))
+    for part in str(written).split(" | "):
+        kind = names.get(part)
+        is_ours = isinstance(kind, type) and kind.__module__.startswith("gyrostat.")
+        if part not in WORDS and not (is_ours and not getattr(kind, "_is_protocol", False)):
+            return ()
+        found.append(part if part in WORDS else kind)  # type: ignore[arg-type]
+    return tuple(found)
 
 
 @functools.cache
-def _declared(function: Callable[..., Any]) -> tuple[tuple[int, str, bool, Callable[[str, Any], Any]], ...]:
-    """The position, name, whether None may be given, and check of every parameter whose annotation demands one."""
+def _declared(function: Callable[..., Any]) -> tuple[DeclaredParameter, ...]:
+    """The parameters of a function whose annotations say what they may be."""
+    names = getattr(inspect.unwrap(function), "__globals__", {})
     found = []
     for position, parameter in enumerate(_parameters(function).values()):
-        annotation = parameter.annotation
-        annotation = annotation if isinstance(annotation, str) else getattr(annotation, "__name__", "")
-        kind = annotation.removesuffix(" | None")
-        is_variable = parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
-        if kind in DECLARED and not is_variable:
-            found.append((position, parameter.name, kind != annotation or parameter.default is None, DECLARED[kind]))
+        kinds = _kinds(parameter.annotation, names)
+        if kinds and parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+            kinds = (*kinds, "None") if parameter.default is None else kinds
+            found.append(DeclaredParameter(position, parameter.name, kinds))
     return tuple(found)
 
 
 def check_declared(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
-    """Refuse arguments that contradict the annotations of a function: flags that are not booleans, names that are no text.
+    """Refuse arguments that contradict the annotations of a function or the bounds of their names.
 
     >>> def fit(data, *, centred: bool = True): ...
     >>> check_declared(fit, [[1.0]], {"centred": "no"})
     Traceback (most recent call last):
     gyrostat.errors.GyrostatError: centred must be True or False; got 'no'.
     """
-    for position, name, is_optional, check in _declared(function):
-        value = args[position] if position < len(args) else kwargs.get(name, MISSING)
-        if value is not MISSING and not (value is None and is_optional):
-            check(name, value)
+    for parameter in _declared(function):
+        if parameter.position < len(args):
+            parameter.check(args[parameter.position])
+        elif parameter.name in kwargs:
+            parameter.check(kwargs[parameter.name])
 
 
-def check_parameters(estimator: Any) -> None:
-    """Refuse parameters of an estimator that contradict the annotations of its constructor.
+def check_parameters(made: Any) -> None:
+    """Refuse attributes of an object that contradict the annotations of its constructor.
 
-    For the beginning of ``fit``: scikit-learn sets parameters after construction, too.
+    For the beginning of ``fit`` (scikit-learn sets parameters after construction, too) and for the ``__post_init__`` of
+    dataclasses.
+
+    >>> from gyrostat.estimators import InvariantLinearRegressor
+    >>> check_parameters(InvariantLinearRegressor(adjust="no"))
+    Traceback (most recent call last):
+    gyrostat.errors.GyrostatError: adjust must be True or False; got 'no'.
     """
-    constructor = type(estimator).__init__
-    names = [name for _, name, _, _ in _declared(constructor)]
-    check_declared(constructor, (), {name: getattr(estimator, name) for name in names})
+    for parameter in _declared(type(made).__init__):
+        parameter.check(getattr(made, parameter.name))
+
+
+def checks_fields(kind: type) -> Any:
+    """A decorator of named tuples that users make: the constructor checks what the annotations of the fields declare."""
+    make = kind.__new__
+
+    @functools.wraps(make)
+    def checked(cls: type, *args: Any, **kwargs: Any) -> Any:
+        check_keywords(kind.__name__, kwargs, kind._fields)  # type: ignore[attr-defined]
+        check_declared(make, (cls, *args), kwargs)
+        return make(cls, *args, **kwargs)
+
+    kind.__new__ = checked  # type: ignore[assignment, method-assign]
+    return kind
 
 
 def array(name: str, value: Any, *, ndim: int | tuple[int, ...]) -> np.ndarray:
@@ -312,11 +413,12 @@ def explains_keywords(function: Function) -> Function:
 
     The sentences are those of :func:`check_keywords` and :func:`check_declared`.
     """
-    known = keyword_names(function) or []
+    known = keyword_names(function)
 
     @functools.wraps(function)
     def checked(*args: Any, **kwargs: Any) -> Any:
-        check_keywords(f"{function.__name__}()", kwargs, known)
+        if known is not None:
+            check_keywords(f"{function.__name__}()", kwargs, known)
         check_declared(function, args, kwargs)
         return function(*args, **kwargs)
 

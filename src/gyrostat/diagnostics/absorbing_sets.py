@@ -15,6 +15,7 @@ from gyrostat.errors import GyrostatError
 from gyrostat.typing import Params
 
 
+@errors.checks_fields
 class Region(NamedTuple):
     """B_r: balanced to ``balance``, of approximate rank ``rank`` + ``excess``, with layers of at most ``bound``.
 
@@ -84,6 +85,7 @@ def margins(weights: Params, region: Region) -> Float[Array, " 3"]:
     >>> [round(float(m), 3) for m in margins((np.eye(2), np.eye(2)), Region(2, 0.5, 0.1, 0.4, 3.0))]
     [0.1, 0.4, 1.0]
     """
+    errors.instance("region", region, Region)
     W = [jnp.asarray(w) for w in weights]
     if len(W) < 2:
         raise GyrostatError(f"weights must list at least two layers W_1, W_2, ...; got {len(W)}.")

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, SupportsFloat
 
+from gyrostat import errors
 from gyrostat.errors import GyrostatError
 from gyrostat.figures.declarations import Figure
 
@@ -131,6 +132,7 @@ class Paper:
             raise GyrostatError(f"the link of paper {self.name!r} must be a web address; got {self.link!r}.")
 
 
+@errors.explains_keywords
 def within(low: float = -math.inf, high: float = math.inf, **measured: SupportsFloat) -> Outcome:
     """An outcome that holds when every measured number lies in [low, high].
 
@@ -141,6 +143,7 @@ def within(low: float = -math.inf, high: float = math.inf, **measured: SupportsF
     return Outcome(numbers, all(low <= v <= high for v in numbers.values()))
 
 
+@errors.explains_keywords
 def together(*outcomes: Outcome) -> Outcome:
     """An outcome that holds when all of these do."""
     measured = {name: value for outcome in outcomes for name, value in outcome.measured.items()}

@@ -7,16 +7,19 @@ from typing import TypeVar
 import numpy as np
 import xarray as xr
 
+from gyrostat import errors
 from gyrostat.engine.summary import QUARTILES, quantiles_with_infinity
 
 Labelled = TypeVar("Labelled", xr.DataArray, xr.Dataset)
 
 
+@errors.explains_keywords
 def last(values: Labelled) -> Labelled:
     """The value at the last recorded step."""
     return values.isel({"step" if "step" in values.dims else "record": -1})
 
 
+@errors.explains_keywords
 def median(values: xr.DataArray, over: str = "seed") -> xr.DataArray:
     """The median over seeds; a diverged run counts as infinite."""
     return values.fillna(np.inf).median(over)
@@ -31,11 +34,13 @@ def quartiles(values: xr.DataArray, over: str = "seed") -> np.ndarray:
     return quantiles_with_infinity(values.fillna(np.inf).transpose(over, ...).values, QUARTILES)
 
 
+@errors.explains_keywords
 def share_below(values: xr.DataArray, threshold: float, over: str = "seed") -> xr.DataArray:
     """The share of runs below a threshold; a diverged run is not below it."""
     return (values < threshold).mean(over)
 
 
+@errors.explains_keywords
 def crossing(x: np.ndarray, y: np.ndarray, level: float) -> float:
     """The x at which the line through the points last rises above ``level``, NaN if it never does.
 
@@ -49,6 +54,7 @@ def crossing(x: np.ndarray, y: np.ndarray, level: float) -> float:
     return float(x[i] + (level - y[i]) / (y[i + 1] - y[i]) * (x[i + 1] - x[i]))
 
 
+@errors.explains_keywords
 def slope(x: np.ndarray, y: np.ndarray) -> float:
     """The least-squares slope of log y against log x.
 
@@ -58,6 +64,7 @@ def slope(x: np.ndarray, y: np.ndarray) -> float:
     return float(np.polyfit(np.log(x), np.log(y), 1)[0])
 
 
+@errors.explains_keywords
 def wilson(successes: np.ndarray, count: int, z: float = 1.96) -> tuple[np.ndarray, np.ndarray]:
     """The Wilson interval of a share: its low and high ends.
 
