@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import ast
 import difflib
 import functools
 import inspect
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar, get_args
 
 import numpy as np
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+Class = TypeVar("Class", bound=type)
 
 
 class GyrostatError(ValueError):
@@ -135,10 +137,13 @@ def text(name: str, value: Any) -> str:
 
 BOUNDS: Mapping[str, tuple[float, float]] = {
     "alpha": (0, math.inf),
+    "at": (0, 2**31 - 2),
     "balance": (0, math.inf),
+    "batch_size": (1, 2**31 - 2),
     "bound": (0, math.inf),
     "colour": (0, 1000),
     "columns": (1, MOST_SIDE),
+    "count": (0, 2**31 - 2),
     "depth": (1, 1000),
     "dimension": (1, MOST_SIDE),
     "draws": (1, MOST_SIDE),
@@ -150,6 +155,7 @@ BOUNDS: Mapping[str, tuple[float, float]] = {
     "runs": (1, 10_000_000),
     "size": (1, MOST_SIDE),
     "spurious_rank": (0, MOST_SIDE),
+    "start": (0, 2**31 - 2),
     "step_size": (0, 1e100),
     "steps": (1, 2**31 - 2),
     "tries": (1, 10_000_000),
@@ -164,59 +170,105 @@ EXAMPLES = {
 }
 """How an error calls what a class of this name asks for; others are called by their names."""
 
-WORDS = {"bool": "True or False", "int": "a whole number", "float": "a number", "str": "text", "None": "None"}
+
+class Kind(NamedTuple):
+    """What a part of an annotation accepts, and how an error calls it."""
+
+    words: str
+    accepts: Callable[[Any], bool]
+
+
+def _is_whole(value: Any) -> bool:
+    """Whether a value is a whole number; 3.0 is, and so are those of NumPy and JAX."""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return isinstance(value, int) or value.is_integer()
+    return np.ndim(value) == 0 and _dtype_kind(value) in "iu"
+
+
+def _is_real(value: Any) -> bool:
+    """Whether a value is a number, possibly infinite, but not NaN and not a whole number that no float holds."""
+    if isinstance(value, int):
+        return not isinstance(value, bool) and value.bit_length() < 1024
+    if isinstance(value, float):
+        return not math.isnan(value)
+    return hasattr(value, "dtype") and np.ndim(value) == 0 and _dtype_kind(value) in "iuf"
+
+
+def _is_numeric(value: Any) -> bool:
+    """Whether a value is an array of numbers, or can be made one."""
+    try:
+        return _dtype_kind(value if hasattr(value, "dtype") else np.asarray(value)) in "iufb"
+    except (TypeError, ValueError):
+        return False
+
+
+def _dtype_kind(value: Any) -> str:
+    return str(getattr(getattr(value, "dtype", None), "kind", "") or "-")
+
+
+KINDS: Mapping[str, Kind] = {
+    "bool": Kind("True or False", lambda value: isinstance(value, bool | np.bool_)),
+    "int": Kind("a whole number", _is_whole),
+    "float": Kind("a number", _is_real),
+    "str": Kind("text", lambda value: isinstance(value, str)),
+    "None": Kind("None", lambda value: value is None),
+    "np.ndarray": Kind("an array of numbers", _is_numeric),
+    "ArrayLike": Kind("an array of numbers", _is_numeric),
+    "Callable": Kind("a function", callable),
+    "Mapping": Kind("a dictionary", lambda value: isinstance(value, Mapping)),
+}
+"""The annotations that are checked, besides classes of gyrostat, sequences of them, and literal words."""
 
 
 class DeclaredParameter(NamedTuple):
-    """A parameter of a function whose annotation says what it may be: plain types, classes of gyrostat, or several of them."""
+    """A parameter of a function whose annotation says what it may be: one kind, or several."""
 
     position: int
     name: str
-    kinds: tuple[str | type, ...]
+    kinds: tuple[Kind, ...]
 
     def check(self, value: Any) -> None:
-        """Refuse a value that is none of the kinds."""
-        if not any(_is_a(kind, value) for kind in self.kinds):
-            wanted = " or ".join(_kind_in_words(kind) for kind in self.kinds if kind != "None")
+        """Refuse a value that is none of the kinds, out of the bounds of the name, or text that no file can hold."""
+        if not any(kind.accepts(value) for kind in self.kinds):
+            wanted = " or ".join(kind.words for kind in self.kinds if kind is not KINDS["None"])
             raise GyrostatError(f"{self.name} must be {wanted}; got {_class_or_value(value)}.")
         if isinstance(value, str):
             text(self.name, value)
         if self.name in BOUNDS and type(value) in (int, float):
             least, most = BOUNDS[self.name]
             if not least <= value <= most:
-                wanted = f"{WORDS['int' if 'int' in self.kinds else 'float']} of at least {least} and at most {most}"
+                number_words = KINDS["int" if KINDS["int"] in self.kinds else "float"].words
+                wanted = f"{number_words} of at least {least} and at most {most}"
                 raise GyrostatError(f"{self.name} must be {wanted}; got {shown(value)}.")
 
 
-def _kind_in_words(kind: str | type) -> str:
-    return WORDS[kind] if isinstance(kind, str) else EXAMPLES.get(kind.__name__, f"a {kind.__name__}")
+def _kind(written: str, names: Mapping[str, Any]) -> Kind | None:
+    """The kind of one part of an annotation, given the names of its module; None if it says more than is checked."""
+    word, bracket, inner = written.rstrip("]").partition("[")
+    if word == "Sequence" and bracket:
+        item = _kind(inner, names)
+        return None if item is None else Kind(f"a list ({item.words} each)", functools.partial(_are_all, item))
+    if word in KINDS and (not bracket or word in ("Callable", "Mapping")):
+        return KINDS[word]
+    options = ast.literal_eval(f"[{inner}]") if word == "Literal" else get_args(names.get(written))
+    if options and all(isinstance(option, str) for option in options):
+        return Kind(" or ".join(map(repr, options)), lambda value: isinstance(value, str) and value in options)
+    found = names.get(written)
+    is_ours = isinstance(found, type) and found.__module__.startswith("gyrostat.")
+    if found is None or not is_ours or getattr(found, "_is_protocol", False):
+        return None
+    return Kind(EXAMPLES.get(written, f"a {written}"), lambda value: isinstance(value, found))
 
 
-def _is_a(kind: str | type, value: Any) -> bool:
-    """Whether a value is of a kind. Numbers of NumPy and JAX count as numbers, and 3.0 as a whole number."""
-    if not isinstance(kind, str):
-        return isinstance(value, kind)
-    if kind in ("None", "str"):
-        return value is None if kind == "None" else isinstance(value, str)
-    if isinstance(value, bool | np.bool_) or kind == "bool":
-        return kind == "bool" and isinstance(value, bool | np.bool_)
-    if isinstance(value, int | float):
-        return value == value and (kind == "float" or isinstance(value, int) or value.is_integer())
-    is_scalar = getattr(value, "ndim", None) == 0 and getattr(value, "dtype", None) is not None
-    return is_scalar and value.dtype.kind in ("iu" if kind == "int" else "iuf")
+def _are_all(item: Kind, values: Any) -> bool:
+    return isinstance(values, list | tuple) and all(item.accepts(value) for value in values)
 
 
-def _kinds(annotation: Any, names: Mapping[str, Any]) -> tuple[str | type, ...]:
-    """What an annotation says in plain types and classes of gyrostat; nothing if it says more than that."""
-    found: list[str | type] = []
+def _kinds(annotation: Any, names: Mapping[str, Any]) -> tuple[Kind, ...]:
+    """The kinds of an annotation; none if a part of it says more than is checked."""
     written = getattr(annotation, "__forward_arg__", getattr(annotation, "__name__", annotation))
-    for part in str(written).split(" | "):
-        kind = names.get(part)
-        is_ours = isinstance(kind, type) and kind.__module__.startswith("gyrostat.")
-        if part not in WORDS and not (is_ours and not getattr(kind, "_is_protocol", False)):
-            return ()
-        found.append(part if part in WORDS else kind)  # type: ignore[arg-type]
-    return tuple(found)
+    found = [_kind(part, names) for part in str(written).split(" | ")]
+    return tuple(kind for kind in found if kind is not None) if None not in found else ()
 
 
 @functools.cache
@@ -227,7 +279,7 @@ def _declared(function: Callable[..., Any]) -> tuple[DeclaredParameter, ...]:
     for position, parameter in enumerate(_parameters(function).values()):
         kinds = _kinds(parameter.annotation, names)
         if kinds and parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
-            kinds = (*kinds, "None") if parameter.default is None else kinds
+            kinds = (*kinds, KINDS["None"]) if parameter.default is None else kinds
             found.append(DeclaredParameter(position, parameter.name, kinds))
     return tuple(found)
 
@@ -262,9 +314,9 @@ def check_parameters(made: Any) -> None:
         parameter.check(getattr(made, parameter.name))
 
 
-def checks_fields(kind: type) -> Any:
+def checks_fields(kind: Class) -> Class:
     """A decorator of named tuples that users make: the constructor checks what the annotations of the fields declare."""
-    make = kind.__new__
+    make: Callable[..., Any] = kind.__new__
 
     @functools.wraps(make)
     def checked(cls: type, *args: Any, **kwargs: Any) -> Any:

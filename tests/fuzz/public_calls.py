@@ -189,7 +189,7 @@ GOOD: dict[str, dict[str, Any]] = {  # what a call needs; names with a dot belon
     "experiments.Outcome": {"measured": {"x": 1.0}, "holds": True},
     "experiments.Paper": {"name": "mine2026", "title": "t", "experiments": []},
     "experiments.crossing": {"x": XS, "y": XS - 0.5, "level": 0.0},
-    "experiments.slope": {"x": XS, "y": XS},
+    "experiments.slope": {"x": XS + 1, "y": XS + 1},
     "experiments.wilson": {"successes": np.array([3]), "count": 10},
     "figures.Band": {"x": XS, "low": XS, "middle": XS, "high": XS, "label": "l"},
     "figures.Bars": {"categories": ["a", "b"], "values": [1.0, 2.0], "label": "l"},

@@ -26,6 +26,9 @@ class Outcome:
     measured: Mapping[str, float]
     holds: bool | None
 
+    def __post_init__(self) -> None:
+        errors.check_parameters(self)
+
     @property
     def verdict(self) -> Verdict:
         """``holds``, ``fails``, or ``undecided`` if the data cannot decide or a number is NaN."""
@@ -50,6 +53,7 @@ class Claim:
     reason: str = ""
 
     def __post_init__(self) -> None:
+        errors.check_parameters(self)
         if self.expected == "fails" and not self.reason:
             raise GyrostatError(f"claim {self.slug!r} is expected to fail: say why in reason.")
 
@@ -73,6 +77,7 @@ class Experiment:
     weight: float = 1.0
 
     def __post_init__(self) -> None:
+        errors.check_parameters(self)
         if set(self.sizes) != set(SIZES):
             raise GyrostatError(f"experiment {self.name!r} must give settings for the sizes {', '.join(SIZES)}.")
         slugs = [claim.slug for claim in self.claims]
@@ -98,6 +103,9 @@ class LabPreset:
     values: Mapping[str, Any]
     note: str = ""
 
+    def __post_init__(self) -> None:
+        errors.check_parameters(self)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Paper:
@@ -118,6 +126,7 @@ class Paper:
     presets: Sequence[LabPreset] = ()
 
     def __post_init__(self) -> None:
+        errors.check_parameters(self)
         for what, name in [("paper", self.name), *(("experiment", e.name) for e in self.experiments)]:
             # Names are folders and parts of addresses.
             if not re.fullmatch(r"[A-Za-z0-9][\w.-]*", name, re.ASCII):

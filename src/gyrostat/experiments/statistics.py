@@ -9,6 +9,7 @@ import xarray as xr
 
 from gyrostat import errors
 from gyrostat.engine.summary import QUARTILES, quantiles_with_infinity
+from gyrostat.errors import GyrostatError
 
 Labelled = TypeVar("Labelled", xr.DataArray, xr.Dataset)
 
@@ -47,6 +48,7 @@ def crossing(x: np.ndarray, y: np.ndarray, level: float) -> float:
     >>> crossing(np.array([1.0, 2.0, 3.0]), np.array([0.0, 0.4, 0.6]), 0.5)
     2.5
     """
+    x, y = _paired(x, y)
     up = np.flatnonzero((y[:-1] < level) & (y[1:] >= level))
     if up.size == 0:
         return float("nan")
@@ -61,7 +63,17 @@ def slope(x: np.ndarray, y: np.ndarray) -> float:
     >>> round(slope(np.array([1.0, 10.0, 100.0]), np.array([3.0, 30.0, 300.0])), 6)
     1.0
     """
+    x, y = _paired(x, y)
+    if len(x) < 2 or not (np.isfinite(x) & np.isfinite(y) & (x > 0) & (y > 0)).all():
+        raise GyrostatError("x and y must be at least two pairs of positive numbers: their logarithms are taken.")
     return float(np.polyfit(np.log(x), np.log(y), 1)[0])
+
+
+def _paired(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    x, y = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
+    if x.ndim != 1 or x.shape != y.shape:
+        raise GyrostatError(f"x and y must be lists of the same length; got shapes {x.shape} and {y.shape}.")
+    return x, y
 
 
 @errors.explains_keywords
@@ -71,6 +83,7 @@ def wilson(successes: np.ndarray, count: int, z: float = 1.96) -> tuple[np.ndarr
     >>> [round(float(e), 3) for e in wilson(np.array(10), 20)]
     [0.299, 0.701]
     """
+    count, z = errors.integer("count", count, least=1), float(errors.number("z", z, least=0, most=100))
     p = np.asarray(successes) / count
     centre = (p + z**2 / (2 * count)) / (1 + z**2 / count)
     half = z * np.sqrt(p * (1 - p) / count + z**2 / (4 * count**2)) / (1 + z**2 / count)

@@ -34,6 +34,7 @@ class Setting:
     num_samples: int = 8000
 
     def __post_init__(self) -> None:
+        errors.check_parameters(self)
         errors.integer("dimension", self.dimension, least=2)
         errors.integer("rank", self.rank, least=1, most=self.dimension, most_because=", the dimension")
         errors.number("overlap", self.overlap, least=0, most=1)
