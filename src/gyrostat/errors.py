@@ -214,7 +214,6 @@ KINDS: Mapping[str, Kind] = {
     "None": Kind("None", lambda value: value is None),
     "np.ndarray": Kind("an array of numbers", _is_numeric),
     "ArrayLike": Kind("an array of numbers", _is_numeric),
-    "Callable": Kind("a function", callable),
     "Mapping": Kind("a dictionary", lambda value: isinstance(value, Mapping)),
 }
 """The annotations that are checked, besides classes of gyrostat, sequences of them, and literal words."""
@@ -248,7 +247,7 @@ def _kind(written: str, names: Mapping[str, Any]) -> Kind | None:
     if word == "Sequence" and bracket:
         item = _kind(inner, names)
         return None if item is None else Kind(f"a list ({item.words} each)", functools.partial(_are_all, item))
-    if word in KINDS and (not bracket or word in ("Callable", "Mapping")):
+    if word in KINDS and (not bracket or word == "Mapping"):
         return KINDS[word]
     options = ast.literal_eval(f"[{inner}]") if word == "Literal" else get_args(names.get(written))
     if options and all(isinstance(option, str) for option in options):
@@ -348,6 +347,13 @@ def array(name: str, value: Any, *, ndim: int | tuple[int, ...]) -> np.ndarray:
         bad = int((~np.isfinite(x)).sum())
         raise GyrostatError(f"{name} must be finite; {bad} of its {x.size} entries are NaN or infinite: remove them.")
     return x
+
+
+def function_of(name: str, value: Any, arguments: str) -> Any:
+    """Return ``value`` if it can be called, or raise an error that says of what it must be a function."""
+    if not callable(value):
+        raise GyrostatError(f"{name} must be a function of {arguments}; got {shown(value)}.")
+    return value
 
 
 def orthonormal(name: str, value: Any, *, tolerance: float = 1e-8) -> np.ndarray:

@@ -54,6 +54,7 @@ class Claim:
 
     def __post_init__(self) -> None:
         errors.check_parameters(self)
+        errors.function_of("measure", self.measure, "the data of the experiment")
         if self.expected == "fails" and not self.reason:
             raise GyrostatError(f"claim {self.slug!r} is expected to fail: say why in reason.")
 
@@ -78,6 +79,8 @@ class Experiment:
 
     def __post_init__(self) -> None:
         errors.check_parameters(self)
+        errors.function_of("compute", self.compute, "seed, progress and the settings of a size")
+        errors.function_of("draw", self.draw, "the data")
         if set(self.sizes) != set(SIZES):
             raise GyrostatError(f"experiment {self.name!r} must give settings for the sizes {', '.join(SIZES)}.")
         slugs = [claim.slug for claim in self.claims]
