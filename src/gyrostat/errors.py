@@ -233,19 +233,20 @@ class DeclaredParameter(NamedTuple):
             raise GyrostatError(f"{self.name} must be {wanted}; got {_class_or_value(value)}.")
         if isinstance(value, str):
             text(self.name, value)
-        if self.name in BOUNDS and type(value) in (int, float):
-            least, most = BOUNDS[self.name]
-            if not least <= value <= most:
-                number_words = KINDS["int" if KINDS["int"] in self.kinds else "float"].words
-                wanted = f"{number_words} of at least {least} and at most {most}"
-                raise GyrostatError(f"{self.name} must be {wanted}; got {shown(value)}.")
+        kind = KINDS["int"] if KINDS["int"] in self.kinds else KINDS["float"]
+        least, most = BOUNDS.get(self.name, (-math.inf, math.inf))
+        # A bound that is a whole number is one of a size or a step: a parameter for any number may have the same name.
+        applies = type(value) in (int, float) and (isinstance(most, float) or kind is KINDS["int"])
+        if applies and not least <= value <= most:
+            wanted = f"{kind.words} of at least {least} and at most {most}"
+            raise GyrostatError(f"{self.name} must be {wanted}; got {shown(value)}.")
 
 
 def _kind(written: str, names: Mapping[str, Any]) -> Kind | None:
     """The kind of one part of an annotation, given the names of its module; None if it says more than is checked."""
     word, bracket, inner = written.rstrip("]").partition("[")
     if word == "Sequence" and bracket:
-        item = _kind(inner, names)
+        item = None if inner in KINDS else _kind(inner, names)
         return None if item is None else Kind(f"a list ({item.words} each)", functools.partial(_are_all, item))
     if word in KINDS and (not bracket or word == "Mapping"):
         return KINDS[word]
