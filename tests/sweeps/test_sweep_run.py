@@ -249,6 +249,16 @@ def test_poisoned_cells_are_reported_and_do_not_stop_the_rest(tmp_path, monkeypa
     assert (again.kept, again.computed, len(again.failures)) == (7, 1, 2)
 
 
+def test_python_hears_of_cells_that_failed(tmp_path):
+    """A warning when some cells fail, the reason when all do."""
+    table = with_(axes={"overlap": [0.1, 2.0]})
+    with pytest.warns(UserWarning, match=r"1 of 2 cells failed, the first one with: .*overlap"):
+        found = sweep(table, out=tmp_path / "some", jobs=0)
+    assert np.isnan(found.success.values).tolist() == [False, True]
+    with pytest.raises(gs.GyrostatError, match=r"2 of 2 cells failed, the first one with: .*overlap"):
+        sweep({**table, "axes": {"overlap": [2.0, 3.0]}}, out=tmp_path / "all", jobs=0)
+
+
 def test_failed_chunks_are_halved():
     made = Session.__new__(Session)
     made.display = ProgressDisplay(Console(quiet=True), "cells")

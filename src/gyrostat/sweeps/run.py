@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -56,6 +57,8 @@ def sweep(
     only. ``extend`` allows the spec to add values to axes and seeds to an existing sweep, and ``fresh`` removes what is in
     the folder.
 
+    Cells that fail are NaN, and a warning says how many; if all fail, the reason is raised as an error.
+
     The data have a dimension for every axis and for the seeds, and ``success`` with its 95 % interval. ``diverged`` and
     ``reached`` are steps: infinite for never, NaN for a run that is not computed. :func:`gyrostat.summary` takes medians in
     which a diverged run counts as infinite, and a :class:`DivergenceWarning` says how many there are.
@@ -89,7 +92,19 @@ def sweep(
         raise GyrostatError(
             f"{summary.stopped}: {summary.done} of {summary.cells} cells are kept, call again to go on."
         )
+    _report_failures(summary, Path(out))
     return warn_of_divergence(SweepStore(out).load(), stacklevel=3)
+
+
+def _report_failures(summary: SweepSummary, folder: Path) -> None:
+    """Cells that failed: an error if no cell is done, a warning otherwise."""
+    if not summary.failures:
+        return
+    point, line = next(iter(summary.failures.items()))
+    what = f"{len(summary.failures)} of {summary.cells} cells failed, the first one with: {line}"
+    if not summary.done:
+        raise GyrostatError(what)
+    warnings.warn(f"{what} Their data are NaN; details in {error_file(folder, point)}.", stacklevel=3)
 
 
 def run_sweep(
@@ -206,6 +221,14 @@ class Session:
             # A failed cell stays missing; it is not asked for again.
             while new := self._not_asked(refinement.next(level, *self.store.success_shares(self.spec.seeds))):
                 self._compute(new, executor)
+        self._count_finished_before()
+
+    def _count_finished_before(self) -> None:
+        """Count cells that an earlier run finished and that refinement therefore did not ask for."""
+        unfinished = self.store.unfinished(list(self.spec.points()), self.spec.seeds)
+        more = self.spec.num_cells - len(unfinished) - self.summary.done
+        self.summary.cells += more
+        self.summary.kept += more
 
     def _not_asked(self, points: Sequence[Point]) -> list[Point]:
         return [p for p in points if p not in self.asked]

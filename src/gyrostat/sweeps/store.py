@@ -22,7 +22,7 @@ from filelock import FileLock, Timeout
 from gyrostat import __version__, errors
 from gyrostat.errors import GyrostatError
 from gyrostat.parallel.whole_files import plain, writable, write_whole
-from gyrostat.reproduce.code_digest import code_digest
+from gyrostat.sweeps.plan import sweep_digest
 from gyrostat.sweeps.spec import QUANTILES, RUN_OUTCOMES, Point, Spec
 
 if TYPE_CHECKING:
@@ -322,7 +322,7 @@ def value_text(value: Any) -> str:
 
 def _made_by() -> dict[str, str]:
     """The versions of the code that decide the bits of a result."""
-    return {"gyrostat": f"{__version__}+{code_digest()}", "jax": importlib.metadata.version("jax")}
+    return {"gyrostat": f"{__version__}+{sweep_digest()}", "jax": importlib.metadata.version("jax")}
 
 
 def _check_same_sweep(spec: Spec, written: Mapping[str, Any], *, extend: bool) -> None:
