@@ -8,7 +8,16 @@ try:
 except ImportError as missing:
     raise ImportError("gyrostat.torch needs PyTorch: install it with pip install 'gyrostat[torch]'.") from missing
 
+from gyrostat.torch.labelled_dataset import EnvironmentCollate, LabelledDataset, environment_of
 from gyrostat.torch.recorder import TrajectoryRecorder
 from gyrostat.torch.sampler import EnvironmentBatchSampler
+from gyrostat.torch.sharding import prepare_loader
 
-__all__ = ["EnvironmentBatchSampler", "TrajectoryRecorder"]
+__all__ = [
+    "EnvironmentBatchSampler",
+    "EnvironmentCollate",
+    "LabelledDataset",
+    "TrajectoryRecorder",
+    "environment_of",
+    "prepare_loader",
+]
