@@ -8,7 +8,8 @@ try:
 except ImportError as missing:
     raise ImportError("gyrostat.torch needs PyTorch: install it with pip install 'gyrostat[torch]'.") from missing
 
+from gyrostat.torch.amplified_optimiser import AmplifiedHeterogeneity
 from gyrostat.torch.recorder import TrajectoryRecorder
 from gyrostat.torch.sampler import EnvironmentBatchSampler
 
-__all__ = ["EnvironmentBatchSampler", "TrajectoryRecorder"]
+__all__ = ["AmplifiedHeterogeneity", "EnvironmentBatchSampler", "TrajectoryRecorder"]
