@@ -108,7 +108,7 @@ def test_environments_that_are_alike_change_little():
     ends = []
     for kappa in (0.0, 10.0):
         w, optimizer = linear(lr=0.02, amplify=kappa)
-        for t in range(500):
+        for t in range(800):
             optimizer.zero_grad()
             (0.5 * (ROWS[0] @ w - TARGETS[0]) ** 2).mean().backward()
             optimizer.step(t % 3)
