@@ -8,6 +8,7 @@ try:
 except ImportError as missing:
     raise ImportError("gyrostat.torch needs PyTorch: install it with pip install 'gyrostat[torch]'.") from missing
 
+from gyrostat.torch.amplified_optimiser import AmplifiedHeterogeneity
 from gyrostat.torch.environment_audit import audit_environments
 from gyrostat.torch.labelled_dataset import EnvironmentCollate, LabelledDataset, environment_of
 from gyrostat.torch.recorder import TrajectoryRecorder
@@ -16,6 +17,7 @@ from gyrostat.torch.sharding import prepare_loader
 from gyrostat.torch.stream import EnvironmentBatchStream
 
 __all__ = [
+    "AmplifiedHeterogeneity",
     "EnvironmentBatchSampler",
     "EnvironmentBatchStream",
     "EnvironmentCollate",
