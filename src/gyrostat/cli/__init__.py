@@ -27,6 +27,7 @@ from gyrostat.cli import (
     report,
     reproduce,
     sweep,
+    verify,
 )
 
 app = typer.Typer(
@@ -47,6 +48,7 @@ for _command in (
     sweep.sweep,
     plot.plot,
     export.export,
+    verify.verify,
     fit.fit,
     predict.predict,
     impute.impute,
