@@ -15,6 +15,7 @@ import gyrostat as gs
 from checks import refuses
 from gyrostat.engine import compile as programs
 from gyrostat.experiments.statistics import wilson
+from gyrostat.parallel.checked_files import sealed
 from gyrostat.parallel.progress import ProgressDisplay
 from gyrostat.sweeps import executors, plan, read_spec, run_sweep, sweep
 from gyrostat.sweeps.run import Session
@@ -189,7 +190,7 @@ def test_a_second_sweep_in_a_folder_is_refused(tmp_path):
 def test_numbers_of_another_code_are_not_continued(tmp_path):
     sweep(TABLE, out=tmp_path, jobs=0)
     path = tmp_path / "sweep.json"
-    path.write_text(path.read_text().replace('"jax": "', '"jax": "0.'))
+    path.write_text(json.dumps(sealed(json.loads(path.read_text().replace('"jax": "', '"jax": "0.')))))
     refuses(lambda: sweep(TABLE, out=tmp_path, jobs=0), "jax: '0.")
 
 

@@ -28,6 +28,7 @@ from gyrostat.cli import (
     report,
     reproduce,
     sweep,
+    verify,
 )
 from gyrostat.cli.explained_errors import TRACEBACK, explained
 
@@ -49,6 +50,7 @@ for _command in (
     sweep.sweep,
     plot.plot,
     export.export,
+    verify.verify,
     fit.fit,
     predict.predict,
     impute.impute,

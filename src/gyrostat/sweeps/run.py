@@ -6,6 +6,7 @@ import os
 import time
 import warnings
 from collections.abc import Sequence
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,7 +18,7 @@ from gyrostat import errors
 from gyrostat.engine.summary import warn_of_divergence
 from gyrostat.errors import GyrostatError
 from gyrostat.parallel.progress import ProgressDisplay, clock
-from gyrostat.parallel.whole_files import write_whole
+from gyrostat.parallel.whole_files import reason, write_whole
 from gyrostat.sweeps import executors
 from gyrostat.sweeps.executors import Executor, SchedulerLost
 from gyrostat.sweeps.plan import Chunk, plan_chunks
@@ -33,6 +34,9 @@ MOST_FAILURES = 3
 
 DESCRIBE_EVERY = 1.0
 """Seconds between two updates of ``sweep.json``."""
+
+INTERRUPTED, SCHEDULER_GONE = "interrupted", "the scheduler is gone"
+"""Why a sweep stopped early, in its summary; the third reason is that its folder cannot be written to."""
 
 
 @errors.explains_keywords
@@ -86,7 +90,7 @@ def sweep(
         fresh=fresh,
         console=console,
     )
-    if summary.stopped == "interrupted":
+    if summary.stopped == INTERRUPTED:
         raise KeyboardInterrupt
     if summary.stopped:
         raise GyrostatError(
@@ -128,7 +132,10 @@ def run_sweep(
     display = ProgressDisplay(console or Console(quiet=True), "cells", show_rate=True)
     with lock_folder(Path(out)), chosen as executor, display:
         store, ordered = open_store(checked, out, extend=extend, fresh=fresh)
-        return Session(ordered, store, display).run(executor, refine=refine)
+        if store.repaired:
+            display.print(f"Missing or damaged in {out}: {'; '.join(store.repaired)}.")
+        with store.room_for_marks():
+            return Session(ordered, store, display).run(executor, refine=refine)
 
 
 @dataclass
@@ -147,8 +154,11 @@ class SweepSummary:
 
     @property
     def status(self) -> int:
-        """The exit status: 0 when all cells are done, 1 when some failed or the scheduler is gone, 130 when interrupted."""
-        return {"": int(bool(self.failures)), "interrupted": 130}.get(self.stopped, 1)
+        """The exit status: 0 when all cells are done, 1 when some failed or the scheduler is gone, 130 when interrupted.
+
+        It is 2 when the folder cannot be written to any more.
+        """
+        return {"": int(bool(self.failures)), INTERRUPTED: 130, SCHEDULER_GONE: 1}.get(self.stopped, 2)
 
     @property
     def done(self) -> int:
@@ -163,9 +173,10 @@ class SweepSummary:
     def sentences(self, folder: Path) -> list[str]:
         """The summary in words."""
         if self.stopped:
-            why = "Interrupted" if self.stopped == "interrupted" else f"Stopped, {self.stopped}"
+            why = "Interrupted" if self.stopped == INTERRUPTED else f"Stopped, {self.stopped}"
             kept = f"{self.done} of {self.cells} cells are done and kept in {folder}"
-            return [f"{why}: {kept}; run the same command to go on."]
+            remedy = "free some space and " if self.status == 2 else ""
+            return [f"{why}: {kept}; {remedy}run the same command to go on."]
         lines = [
             f"cell {point} failed: {line} (details in {error_file(folder, point)})"
             for point, line in self.failures.items()
@@ -207,11 +218,17 @@ class Session:
             else:
                 self._compute(list(self.spec.points()), executor)
         except KeyboardInterrupt:
-            self.summary.stopped = "interrupted"
+            self.summary.stopped = INTERRUPTED
         except SchedulerLost:
-            self.summary.stopped = "the scheduler is gone"
+            self.summary.stopped = SCHEDULER_GONE
+        except OSError as error:
+            self.summary.stopped = f"the folder cannot be written to ({reason(error)})"
+            # Of the cells that were to be written last, some may be whole.
+            self.summary.computed = len(self.asked) - len(self.store.unfinished([*self.asked], self.spec.seeds))
+            self.summary.computed -= self.summary.kept
         self.summary.seconds = time.monotonic() - self.began
-        self._write_description()
+        with suppress(OSError) if self.summary.status == 2 else nullcontext():
+            self._write_description()
         return self.summary
 
     def _compute_refined(self, executor: Executor) -> None:
