@@ -121,6 +121,9 @@ from .hetero_sgd_bounds import (
     theorem2_bound as theorem2_bound,
 )
 from .predictors import (
+    predict as predict,
+)
+from .predictors import (
     surrogate as surrogate,
 )
 from .proof_sequences import (
