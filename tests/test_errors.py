@@ -8,7 +8,9 @@ import pytest
 import gyrostat as gs
 from checks import refuses
 from conftest import Watch, given_environments, orthonormal, rectangular_environments
+from gyrostat.algorithms import OneEnvironment
 from gyrostat.diagnostics import margins
+from gyrostat.diagnostics.base import resolve
 from gyrostat.engine.simulate import check
 from gyrostat.theory import critical_points, fold
 
@@ -472,7 +474,7 @@ GOOD = gs.Problem(ENVIRONMENTS, gs.Identity())
         ({"seeds": "abc"}, ["seeds"]),
         ({"seed": 0.5}, ["seed", "0.5"]),
         ({"record": ["sginal"]}, ["diagnostic", "'sginal'", "did you mean 'signal'"]),
-        ({"record": [3]}, ["diagnostics", "3"]),
+        ({"record": [3]}, ["record", "3"]),
         ({"record": "signal"}, ["record", "list", "'signal'"]),
         ({"record_at": 0}, ["record_at", "at least 1"]),
         ({"record_at": []}, ["record_at", "at least one step"]),
@@ -567,3 +569,62 @@ def test_the_error_is_a_value_error():
     assert issubclass(gs.GyrostatError, ValueError)
     assert orthonormal(0, 3, 2).shape == (3, 2)
     gs.Environments(orthonormal(0, 3, 2))  # and the checks let good input through
+
+
+def record_of(function, **options):
+    """Decorate a function as a diagnostic under a name that does not stay."""
+    try:
+        return gs.diagnostic(name="for_this_test", **options)(function)
+    finally:
+        gs.DIAGNOSTICS.pop("for_this_test", None)
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda rng: OneEnvironment(lambda t: rng.integers(2)).check(gs.TwoPoint()), ["order draws random numbers"]),
+        (lambda rng: gs.HeteroSGD(lambda t: 0.05 * rng.random()), ["the schedule <lambda> draws random numbers"]),
+        (lambda rng: own_model(lambda u: u + rng.normal()).space((3,)), ["product draws random numbers"]),
+        (lambda rng: record_of(lambda s: s.product.sum() * rng.random()), ["draws random numbers"]),
+        (lambda rng: own_model(lambda A: A, symmetric=True).space((3, 3)), ["not symmetric", "(A + A.T) / 2"]),
+        (lambda rng: record_of(lambda s: "text"), ["must give a number or an array", "'text'"]),
+        (lambda rng: record_of(lambda s: s.product, dims=3), ["dims", "a list of words", "3"]),
+        (lambda rng: gs.run(HETERO, GOOD, num_steps=5, record=[np.trace]), ["trace", "put @gs.diagnostic above it"]),
+        (lambda rng: gs.HeteroSGD(0.05, rule=gs.Adam), ["rule", "the class Adam", "gs.Adam()"]),
+        (lambda rng: gs.HeteroSGD(0.05, order=["Bern", "Oslo"]), ["order", "by number", "'Bern'", "labels"]),
+        (lambda rng: gs.Environments.from_matrices(1j * np.eye(2), [np.eye(2)]), ["A_star", "complex", ".real"]),
+        (lambda rng: gs.PooledSGD(0.05, order="iid"), ["no argument 'order'", "it takes step_size"]),
+        (lambda rng: gs.theory.predict(gs.PooledSGD(0.05), GOOD, num_steps=5), ["no predictor covers this run"]),
+    ],
+)
+def test_what_a_newcomer_tries(make, words):
+    refuses(lambda: make(np.random.default_rng(0)), *words)
+
+
+def own_model(function, **options):
+    return gs.Model.from_function(function, lambda shape: [shape], **options)
+
+
+def test_a_decorated_function_can_be_recorded():
+    def trace_for_this_test(snapshot):
+        return snapshot.product.trace()
+
+    gs.diagnostic(trace_for_this_test)
+    try:
+        assert [d.name for d in resolve([trace_for_this_test])] == ["trace_for_this_test"]
+    finally:
+        del gs.DIAGNOSTICS["trace_for_this_test"]
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        gs.HeteroSGD(0.05, rule=gs.Adam()),
+        gs.HeteroSGD(1.0, rule=gs.Optax("adam", {"learning_rate": 0.1})),
+        gs.GradientDescent(0.1, width=3, rule=gs.Momentum(0.5)),
+    ],
+    ids=repr,
+)
+def test_rules_print_as_the_calls_that_make_them(made):
+    names = {name: getattr(gs, name) for name in dir(gs)}
+    assert "GradientStep" not in repr(made) and eval(repr(made), names) == made

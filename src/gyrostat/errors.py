@@ -332,10 +332,13 @@ def array(name: str, value: Any, *, ndim: int | tuple[int, ...]) -> np.ndarray:
     """Return ``value`` as a finite float64 array with one of the given numbers of dimensions."""
     ndims = (ndim,) if isinstance(ndim, int) else ndim
     try:
-        if np.asarray(value).dtype.kind in "US":
+        kind = np.asarray(value).dtype.kind
+        if kind in "US":
             raise GyrostatError(
                 f"{name} must be an array of numbers; got text, {shown(value)}: convert it with float()."
             )
+        if kind == "c":
+            raise GyrostatError(f"{name} must be an array of real numbers; got complex ones: take their .real.")
         x = np.array(value, dtype=np.float64)
     except GyrostatError:
         raise
@@ -410,10 +413,13 @@ def _class_or_value(value: Any) -> str:
 
 MEANT = {
     "alpha": ("init_scale", "start"),
+    "b1": ("beta1",),
+    "b2": ("beta2",),
     "batch": ("batch_size", "num_samples"),
     "d": ("dimension",),
     "dim": ("dimension",),
     "epochs": ("num_steps",),
+    "eps": ("epsilon",),
     "eta": ("step_size",),
     "init": ("start", "init_scale"),
     "iterations": ("num_steps",),
@@ -422,7 +428,10 @@ MEANT = {
     "lr": ("step_size",),
     "m": ("num_samples",),
     "max_iter": ("num_steps",),
+    "momentum": ("beta", "rule"),
     "n_samples": ("num_samples",),
+    "optimiser": ("rule",),
+    "optimizer": ("rule",),
     "r": ("rank",),
     "random_state": ("seed",),
     "samples": ("num_samples",),
@@ -447,7 +456,7 @@ def check_keywords(owner: str, given: Iterable[str], known: Iterable[str]) -> No
         if name in known:
             continue
         close = [word for word in MEANT.get(name.lower(), ()) if word in known][:1]
-        close = close or difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+        close = close or difflib.get_close_matches(name, known, n=1, cutoff=0.65)
         if close:
             raise UnknownArgument(f"{owner} has no argument {name!r}: did you mean {close[0]}?")
         listed = f"it takes {', '.join(known)}" if known else "it takes none"

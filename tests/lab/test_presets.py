@@ -186,3 +186,15 @@ def test_figure_2_of_xu_has_the_setting_of_its_exact_sums():
     values = PRESETS["xu2024/fig2"][1].values
     assert values["step_size"] == ds.attrs["step_size"] and values["num_steps"] == ds.step.values[-1]
     assert values["spread"] in ds.spread.values and values["measurements"] == "population"
+
+
+def test_every_update_rule_is_one_of_the_library_and_its_program_makes_it():
+    """Rules of optax are among them; predictions are made for those with an effective step only."""
+    from gyrostat.experiments.objects_from_dicts import build, python_source
+    from gyrostat.lab.laboratories import environments, lab_of
+
+    for rule in environments.RULES:
+        setting = lab_of("environments").read({"rule": rule})
+        algorithm = environments.sides(setting)[0].algorithm
+        assert eval(python_source(algorithm), {"gs": gs}) == build(algorithm, "algorithm")
+        assert bool(environments.conditions(setting)) == (rule in ("plain", "momentum", "Nesterov"))

@@ -81,7 +81,7 @@ class Algorithm(ReadableModule):
             "model": [None, self.model],
             "start": [None, getattr(self.start, "scale", None), self.start],
             "batches": [self.batches],
-            "rule": [None, self.rule],
+            "rule": [None, *([_without_of(self.rule)] if getattr(self.rule, "of", None) else []), self.rule],
             "events": [self.events],
         }
         names = [name for name in inspect.signature(type(self).__init__).parameters if name != "self"]
@@ -95,3 +95,8 @@ class Algorithm(ReadableModule):
             except Exception:  # arguments that exclude each other, such as a model and its width
                 continue
         return None
+
+
+def _without_of(rule: Any) -> UpdateRule:
+    """A rule with memory before an algorithm gave it its own directions."""
+    return eqx.tree_at(lambda r: r.of, rule, None)

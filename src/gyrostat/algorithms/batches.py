@@ -16,6 +16,7 @@ from gyrostat import errors
 from gyrostat.environments import Environment, Law
 from gyrostat.errors import GyrostatError
 from gyrostat.jax_tools.fast_random import fold_in, split
+from gyrostat.jax_tools.frozen_randomness import check_no_frozen_numbers
 from gyrostat.jax_tools.readable_modules import ReadableModule
 from gyrostat.measurements import Measurements, Reading
 from gyrostat.measurements.base import Scene
@@ -154,6 +155,11 @@ def _order(value: Any) -> Any:
             "order must be 'iid', 'cyclic', 'shuffled', a list of environments such as [0, 0, 1, 1], or a function of the "
             f"step; got {errors.shown(value)}."
         )
+    if any(isinstance(e, str) for e in value):
+        raise GyrostatError(
+            f"order must list environments by number, from 0; got {errors.shown(value)}: `labels` of the data says which "
+            "environment has which number."
+        )
     return tuple(errors.integer("order", e) for e in value)
 
 
@@ -181,6 +187,7 @@ def _visited(order: Callable) -> np.ndarray:
             f"order must give one whole number for a step; got {visited.dtype} of shape {visited.shape[1:]}: use // for "
             "division."
         )
+    check_no_frozen_numbers("order", order, jax.ShapeDtypeStruct((), jnp.zeros((), dtype=int).dtype))
     return visited
 
 

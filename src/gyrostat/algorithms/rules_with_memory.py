@@ -254,9 +254,12 @@ class Optax(AccumulatingRule):
         return self.is_rotating and self.accumulated.rotates
 
     def arguments(self) -> Mapping[str, Any]:
-        given = {**self.numbers, **dict(self.options)}
+        import optax
+
+        given = {**{name: x.item() for name, x in self.numbers.items()}, **dict(self.options)}
+        name = getattr(self.transformation, "__name__", "")
         return {
-            "transformation": self.transformation,
+            "transformation": name if getattr(optax, name, None) is self.transformation else self.transformation,
             "arguments": given or None,
             "rotates": self.is_rotating,
             "of": self.of,
@@ -321,12 +324,11 @@ def with_memory_of(own: UpdateRule, rule: UpdateRule | None) -> UpdateRule:
     """
     if rule is None:
         return own
-    if not isinstance(rule, UpdateRule) and hasattr(rule, "init") and hasattr(rule, "update"):
+    if not isinstance(rule, UpdateRule | type) and hasattr(rule, "init") and hasattr(rule, "update"):
         raise GyrostatError(
             "rule must be an UpdateRule; got an optax transformation: write rule=gs.Optax(...) around it."
         )
-    if not isinstance(rule, UpdateRule):
-        raise GyrostatError(f"rule must be an UpdateRule such as Momentum(0.9) or Adam(); got {errors.shown(rule)}.")
+    errors.instance("rule", rule, UpdateRule, "an UpdateRule such as Momentum(0.9) or Adam()")
     if isinstance(rule, AccumulatingRule) and rule.of is None:
         return eqx.tree_at(lambda r: r.of, rule, own, is_leaf=lambda x: x is None)
     return rule

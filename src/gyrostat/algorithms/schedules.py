@@ -17,6 +17,7 @@ from jaxtyping import Array, Float, Int
 
 from gyrostat import errors
 from gyrostat.errors import GyrostatError
+from gyrostat.jax_tools.frozen_randomness import check_no_frozen_numbers
 from gyrostat.jax_tools.readable_modules import ReadableModule
 from gyrostat.typing import Leaf
 
@@ -67,8 +68,9 @@ class FunctionOfStep(Schedule):
     def __check_init__(self) -> None:
         if not callable(self.function):
             raise GyrostatError(f"function must be a function of the step; got {errors.shown(self.function)}.")
+        step = jax.ShapeDtypeStruct((), jnp.zeros((), dtype=int).dtype)
         try:
-            jax.eval_shape(self, jax.ShapeDtypeStruct((), jnp.zeros((), dtype=int).dtype))
+            jax.eval_shape(self, step)
             first = [float(x) for x in self(jnp.zeros((), dtype=int))]
         except GyrostatError:
             raise
@@ -77,6 +79,7 @@ class FunctionOfStep(Schedule):
                 f"the schedule {_name(self.function)} cannot be traced ({type(error).__name__}): write it with jax.numpy, "
                 "with jnp.where(step < 100, a, b) instead of if."
             ) from None
+        check_no_frozen_numbers(f"the schedule {_name(self.function)}", self.function, step)
         if not (np.isfinite(first).all() and min(first) >= 0):
             raise GyrostatError(
                 f"the schedule {_name(self.function)} must give finite numbers of at least 0; at step 0 it gives "

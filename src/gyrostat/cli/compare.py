@@ -77,10 +77,13 @@ def show(compared: Comparison, console: Console) -> None:
     for what, names in compared.only.items():
         if names:
             console.print(f"Only {what}: {', '.join(names)}", markup=False, highlight=False)
-    beyond = sum(number.judgement == "beyond chance" for number in different)
+    beyond, untested = (
+        sum(number.judgement == word for number in different) for word in ("beyond chance", "not tested")
+    )
     console.print(
         f"{compared.claims} claims in both folders, {len(compared.verdicts)} with another verdict; "
-        f"{len(different)} of {len(compared.numbers)} numbers differ, {beyond} beyond chance.",
+        f"{len(different)} of {len(compared.numbers)} numbers differ, {beyond} beyond chance"
+        f"{f', {untested} not tested' if untested else ''}.",
         markup=False,
         highlight=False,
     )

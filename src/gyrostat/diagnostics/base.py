@@ -15,6 +15,7 @@ from jaxtyping import Array
 from gyrostat import errors
 from gyrostat.environments import Environments, RectangularEnvironments, TwoPoint, VectorEnvironments
 from gyrostat.errors import GyrostatError
+from gyrostat.jax_tools.frozen_randomness import check_no_frozen_numbers
 from gyrostat.models import Asymmetric, DeepLinear, Diagonal, Model, Symmetric, SymmetricDifference
 from gyrostat.typing import Params
 
@@ -125,6 +126,8 @@ def diagnostic(
     >>> DIAGNOSTICS["example_trace"].description
     'The trace of A.'
     """
+    if not (dims is None or isinstance(dims, str | Sequence)):
+        raise GyrostatError(f"dims must be a word or a list of words, such as 'layer'; got {errors.shown(dims)}.")
     about = (rotates, of_product, units, one_means, needs_truth)
     if len(given) == 1 and callable(given[0]):
         return _registered(given[0], name, dims, *about)
@@ -232,20 +235,26 @@ def _tried(function: Any) -> list[tuple[int, bool]]:
     found = []
     for snapshot in _small_snapshots():
         seen: list[TrialSnapshot] = []
+        made: list[Any] = []
 
-        def on_trial(params: Params, snapshot: Snapshot = snapshot, seen: list = seen) -> Any:
+        def on_trial(params: Params, snapshot: Snapshot = snapshot, seen: list = seen, made: list = made) -> Any:
             seen.append(TrialSnapshot(snapshot.environments, snapshot.model, params, snapshot.shape))
-            return function(seen[-1])
+            made.append(function(seen[-1]))
+            return made[-1]
 
         try:
             value = jax.eval_shape(on_trial, snapshot.params)
         except Exception as error:
             _raise_if_hopeless(function, error)
+            value = made[-1] if made else seen
+        if value is seen:
             continue
         if not isinstance(value, jax.ShapeDtypeStruct):
             raise GyrostatError(
                 f"the diagnostic {function.__name__!r} must give a number or an array; got {errors.shown(value)}."
             )
+        types = tuple(jax.ShapeDtypeStruct(p.shape, p.dtype) for p in snapshot.params)
+        check_no_frozen_numbers(f"the diagnostic {function.__name__!r}", on_trial, types)
         found.append((len(value.shape), not seen[-1].looked))
     return found
 
@@ -325,7 +334,7 @@ def table() -> DiagnosticTable:
 
 
 def resolve(names: Sequence[str | Diagnostic]) -> tuple[Diagnostic, ...]:
-    """The diagnostics with these names; a :class:`Diagnostic` stands for itself."""
+    """The diagnostics with these names; a :class:`Diagnostic`, or a decorated function, stands for itself."""
     if isinstance(names, str | Diagnostic):
         raise GyrostatError(f"record must be a list of names or Diagnostic objects; got {names!r}: put it in brackets.")
     chosen = []
@@ -335,5 +344,16 @@ def resolve(names: Sequence[str | Diagnostic]) -> tuple[Diagnostic, ...]:
         elif isinstance(name, str):
             chosen.append(DIAGNOSTICS[errors.choice("diagnostic", name, DIAGNOSTICS)])
         else:
-            raise GyrostatError(f"diagnostics must be names or Diagnostic objects; got {name!r}.")
+            chosen.append(_of_function(name))
     return tuple(chosen)
+
+
+def _of_function(function: Any) -> Diagnostic:
+    """The diagnostic that a decorated function stands for."""
+    for known in DIAGNOSTICS.values():
+        if known.function is function:
+            return known
+    if callable(function):
+        called = getattr(function, "__name__", errors.shown(function))
+        raise GyrostatError(f"record got the function {called}, which is no diagnostic: put @gs.diagnostic above it.")
+    raise GyrostatError(f"record must list names or Diagnostic objects; got {errors.shown(function)}.")

@@ -50,10 +50,10 @@ def summary(result: xr.Dataset, *, over: str = "seed", quantiles: Sequence[float
     import xarray as xr
 
     if not isinstance(result, xr.Dataset) or "diverged" not in result or over not in result["diverged"].dims:
-        what = "Dataset" if isinstance(result, xr.Dataset) else type(result).__name__
+        what = "a Dataset" if isinstance(result, xr.Dataset) else f"an object of type {type(result).__name__}"
         raise GyrostatError(
             f"result must hold the variable 'diverged' along {over!r}, as what gs.run, gs.run_grid and gs.sweep return does; "
-            f"got a {what} without it."
+            f"got {what} without it."
         )
     q = errors.array("quantiles", quantiles, ndim=1)
     if q.size == 0 or (q < 0).any() or (q > 1).any():

@@ -22,6 +22,7 @@ from gyrostat import errors
 from gyrostat.errors import GyrostatError
 from gyrostat.jax_tools.fast_random import uniform
 from gyrostat.jax_tools.float64 import double
+from gyrostat.jax_tools.frozen_randomness import TRACES, program_and_constants
 from gyrostat.jax_tools.readable_modules import ReadableModule
 from gyrostat.typing import Leaf
 
@@ -350,15 +351,14 @@ class Sampler(Law):
 
 def _check_uses_key(function: Callable[[PRNGKeyArray], Array]) -> None:
     """Refuse a function whose value does not depend on its key, or that draws numbers from elsewhere while it is traced."""
-    programs = [jax.make_jaxpr(lambda key: jnp.asarray(function(key)))(jax.random.key(k)) for k in (0, 1)]
-    if not _depends_on_input(programs[0].jaxpr):
+    program = jax.make_jaxpr(lambda key: jnp.asarray(function(key)))(jax.random.key(0))
+    if not _depends_on_input(program.jaxpr):
         raise GyrostatError(
             "function does not use its key, so that all environments would be the same: draw with jax.random and the key "
             "(jax.random.choice(key, jnp.array([-1.0, 1.0])), not NumPy's rng.choice), or use Finite for a fixed list."
         )
-    first = _constants(programs[0])
-    traced = (jax.make_jaxpr(lambda key: jnp.asarray(function(key)))(jax.random.key(0)) for _ in range(20))
-    if any(_constants(program) != first for program in itertools.chain(programs[1:], traced)):
+    first = program_and_constants(function, jax.random.key(0))
+    if any(program_and_constants(function, jax.random.key(k % 2)) != first for k in range(TRACES)):
         raise GyrostatError(
             "function gives another program whenever it is traced: it draws numbers that do not come from its key, which "
             "would be frozen at their first values; draw all of them with jax.random and the key."
@@ -372,11 +372,6 @@ def _depends_on_input(jaxpr: Any) -> bool:
         if any(not isinstance(v, jax.extend.core.Literal) and v in reached for v in equation.invars):
             reached.update(equation.outvars)
     return any(not isinstance(v, jax.extend.core.Literal) and v in reached for v in jaxpr.outvars)
-
-
-def _constants(program: Any) -> tuple[str, list[bytes]]:
-    """A traced function as text, and its constants."""
-    return str(program.jaxpr), [np.asarray(x).tobytes() for x in program.consts]
 
 
 _NODES: dict[tuple[Any, int], tuple[np.ndarray, np.ndarray]] = {}

@@ -79,8 +79,10 @@ def result_figure(result: xr.Dataset, *, theory: bool = True) -> Figure:
     import xarray as xr
 
     if not isinstance(result, xr.Dataset) or "diverged" not in result or "seed" not in result.dims:
-        what = type(result).__name__ if not isinstance(result, xr.Dataset) else "Dataset without runs"
-        raise GyrostatError(f"result must be what gs.run, gs.run_grid or gs.offshoots returned; got a {what}.")
+        what = (
+            "a Dataset without runs" if isinstance(result, xr.Dataset) else f"an object of type {type(result).__name__}"
+        )
+        raise GyrostatError(f"result must be what gs.run, gs.run_grid or gs.offshoots returned; got {what}.")
     if "done" in result:
         raise GyrostatError("result is a sweep, which has a picture of its own: use gyrostat plot DIR with its folder.")
     along = "step" if "step" in result.dims else "record"

@@ -12,7 +12,7 @@ import numpy as np
 
 from gyrostat import errors
 
-MOST_SHOWN = 64
+MOST_SHOWN = 16
 """Arrays with more numbers are shown by their shape; the text can then not be evaluated."""
 
 HTML = """\

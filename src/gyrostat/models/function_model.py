@@ -8,10 +8,13 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array
 
 from gyrostat import errors
 from gyrostat.errors import GyrostatError
+from gyrostat.jax_tools.frozen_randomness import check_no_frozen_numbers
+from gyrostat.jax_tools.readable_modules import text_of
 from gyrostat.models.base import Model
 from gyrostat.models.spaces import Space, SymmetricMatrices, space_of
 from gyrostat.typing import Params
@@ -36,6 +39,11 @@ class FunctionModel(Model):
         self.function, self.factor_function, self.is_symmetric = product, factor, bool(symmetric)
         self.sides = shapes if callable(shapes) else _shapes(shapes)
 
+    def __repr__(self) -> str:
+        options = {"symmetric": self.is_symmetric, "factor": self.factor_function}
+        given = [text_of(self.function), text_of(self.sides), *(f"{k}={text_of(v)}" for k, v in options.items() if v)]
+        return f"Model.from_function({', '.join(given)})"
+
     def shapes(self, shape: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
         return _shapes(self.sides(shape)) if callable(self.sides) else self.sides
 
@@ -50,6 +58,7 @@ class FunctionModel(Model):
             return space_of(made)
         if len(made) != 2 or made[0] != made[1]:
             raise GyrostatError(f"symmetric=True needs a product that is a square matrix; got shape {made}.")
+        self._check_symmetric(shape)
         return SymmetricMatrices(made[0])
 
     def _made(self, shape: tuple[int, ...]) -> tuple[int, ...]:
@@ -67,7 +76,20 @@ class FunctionModel(Model):
             ) from None
         if not jnp.issubdtype(made.dtype, jnp.floating):
             raise GyrostatError(f"product must give real numbers; got {made.dtype}.")
+        check_no_frozen_numbers("product", self.function, *params)
         return made.shape
+
+    def _check_symmetric(self, shape: tuple[int, ...]) -> None:
+        """Refuse products that are not symmetric, seen at random parameters."""
+        rng = np.random.default_rng(0)
+        with jax.ensure_compile_time_eval():
+            A = np.asarray(self.product(tuple(jnp.asarray(rng.standard_normal(s)) for s in self.shapes(shape))))
+        gap = np.abs(A - A.T).max() / max(np.abs(A).max(), 1e-30)
+        if gap > 1e-4:  # products of float32 parameters are symmetric up to rounding
+            raise GyrostatError(
+                f"symmetric=True, but the product is not symmetric (off by {gap:.2g} of its largest entry): leave it out, or "
+                "return (A + A.T) / 2."
+            )
 
     def product(self, params: Params) -> Array:
         return jnp.asarray(self.function(*params))

@@ -124,6 +124,9 @@ from .hetero_sgd_bounds import (
     truncation_radius as truncation_radius,
 )
 from .predictors import (
+    predict as predict,
+)
+from .predictors import (
     surrogate as surrogate,
 )
 from .proof_sequences import (

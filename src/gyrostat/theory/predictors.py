@@ -21,6 +21,7 @@ from gyrostat.algorithms.rules_with_memory import Momentum, Nesterov
 from gyrostat.algorithms.schedules import Constant
 from gyrostat.algorithms.update_rules import GradientStep, UpdateRule
 from gyrostat.environments import Law
+from gyrostat.errors import GyrostatError
 from gyrostat.jax_tools.compile_cache import use_compile_cache
 from gyrostat.jax_tools.fast_random import few_normals, fold_in, split
 from gyrostat.jax_tools.float64 import double
@@ -229,3 +230,28 @@ def predictors(algorithm: Algorithm, problem: Problem) -> tuple[str, ...]:
     ours = tuple(name for name in PREDICTORS if name != SURROGATE or (simple and independent))
     others = {name: getattr(predictor, "covers", None) for name, predictor in _installed_predictors().items()}
     return ours + tuple(name for name, covers in others.items() if covers is None or covers(algorithm, problem))
+
+
+def predict(algorithm: Algorithm, problem: Problem, *, num_steps: int) -> dict[str, bool]:
+    """Whether a typical run ends without the spurious signal, according to every predictor that covers the run.
+
+    Parameters
+    ----------
+    algorithm, problem
+        What :func:`gyrostat.run` takes.
+    num_steps
+        The number of steps of the run.
+
+    >>> import gyrostat as gs
+    >>> problem = gs.Problem(gs.RandomEnvironments(9, law=gs.TwoPoint(spread=6.0)), gs.FreshGaussian(720))
+    >>> predict(gs.HeteroSGD(0.05), problem, num_steps=200)["Lyapunov rule (ours)"]
+    True
+    """
+    asked = question(algorithm, problem, errors.integer("num_steps", num_steps, least=1))
+    if asked is None:
+        raise GyrostatError(
+            "no predictor covers this run: they are for batches of one environment (HeteroSGD) in a random or fixed order by "
+            "name, with plain steps or momentum, a constant step size and the start alpha I."
+        )
+    known = all_predictors()
+    return {name: known[name](asked) > 0 for name in predictors(algorithm, problem)}

@@ -17,7 +17,10 @@ from gyrostat.lab.declarations import Curve, Lab, Plane, PlotView, PredictedCurv
 from gyrostat.theory import Condition, hetero_sgd_bounds, transition
 
 ENVIRONMENTS_GROUP, DESCENT, MEASUREMENTS, MODEL = "Environments", "Descent", "Measurements", "Model and start"
-RULES = ("plain", "momentum", "Nesterov", "Adam")
+OPTAX_RULES = {"RMSProp": "rmsprop", "AdaGrad": "adagrad", "Lion": "lion"}
+"""Update rules that optax makes: the word of the control and the name in optax."""
+ENTRYWISE = ("Adam", *OPTAX_RULES)
+RULES = ("plain", "momentum", "Nesterov", *ENTRYWISE)
 MODELS = {"U Uᵀ": "Symmetric", "U Uᵀ − V Vᵀ": "SymmetricDifference", "F Gᵀ": "Asymmetric"}
 
 CONTROLS = (
@@ -144,6 +147,10 @@ def sides(s: Setting) -> list[Side]:
     shared = {"step_size": _schedule(s), "init_scale": s["init_scale"]}
     if s["rule"] == "Adam":
         shared["rule"] = object_table("Adam")
+    elif s["rule"] in OPTAX_RULES:
+        # The schedule is the learning rate, so that the slider of the step size does not compile anew.
+        made = OPTAX_RULES[s["rule"]]
+        shared["rule"] = object_table("Optax", transformation=made, arguments={"learning_rate": 1.0})
     elif s["rule"] != "plain":
         shared["rule"] = object_table(s["rule"].capitalize(), beta=s["beta"])
     if s["model"] != "U Uᵀ":
@@ -214,16 +221,16 @@ def _effective_law(s: Setting) -> Law:
 
 
 def _effective_step(s: Setting) -> float:
-    """The step that drives the dynamics: with momentum eta / (1 - beta). No step stands for those of Adam."""
+    """The step that drives the dynamics: with momentum eta / (1 - beta). No step stands for those of Adam and its kin."""
     return transition.effective_step(s["step_size"], s["beta"] if s["rule"] in ("momentum", "Nesterov") else 0.0)
 
 
 def conditions(s: Setting) -> list[Condition]:
     """All conditions that are checked at once. The isometry constant takes seconds and is left to ``gyrostat check``.
 
-    They are about gradient steps, so there are none for Adam.
+    They are about gradient steps, so there are none for Adam and its kin.
     """
-    if s["rule"] == "Adam":
+    if s["rule"] in ENTRYWISE:
         return []
     law, eta = _effective_law(s), _effective_step(s)
     assumptions = hetero_sgd_bounds.assumptions(
@@ -239,8 +246,8 @@ def conditions(s: Setting) -> list[Condition]:
 
 def sentences(s: Setting) -> list[str]:
     """The predicted outcome."""
-    if s["rule"] == "Adam":
-        return ["No prediction covers Adam, whose steps do not grow with the gradient."]
+    if s["rule"] in ENTRYWISE:
+        return [f"No prediction covers {s['rule']}, whose steps do not grow with the gradient."]
     law, eta = _effective_law(s), _effective_step(s)
     horizon = {"init_scale": s["init_scale"], "num_steps": s["num_steps"]}
     fate = "eliminated" if transition.eliminated_by_lyapunov(law, eta, **horizon).holds else "learnt"
@@ -288,7 +295,7 @@ def eliminated(values: Mapping[str, np.ndarray]) -> float:
 
 
 def boundary(s: Setting, across: np.ndarray, up: np.ndarray) -> tuple[str, list[float], list[float]] | None:
-    if s["law"] != "two-point" or s["rule"] == "Adam":
+    if s["law"] != "two-point" or s["rule"] in ENTRYWISE:
         return None
     etas = np.geomspace(up[0], up[-1], 60)
     found = [_critical_spread(s, _effective_step(s | {"step_size": eta})) for eta in etas]

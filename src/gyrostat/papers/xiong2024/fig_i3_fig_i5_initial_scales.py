@@ -68,7 +68,7 @@ def draw_figure_i3(ds: xr.Dataset) -> Figure:
                 yscale="log",
             ),
             Panel(
-                title="The printed eta = .2",
+                title="The printed eta = 0.2",
                 xlabel="eta x iteration",
                 ylabel="loss",
                 series=[
@@ -181,7 +181,7 @@ def draw_figure_i5(ds: xr.Dataset) -> Figure:
 
     return Figure(
         title="A smaller start waits longer before the loss falls",
-        panels=[panel("figure", "eta = .003, which fits the printed axis"), panel("literal", "the printed eta = .2")],
+        panels=[panel("figure", "eta = 0.003, which fits the printed axis"), panel("literal", "the printed eta = 0.2")],
         note=(
             "Medians and quartiles over starts and designs; n = 50, k = 4, r = 2, m = 700. The paper's axis has 5000 "
             "iterations, on which the phase is visible at .003 and would last 10 to 20 iterations at .2."
