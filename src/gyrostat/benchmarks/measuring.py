@@ -7,11 +7,14 @@ import gc
 import importlib.util
 import os
 import resource
+import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+
+from gyrostat.jax_tools.compile_cache import VARIABLE
 
 
 def best_of(
@@ -93,3 +96,33 @@ def without_torch(suite: str) -> str:
     'gd: comparisons with PyTorch left out: it is not installed; pip install gyrostat[bench].'
     """
     return f"{suite}: comparisons with PyTorch left out: it is not installed; pip install gyrostat[bench]."
+
+
+class ProcessCost(NamedTuple):
+    """What a process and those that it started cost: CPU seconds, seconds on the clock, and what was printed."""
+
+    cpu: float
+    wall: float
+    printed: str
+
+
+def fresh_process(arguments: Sequence[str], cache: str, *, statuses: Sequence[int] = (0,)) -> ProcessCost:
+    """The cost of ``python ARGUMENTS`` in a new process as a newcomer has it, with a folder of compiled programs or ``"off"``.
+
+    It must end with one of ``statuses``.
+
+    >>> fresh_process(["-c", "print(1 + 1)"], "off").printed
+    '2\\n'
+    """
+    # Without byte code, every process would compile the sources of all modules again, which a newcomer's does not.
+    threads = ("XLA_FLAGS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+    ours = (*threads, "JAX_COMPILATION_CACHE_DIR", "PYTHONDONTWRITEBYTECODE")
+    plain = {name: value for name, value in os.environ.items() if name not in ours}
+    paths = os.pathsep.join(filter(None, (str(Path(__file__).parents[2]), plain.get("PYTHONPATH"))))
+    command, environment = [sys.executable, *arguments], plain | {VARIABLE: cache, "PYTHONPATH": paths}
+    before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+    child = subprocess.run(command, env=environment, capture_output=True, text=True)
+    wall, after = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_CHILDREN)
+    if child.returncode not in statuses:
+        raise subprocess.CalledProcessError(child.returncode, command, child.stdout, child.stderr)
+    return ProcessCost(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, wall, child.stdout)

@@ -27,13 +27,16 @@ from gyrostat.benchmarks.records import BenchmarkRecord, Report, curve_panels, r
 from gyrostat.parallel.threads import one_thread
 
 SUITES: dict[str, str] = {
-    **{name: f"gyrostat.benchmarks.speed.{name}" for name in ("core", "gd", "deep", "sweep", "lab")},
+    **{name: f"gyrostat.benchmarks.speed.{name}" for name in ("core", "gd", "deep", "sweep", "lab", "reproduce")},
     "first-minute": "gyrostat.benchmarks.speed.first_minute",
     **{name: f"gyrostat.benchmarks.{name}.suite" for name in ("invariance", "completion")},
 }
 """Name of a suite -> its module."""
-ON_REQUEST: dict[str, str] = {"completion-large": "gyrostat.benchmarks.completion.large_table"}
-"""Suites that take minutes and gigabytes; they run only when they are named."""
+ON_REQUEST: dict[str, str] = {
+    "completion-large": "gyrostat.benchmarks.completion.large_table",
+    "reproduce-standard": "gyrostat.benchmarks.speed.reproduce_standard",
+}
+"""Suites that take many minutes, or gigabytes; they run only when they are named."""
 INTERRUPTED = "interrupted"
 """The reason why a suite ended, after Ctrl-C."""
 

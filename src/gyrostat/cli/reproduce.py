@@ -40,10 +40,11 @@ def reproduce(
     takes seconds, standard takes minutes, and full is the size of the papers. Exit status: 0 when every verdict is the
     expected one, 1 when not, 2 for bad usage, 130 when interrupted.
     """
-    from gyrostat.parallel.threads import one_thread
+    from gyrostat.parallel.threads import confine_this_process, one_thread
 
-    # Here as well as in the runner: NumPy reads the number of threads when it is imported, just below.
+    # Here as well as in the runner: NumPy and JAX read the number of threads when they are first used, just below.
     with one_thread(quick=size is Size.smoke):
+        confine_this_process()
         from gyrostat.reproduce import runner
 
         summary = runner.reproduce(

@@ -9,15 +9,15 @@ from typing import Any, TypeAlias
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, PRNGKeyArray
+from jaxtyping import Array
 
 from gyrostat.algorithms.algorithm import Algorithm
 from gyrostat.diagnostics.base import Diagnostic
 from gyrostat.engine.one_run import RunPlan, one_run
 from gyrostat.engine.reduction.choose import Reduction, largest_array
 from gyrostat.jax_tools.compile_cache import use_compile_cache
+from gyrostat.jax_tools.fast_random import fold_in
 from gyrostat.jax_tools.float64 import double
 from gyrostat.measurements.base import Demand
 from gyrostat.measurements.problem import Problem
@@ -104,13 +104,13 @@ class Program:
         use_compile_cache()
         with double(), _garbage_kept():
             leaves = [c[cells] if v else c for c, v in zip(self.columns, self.varies, strict=True)]
-            keys = jax.vmap(lambda i: jax.random.fold_in(jax.random.key(self.seed), i))(jnp.asarray(seeds))
-            shared = (jnp.asarray(self.grid), jnp.asarray(self.tolerance))
+            # Keys are made in the program: out here, JAX would compile a program for each operation.
+            shared = (np.asarray(self.seed), self.grid, self.tolerance)
             if self.vectorises and width > 1:
-                values = _compiled_many(fixed, leaves, keys, *shared)
+                values = _compiled_many(fixed, leaves, seeds, *shared)
             else:
                 single = [leaf[0] if v else leaf for leaf, v in zip(leaves, self.varies, strict=True)]
-                values = {name: x[None] for name, x in _compiled_one(fixed, single, keys[0], *shared).items()}
+                values = {name: x[None] for name, x in _compiled_one(fixed, single, seeds[0], *shared).items()}
             return {name: np.asarray(x)[: len(runs)] for name, x in values.items()}
 
 
@@ -126,15 +126,15 @@ def _garbage_kept() -> Iterator[None]:
             gc.enable()
 
 
-def _one(fixed: tuple, leaves: list, key: PRNGKeyArray, grid: Array, tolerance: Array) -> dict[str, Array]:
+def _one(fixed: tuple, leaves: list, number: Any, seed: Any, grid: Any, tolerance: Any) -> dict[str, Array]:
     static, structure, _, plan = fixed
     algorithm, problem = eqx.combine(jax.tree.unflatten(structure, leaves), static)
-    return one_run(algorithm, problem, key, grid, tolerance, plan)
+    return one_run(algorithm, problem, fold_in(jax.random.key(seed), number), grid, tolerance, plan)
 
 
-def _many(fixed: tuple, leaves: list, keys: PRNGKeyArray, grid: Array, tolerance: Array) -> dict[str, Array]:
+def _many(fixed: tuple, leaves: list, numbers: Any, *shared: Any) -> dict[str, Array]:
     axes = [0 if varies else None for varies in fixed[2]]
-    return jax.vmap(lambda own, key: _one(fixed, own, key, grid, tolerance), in_axes=(axes, 0))(leaves, keys)
+    return jax.vmap(lambda own, number: _one(fixed, own, number, *shared), in_axes=(axes, 0))(leaves, numbers)
 
 
 _compiled_one = eqx.filter_jit(_one)

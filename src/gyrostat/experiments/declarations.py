@@ -82,7 +82,8 @@ class Experiment:
     """One figure or theory item of a paper.
 
     ``compute(seed=..., progress=..., **sizes[size])`` returns a labelled Dataset. ``draw`` and the claims only read it, so a
-    figure can be drawn again without computing. ``weight`` is a rough cost: the most expensive experiments start first.
+    figure can be drawn again without computing. ``weight`` is the cost, in CPU seconds at the standard size: the most expensive
+    experiments start first, and the time left is judged by it. ``gyrostat bench reproduce`` measures it.
     """
 
     name: str

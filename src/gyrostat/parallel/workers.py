@@ -21,6 +21,8 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from typing import Any, Protocol, Self, TypeVar
 
+from gyrostat.parallel.threads import confine_this_process
+
 REPORT_EVERY = 0.2
 """Seconds between two reports of progress from a worker."""
 
@@ -53,11 +55,11 @@ class Listener(Protocol[Job]):
 
 
 def run_tasks(tasks: Sequence[Job], jobs: int, listener: Listener[Job]) -> None:
-    """Run all tasks, the heaviest first. A task that raises is reported and does not stop the others."""
+    """Run all tasks, the heaviest first, each on one thread. A task that raises is reported and does not stop the others."""
     if jobs == 1 or len(tasks) <= 1:
         run_in_this_process(tasks, listener)
     else:
-        with Workers(jobs) as workers:
+        with Workers(jobs, prepare=confine_this_process) as workers:
             workers.run(tasks, listener)
 
 

@@ -26,7 +26,7 @@ from gyrostat.parallel.whole_files import reason, write_whole
 from gyrostat.parallel.workers import explain, run_tasks
 from gyrostat.reproduce.claims import claims_table, is_surprise, judge
 from gyrostat.reproduce.store import ClaimRecord, ResultsStore, experiment_of
-from gyrostat.reproduce.tasks import ExperimentTask, select
+from gyrostat.reproduce.tasks import ComputedExperiment, ExperimentTask, select
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -141,16 +141,17 @@ class _Session:
     def progress(self, task: ExperimentTask, done: int, total: int) -> None:
         self.display.advanced(task, done / total if total else 0.0)
 
-    def finished(self, task: ExperimentTask, dataset: xr.Dataset, seconds: float) -> None:
+    def finished(self, task: ExperimentTask, result: ComputedExperiment, seconds: float) -> None:
         try:
-            self.store.save(task.name, dataset, task.fingerprint, _how_it_ran(task, seconds))
+            run = _how_it_ran(task, seconds, result.cpu_seconds)
+            self.store.save(task.name, result.dataset, task.fingerprint, run)
         except OSError:
             raise  # a full disk ends the run, which says so: later experiments could not be written either
         except Exception as error:
             self.failed(task, *explain(error))
             return
         self.summary.computed.append(task.name)
-        if self._deliver(task, dataset, seconds):
+        if self._deliver(task, result.dataset, seconds):
             self.display.finished(task, f"{task.name} finished in {seconds:.1f} s")
 
     def failed(self, task: ExperimentTask, line: str, details: str) -> Sequence[ExperimentTask]:
@@ -178,7 +179,7 @@ class _Session:
         return True
 
 
-def _how_it_ran(task: ExperimentTask, seconds: float) -> dict[str, Any]:
+def _how_it_ran(task: ExperimentTask, seconds: float, cpu_seconds: float) -> dict[str, Any]:
     """What is stored with the data: what was run and how, with which versions, where and when."""
     paper, experiment = task.paper, task.experiment
     system = f"{platform.system()} {platform.machine()}"
@@ -196,6 +197,7 @@ def _how_it_ran(task: ExperimentTask, seconds: float) -> dict[str, Any]:
         "size": task.size,
         "settings": task.settings,
         "seconds": round(seconds, 3),
+        "cpu_seconds": round(cpu_seconds, 3),
         "machine": f"{system}, {os.cpu_count()} cores, Python {platform.python_version()}",
         "time": datetime.now(UTC).isoformat(timespec="seconds"),
     }

@@ -8,7 +8,7 @@ import time
 import warnings
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gyrostat import __version__, errors
 from gyrostat.experiments import registry
@@ -20,6 +20,13 @@ if TYPE_CHECKING:
     import xarray as xr
 
     from gyrostat.experiments.declarations import Experiment, Paper
+
+
+class ComputedExperiment(NamedTuple):
+    """The data of an experiment, and the CPU seconds of all threads that it took."""
+
+    dataset: xr.Dataset
+    cpu_seconds: float
 
 
 @dataclass(frozen=True)
@@ -48,7 +55,7 @@ class ExperimentTask:
 
     @property
     def weight(self) -> float:
-        """A rough cost."""
+        """The declared cost."""
         return self.experiment.weight
 
     @property
@@ -83,14 +90,14 @@ class ExperimentTask:
         """The seed of this experiment."""
         return seed_of(self.seed, self.name)
 
-    def compute(self, progress: Callable[[int, int], None]) -> tuple[xr.Dataset, float]:
-        """Run the experiment; returns its data and the seconds it took."""
-        start = time.perf_counter()
+    def compute(self, progress: Callable[[int, int], None]) -> tuple[ComputedExperiment, float]:
+        """Run the experiment; returns its data with the CPU seconds, and the seconds it took."""
+        start, cpu_start = time.perf_counter(), time.process_time()
         with warnings.catch_warnings():
             # Claims and figures count diverged runs as infinite; experiments about divergence would warn at every setting.
             warnings.simplefilter("ignore", errors.DivergenceWarning)
             dataset = self.experiment.compute(seed=self.derived_seed, progress=progress, **self.settings)
-        return dataset, time.perf_counter() - start
+        return ComputedExperiment(dataset, time.process_time() - cpu_start), time.perf_counter() - start
 
 
 def fingerprint(version: str, seed: int, size: str, settings: Mapping[str, Any]) -> str:

@@ -7,19 +7,13 @@ which depend less on what else the machine does than seconds on the clock, and i
 
 from __future__ import annotations
 
-import os
-import resource
-import subprocess
-import sys
 import tempfile
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Any, NamedTuple
 
-from gyrostat.benchmarks.measuring import allow_all_cores
+from gyrostat.benchmarks.measuring import ProcessCost, allow_all_cores, fresh_process
 from gyrostat.benchmarks.records import BenchmarkRecord, GroupResult, Report, run_groups
-from gyrostat.jax_tools.compile_cache import VARIABLE
 
 TEN_LINES = """
 import hashlib
@@ -45,11 +39,6 @@ class FirstMinuteSizes(NamedTuple):
     repeats: int = 2
 
 
-class _Cost(NamedTuple):
-    cpu: float
-    printed: str
-
-
 def run(say: Callable[[str], Any], sizes: FirstMinuteSizes = FirstMinuteSizes()) -> Report:  # noqa: B008  (immutable)
     """Every record of the suite."""
     allow_all_cores()  # as a newcomer's process has them
@@ -60,11 +49,11 @@ def run(say: Callable[[str], Any], sizes: FirstMinuteSizes = FirstMinuteSizes())
 
 def _compare(name: str, code: str, sizes: FirstMinuteSizes) -> GroupResult:
     """The best of several turns of each side: the cache off, empty, and filled."""
-    costs: dict[str, list[_Cost]] = {"off": [], "cold": [], "warm": []}
+    costs: dict[str, list[ProcessCost]] = {"off": [], "cold": [], "warm": []}
     for _ in range(sizes.repeats):
         with tempfile.TemporaryDirectory() as folder:
             for side, cache in (("off", "off"), ("cold", folder), ("warm", folder)):
-                costs[side].append(_fresh_process(code, cache))
+                costs[side].append(fresh_process(["-c", code], cache))
     printed = {cost.printed for side in costs.values() for cost in side}
     notes = [] if len(printed) == 1 else [f"first-minute: {name} PRINTED DIFFERENT NUMBERS with and without the cache."]
     best = {side: min(cost.cpu for cost in turns) for side, turns in costs.items()}
@@ -85,22 +74,3 @@ def _compare(name: str, code: str, sizes: FirstMinuteSizes) -> GroupResult:
         for side, aim in aims.items()
     ]
     return records, notes
-
-
-def _fresh_process(code: str, cache: str) -> _Cost:
-    """Run code in a new Python with default threads; its CPU seconds and what it printed."""
-    # Without byte code, every process would compile the sources of all modules again, which a newcomer's does not.
-    threads = ("XLA_FLAGS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-    ours = (*threads, "JAX_COMPILATION_CACHE_DIR", "PYTHONDONTWRITEBYTECODE")
-    plain = {name: value for name, value in os.environ.items() if name not in ours}
-    paths = os.pathsep.join(filter(None, (str(Path(__file__).parents[3]), plain.get("PYTHONPATH"))))
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    child = subprocess.run(
-        [sys.executable, "-c", code],
-        env=plain | {VARIABLE: cache, "PYTHONPATH": paths},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return _Cost(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, child.stdout)
