@@ -30,9 +30,9 @@ class Served:
         start = [sys.executable, "-c", "from gyrostat.cli import main; main()", "lab", "--no-browser"]
         self.process = subprocess.Popen(start, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         assert self.process.stdout is not None
-        found = re.search(r"http://[\d.]+:\d+/", self.process.stdout.readline())
+        found = re.search(r"(http://[\d.]+:\d+/)\?(token=[\w-]+)", self.process.stdout.readline())
         assert found is not None
-        self.url = found[0]
+        self.url, self.token = found[1], found[2]
 
     def end(self) -> None:
         """End it as Ctrl-C does, so that it ends its workers."""
@@ -68,7 +68,8 @@ def page(served: Served, browser: Any) -> Iterator[Any]:
         "request",
         lambda asked: None if asked.url.startswith((served.url, "blob:", "data:")) else wrong.append(asked.url),
     )
-    found.goto(f"{served.url}?{SMALL}")
+    found.goto(f"{served.url}?{served.token}&{SMALL}")
+    assert "token" not in found.url
     found.wait_for_selector(WHOLE, timeout=PATIENCE)
     yield found
     assert wrong == []

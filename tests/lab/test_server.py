@@ -13,15 +13,18 @@ from typer.testing import CliRunner
 
 from gyrostat import cli
 from gyrostat.errors import GyrostatError
-from gyrostat.lab import computations
+from gyrostat.lab import computations, workers
 from gyrostat.lab.laboratories import lab_of
-from gyrostat.lab.start import listen
+from gyrostat.lab.request_guard import HEADERS
+from gyrostat.lab.start import listen, resolved
 from gyrostat.lab.workers import Dispatcher, JobQueue
 
 testclient = pytest.importorskip("starlette.testclient", reason="needs the extra lab")
 pytest.importorskip("httpx", reason="Starlette's test client needs httpx")
 SMALL = {"dimension": "5", "num_steps": "100", "seeds": "6", "num_samples": "400"}
 HOST = {"Host": "127.0.0.1:8765"}
+TOKEN = "the-token"
+KNOWN = {"Cookie": f"gyrostat-8765={TOKEN}"}
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +32,7 @@ def client():
     from gyrostat.lab.server import application
 
     with testclient.TestClient(
-        application({HOST["Host"]}, Dispatcher(1, 1)), base_url=f"http://{HOST['Host']}"
+        application({HOST["Host"]}, TOKEN, Dispatcher(1, 1)), base_url=f"http://{HOST['Host']}", headers=KNOWN
     ) as found:
         yield found
 
@@ -89,9 +92,127 @@ def test_guard(client):
     body = {"window": "w", "number": 1, "lab": "factors", "setting": {}}
     assert client.post("/api/draw", json=body, headers={"Origin": "http://evil.example"}).status_code == 403
     assert client.post("/api/draw", content=json.dumps(body), headers={"Content-Type": "text/plain"}).status_code == 403
-    assert client.post("/api/draw", json={**body, "window": "x" * 30_000}).status_code == 422
+    assert client.post("/api/draw", json={**body, "window": "x" * 30_000}).status_code == 413
     assert client.get("/../server.py").status_code == 404
     assert client.post("/api/draw", content=b"[", headers={"Content-Type": "application/json"}).status_code == 422
+
+
+def test_only_who_knows_the_token_is_let_in(client):
+    stranger = {"Cookie": ""}
+    for path, headers in [("/", stranger), ("/?token=wrong", stranger), ("/api/about", {"Cookie": "gyrostat-8765=x"})]:
+        refused = client.get(path, headers=headers, follow_redirects=False)
+        assert refused.status_code == 403 and "the address that gyrostat lab printed" in refused.text
+        assert "set-cookie" not in refused.headers
+    welcome = client.get(f"/?token={TOKEN}&lab=factors&x=%26", headers=stranger, follow_redirects=False)
+    assert welcome.status_code == 303 and welcome.headers["location"] == "/?lab=factors&x=%26"
+    cookie = welcome.headers["set-cookie"]
+    assert cookie.startswith(KNOWN["Cookie"]) and "HttpOnly" in cookie and "SameSite=lax" in cookie
+    client.cookies.clear()
+    script = {"Cookie": "", "Authorization": f"token {TOKEN}"}
+    assert client.get("/api/about", headers=script).status_code == 200
+
+
+def test_every_answer_has_the_headers(client):
+    """Refusals, errors and unknown addresses, too."""
+    answers = [
+        client.get("/"),
+        client.get("/nowhere"),
+        client.get("/", headers={"Host": "evil.example"}),
+        client.get("/", headers={"Cookie": ""}),
+        client.get("/api/draw"),
+        client.post("/api/draw", json={"window": "w" * 30_000}),
+        client.post("/api/draw", json={}),
+    ]
+    assert [answer.status_code for answer in answers] == [200, 404, 403, 403, 405, 413, 422]
+    for answer in answers:
+        assert all(answer.headers.get(name) == value for name, value in HEADERS.items()), answer.status_code
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"[" * 10_000,
+        b'{"a":' * 3_000,
+        b'{"window": "\\ud800"}',
+        b'{"window": "\xed\xa0\x80"}',
+        b"\xff",
+        b'{"a": 1' + b"0" * 5_000,
+    ],
+)
+def test_json_that_cannot_be_read_is_refused(client, content):
+    answer = client.post("/api/draw", content=content, headers={"Content-Type": "application/json"})
+    assert answer.status_code == 422 and "JSON object" in answer.json()["text"]
+
+
+def test_an_upload_that_is_too_large_is_not_read(client):
+    """The guard asks for no byte of a body whose announced length is over the limit."""
+    headers = {**HOST, **KNOWN, "Content-Type": "application/json", "Content-Length": "900000000"}
+    scope = {
+        "type": "http",
+        "method": "POST",
+        "path": "/api/table",
+        "raw_path": b"/api/table",
+        "query_string": b"",
+        "headers": [(k.lower().encode(), v.encode()) for k, v in headers.items()],
+    }
+    sent: list[dict[str, Any]] = []
+
+    async def receive() -> dict[str, Any]:
+        raise AssertionError("a byte was asked for")
+
+    async def send(message: dict[str, Any]) -> None:
+        sent.append(message)
+
+    asyncio.run(client.app(scope, receive, send))
+    assert sent[0]["status"] == 413
+
+
+def test_a_million_columns_are_refused_with_advice(client):
+    for separator in ",;\t":
+        text = separator.join(["a"] * 1_000_001) + "\n"
+        answer = client.post("/api/table", json={"window": "w", "number": 1, "text": text})
+        assert answer.status_code == 422 and "1000001 columns" in answer.json()["text"]
+        assert "gyrostat fit" in answer.json()["text"]
+
+
+def test_a_window_too_many_is_refused_before_the_answer_begins(client, monkeypatch):
+    monkeypatch.setattr(workers, "MOST_REQUESTS", 0)
+    body = {"window": "w", "number": 1, "lab": "factors", "setting": {}}
+    answer = client.post("/api/draw", json=body)
+    assert answer.status_code == 503 and "close some windows" in answer.json()["text"]
+    assert client.post("/api/table", json={**body, "text": "a,b\n"}).status_code == 503
+
+
+def test_slow_connections_are_closed():
+    """One that sends nothing, one that stops within a head, and one that is not HTTP, which gets our headers."""
+    from uvicorn import Config
+    from uvicorn.server import ServerState
+
+    from gyrostat.lab import connections
+
+    async def scene() -> list[tuple[bytes, bytes]]:
+        loop, config = asyncio.get_running_loop(), Config(lambda *a: None, http=connections.PatientProtocol, ws="none")
+        config.load()
+        server = await loop.create_server(
+            lambda: connections.PatientProtocol(config, ServerState(), {}), "127.0.0.1", 0
+        )
+        port = server.sockets[0].getsockname()[1]
+        answers = []
+        for first in (b"", b"GET / HTTP/1.1\r\nHost:", b"nonsense\r\n\r\n"):
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(first)
+            answers.append((first, await asyncio.wait_for(reader.read(), 20)))
+            writer.close()
+        server.close()
+        return answers
+
+    patience, connections.HEAD_SECONDS = connections.HEAD_SECONDS, 0.2
+    try:
+        (_, nothing), (_, half), (_, nonsense) = asyncio.run(scene())
+    finally:
+        connections.HEAD_SECONDS = patience
+    assert nothing == b"" and half == b""
+    assert nonsense.startswith(b"HTTP/1.1 400") and b"content-security-policy" in nonsense
 
 
 def test_table_of_an_example_and_of_a_file(client):
@@ -148,9 +269,22 @@ def test_a_killed_worker_is_reported_and_started_again():
     asyncio.run(scene())
 
 
-def test_every_address_at_once_is_refused():
-    found = CliRunner().invoke(cli.app, ["lab", "--host", "0.0.0.0", "--no-browser"])
-    assert isinstance(found.exception, GyrostatError) and "one address" in str(found.exception)
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "", " ", "0", "0.0", "0x0", "::ffff:0.0.0.0", "224.0.0.1"])
+def test_every_address_at_once_is_refused(host):
+    found = CliRunner().invoke(cli.app, ["lab", "--host", host, "--no-browser"])
+    assert isinstance(found.exception, GyrostatError) and "address of this machine" in str(found.exception)
+
+
+@pytest.mark.parametrize(
+    ("host", "address"), [("127.1", "127.0.0.1"), ("::1", "::1"), ("::ffff:127.0.0.1", "127.0.0.1")]
+)
+def test_addresses_are_checked_after_resolving(host, address):
+    assert str(resolved(host)) == address and resolved(host).is_loopback
+
+
+def test_a_name_that_nobody_knows_is_one_sentence():
+    with pytest.raises(GyrostatError, match="is not known here"):
+        resolved("nowhere.invalid")
 
 
 def test_a_taken_port_is_one_sentence():

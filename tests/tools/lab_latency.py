@@ -27,12 +27,12 @@ def main(moves: int = 30) -> None:
     start = [sys.executable, "-c", "from gyrostat.cli import main; main()", "lab", "--no-browser"]
     with subprocess.Popen(start, stdout=subprocess.PIPE, text=True) as server, chromium() as browser:
         assert server.stdout is not None
-        found = re.search(r"http://[\d.]+:\d+/", server.stdout.readline())
+        found = re.search(r"http://[\d.]+:\d+/\?token=[\w-]+", server.stdout.readline())
         assert found is not None
         print(f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} processors; milliseconds, median and 90th percentile")
         for lab, slider in SLIDERS.items():
             page = browser.new_page(viewport={"width": 1280, "height": 850})
-            page.goto(f"{found[0]}?lab={lab}")
+            page.goto(f"{found[0]}&lab={lab}")
             begun = time.monotonic()
             page.wait_for_selector("#status[data-whole=true]", timeout=120_000)
             first, before = time.monotonic() - begun, busy(server.pid)

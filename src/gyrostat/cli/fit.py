@@ -35,7 +35,9 @@ def fit(
     missing: Annotated[
         str, typer.Option(help="What to do with rows that have missing values: error or drop.")
     ] = "error",
-    seed: Annotated[int, typer.Option(metavar="K", help="The same seed gives the same numbers.")] = 0,
+    seed: Annotated[
+        int, typer.Option(metavar="K", min=0, max=2**32 - 1, help="The same seed gives the same numbers.")
+    ] = 0,
 ) -> None:
     """Find the effects that hold in every environment, and fit a model of those.
 

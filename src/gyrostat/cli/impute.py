@@ -25,14 +25,20 @@ def impute(
     coverage: Annotated[
         float, typer.Option(metavar="P", help="The share of intervals that contain the true value.")
     ] = 0.9,
-    seed: Annotated[int, typer.Option(metavar="K", help="The seed that chooses the held-out cells.")] = 0,
+    seed: Annotated[
+        int, typer.Option(metavar="K", min=0, max=2**32 - 1, help="The seed that chooses the held-out cells.")
+    ] = 0,
     verbose: Annotated[bool, typer.Option("--verbose", help="Show progress.")] = False,
 ) -> None:
     """Fill the empty cells of a table with a matrix of low rank.
 
     The rank is found from the data. Ctrl-C ends a long fit and keeps the best one found until then.
     """
+    from gyrostat.errors import GyrostatError
     from gyrostat.tables import impute as imputing
+
+    if environments == "":
+        raise GyrostatError("--environments must name a column; got '': leave it out if there is none.")
 
     imputing.impute(
         data,

@@ -42,12 +42,18 @@ def sweep(
         bool, typer.Option("--extend", help="Allow the spec to add values and seeds to an existing sweep.")
     ] = False,
     fresh: Annotated[bool, typer.Option("--fresh", help="Remove the results in the folder first.")] = False,
+    code: Annotated[
+        bool, typer.Option("--code/--no-code", help="Whether the spec may run code: kinds such as module:function.")
+    ] = True,
     listing: Annotated[bool, typer.Option("--list", help="List the ready-made specs.")] = False,
 ) -> None:
     """Run a phase diagram; the same command resumes it.
 
-    A spec names the experiment, the axes, what to record and what a success is. Exit status: 0 when all cells are done, 1
-    when some failed or the scheduler is gone, 2 for bad usage, 130 when interrupted.
+    A spec names the experiment, the axes, what to record and what a success is. A spec is code: a kind module:function
+    imports that module and calls that function. Give --no-code for a spec from someone else.
+
+    Exit status: 0 when all cells are done, 1 when some failed or the scheduler is gone, 2 for bad usage, 130 when
+    interrupted.
     """
     from gyrostat.errors import GyrostatError
     from gyrostat.parallel.threads import one_thread
@@ -63,7 +69,7 @@ def sweep(
             raise GyrostatError("SPEC is missing: give a TOML file, or a name that gyrostat sweep --list shows.")
         changes: dict[str, Any] = {} if seeds is None else {"seeds": seeds}
         summary = run_sweep(
-            read_spec(spec, settings or [], changes),
+            read_spec(spec, settings or [], changes, code=code),
             out=out,
             jobs=jobs,
             scheduler=scheduler,

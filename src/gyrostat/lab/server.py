@@ -13,6 +13,7 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import FileResponse, JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
 
 from gyrostat import __version__
 from gyrostat.errors import GyrostatError
@@ -21,8 +22,8 @@ from gyrostat.lab.controls import Setting
 from gyrostat.lab.declarations import Lab
 from gyrostat.lab.export import csv_command, python_program
 from gyrostat.lab.laboratories import LABS, all_presets, lab_of
-from gyrostat.lab.request_guard import RequestGuard, read_body, read_field
-from gyrostat.lab.workers import Dispatcher, JobRequest
+from gyrostat.lab.request_guard import RequestGuard, TooLarge, read_body, read_field
+from gyrostat.lab.workers import Dispatcher, JobRequest, OpenRequest, TooBusy
 from gyrostat.tables.examples import PREFIX, examples
 
 STATIC = Path(__file__).parent / "static"
@@ -30,9 +31,12 @@ FILES = {"/": "index.html", **{f"/{p.name}": p.name for p in STATIC.iterdir() if
 MOST_TABLE_BYTES = 8_000_000
 """The size of a table that may be uploaded."""
 
+MOST_COLUMNS = 2_000
+"""Columns of a table that may be uploaded; a table with many more takes minutes to read."""
 
-def application(hosts: set[str], dispatcher: Dispatcher | None = None) -> RequestGuard:
-    """The application for requests to one of ``hosts`` (names with their ports), with workers of its own."""
+
+def application(hosts: set[str], token: str, dispatcher: Dispatcher | None = None) -> RequestGuard:
+    """The application for requests to one of ``hosts`` (names with their ports) by who knows ``token``; it has own workers."""
     dispatcher = dispatcher or Dispatcher()
 
     @contextlib.asynccontextmanager
@@ -54,11 +58,14 @@ def application(hosts: set[str], dispatcher: Dispatcher | None = None) -> Reques
     ]
     app = Starlette(routes=routes, lifespan=lifespan, exception_handlers={GyrostatError: _refused})
     app.state.dispatcher = dispatcher
-    return RequestGuard(app, hosts)
+    return RequestGuard(app, hosts, token)
 
 
 async def _refused(request: Request, error: Exception) -> Response:
-    return JSONResponse({"kind": "refused", "text": str(error)}, status_code=422)
+    status = 413 if isinstance(error, TooLarge) else 503 if isinstance(error, TooBusy) else 422
+    # A body that was not read must not be taken for the next request of the connection.
+    headers = {"Connection": "close"} if status == 413 else None
+    return JSONResponse({"kind": "refused", "text": str(error)}, status_code=status, headers=headers)
 
 
 async def _file(request: Request) -> Response:
@@ -149,17 +156,43 @@ async def _table(request: Request) -> Response:
     body = await read_body(request, MOST_TABLE_BYTES)
     window, number = read_field(body, "window", str)[:64], read_field(body, "number", int)
     example = read_field(body, "example", str) if "example" in body else None
-    folder = tempfile.TemporaryDirectory(prefix="gyrostat-")
-    if example is None:
-        path = Path(folder.name) / "table.csv"
-        path.write_text(read_field(body, "text", str), encoding="utf-8")
-    else:
-        path = Path(PREFIX + example)
-    arguments: dict[str, Any] = {"path": str(path)}
     kind = "diagnose" if "target" in body else "columns"
-    if kind == "diagnose":
-        arguments |= {name: read_field(body, name, str) for name in ("target", "environment", "missing")}
+    chosen = {name: read_field(body, name, str) for name in ("target", "environment", "missing") if kind == "diagnose"}
+    text = read_field(body, "text", str) if example is None else ""
+    _check_columns(text)
+    folder = tempfile.TemporaryDirectory(prefix="gyrostat-")
+    path = Path(folder.name) / "table.csv" if example is None else Path(PREFIX + example)
+    if example is None:
+        path.write_text(text, encoding="utf-8")
+    arguments: dict[str, Any] = {"path": str(path), **chosen}
     return _stream(request, window, "table", number, [JobRequest(0, kind, arguments)], folder=folder)
+
+
+def _check_columns(text: str) -> None:
+    """Refuse a table by its first line: reading a million columns takes minutes."""
+    first = text[: text.find("\n")] if "\n" in text else text
+    columns = 1 + max(first.count(separator) for separator in ",;\t")
+    if columns > MOST_COLUMNS:
+        raise GyrostatError(
+            f"the first line of the table has {columns} columns; the page takes {MOST_COLUMNS}: "
+            "choose some of them, or use gyrostat fit with --features."
+        )
+
+
+class JobStream(StreamingResponse):
+    """An answer in lines of JSON that gives back its jobs and its folder however it ends, even before its first line."""
+
+    def __init__(self, lines: AsyncIterator[bytes], opened: OpenRequest, folder: tempfile.TemporaryDirectory | None):
+        super().__init__(lines, media_type="application/x-ndjson", headers={"Cache-Control": "no-store"})
+        self.opened, self.folder = opened, folder
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self.opened.close()
+            if self.folder is not None:
+                self.folder.cleanup()
 
 
 def _stream(
@@ -171,22 +204,27 @@ def _stream(
     begin: dict[str, Any] | None = None,
     folder: tempfile.TemporaryDirectory | None = None,
 ) -> Response:
-    """The messages of the jobs as lines of JSON, after ``begin``; the temporary ``folder`` is removed at the end."""
+    """The messages of the jobs as lines of JSON, after ``begin``; the temporary ``folder`` is removed at the end.
+
+    The jobs are handed out here, before the answer begins: one for which there is no room is refused with a status.
+    """
     dispatcher: Dispatcher = request.app.state.dispatcher
+    try:
+        opened = dispatcher.open(window, topic, number, jobs)
+    except GyrostatError:
+        if folder is not None:
+            folder.cleanup()
+        raise
 
     async def lines() -> AsyncIterator[bytes]:
         if begin is not None:
             yield _line(begin)
-        try:
-            async with contextlib.aclosing(dispatcher.messages(window, topic, number, jobs)) as messages:
-                async for message in messages:
-                    yield _line(message)
-            yield _line({"kind": "end"})
-        finally:
-            if folder is not None:
-                folder.cleanup()
+        async with contextlib.aclosing(opened.messages()) as messages:
+            async for message in messages:
+                yield _line(message)
+        yield _line({"kind": "end"})
 
-    return StreamingResponse(lines(), media_type="application/x-ndjson", headers={"Cache-Control": "no-store"})
+    return JobStream(lines(), opened, folder)
 
 
 def _line(message: dict[str, Any]) -> bytes:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import ipaddress
 import logging
+import secrets
 import socket
 import threading
 import webbrowser
@@ -23,27 +25,32 @@ def serve(console: Console, *, host: str, port: int | None, state: str, browser:
         import plotly  # noqa: F401
         import uvicorn
 
+        from gyrostat.lab.connections import PatientProtocol
         from gyrostat.lab.export import read_state
         from gyrostat.lab.server import application
     except ImportError as error:
         raise GyrostatError(f"{EXTRA} ({error})") from None
     read_state(state)
-    if host in ("0.0.0.0", "::"):
-        raise GyrostatError(
-            f"--host {host} would answer to any name: give the one address of this machine to be reached at."
-        )
-    listening = listen(host, port)
-    name = f"[{host}]" if ":" in host else host
-    number = listening.getsockname()[1]
-    address, local = f"{name}:{number}", _is_loopback(host)
-    url = f"http://{address}/" + (f"?{state}" if state else "")
-    console.print(f"The laboratory is at {url}", highlight=False, soft_wrap=True)
+    found = resolved(host)
+    listening = listen(str(found), port)
+    name = f"[{found}]" if found.version == 6 else str(found)
+    number, local, token = listening.getsockname()[1], found.is_loopback, secrets.token_urlsafe(24)
+    address = f"{name}:{number}"
+    query = f"token={token}" + (f"&{state.lstrip('?')}" if state else "")
+    url = f"http://{address}/?{query}"
+    console.print(f"The laboratory is at {url}", markup=False, highlight=False, soft_wrap=True)
     console.print("Ctrl-C ends it.", style="dim")
     if not local:
-        console.print("Everyone who can reach this address can use it.", style="bold")
-    hosts = {address, f"localhost:{number}"} if local else {address}
+        console.print("Whoever can reach this address and knows its token can use it.", style="bold")
+    hosts = {address, f"localhost:{number}"} if local else {address, f"{host.lower()}:{number}"}
     config = uvicorn.Config(
-        application(hosts), log_level="warning", timeout_graceful_shutdown=1, lifespan="on", server_header=False
+        application(hosts, token),
+        http=PatientProtocol,
+        ws="none",
+        log_level="error",  # a request that is not HTTP is refused, and not worth a line
+        timeout_graceful_shutdown=1,
+        lifespan="on",
+        server_header=False,
     )
     if browser:
         threading.Timer(0.5, webbrowser.open, (url,)).start()
@@ -59,8 +66,35 @@ def serve(console: Console, *, host: str, port: int | None, state: str, browser:
     server.run(sockets=[listening])
 
 
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+
+
+def resolved(host: str) -> Address:
+    """The one address of this machine that a name stands for; an error if it stands for every address, or for none.
+
+    >>> resolved("127.0.0.1").is_loopback
+    True
+    """
+    try:
+        answers = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM) if host.strip() else []
+    except (OSError, UnicodeError) as error:
+        reason = getattr(error, "strerror", None) or "not a name"
+        raise GyrostatError(f"--host {host!r} is not known here ({reason}): give an address of this machine.") from None
+    if not answers:
+        raise GyrostatError(f"--host must be an address of this machine, such as 127.0.0.1; got {host!r}.")
+    # The first answer is the one that is listened on: what is checked and what is bound must not differ.
+    found = ipaddress.ip_address(str(answers[0][4][0]).partition("%")[0])
+    found = getattr(found, "ipv4_mapped", None) or found
+    if found.is_unspecified or found.is_multicast:
+        raise GyrostatError(
+            f"--host {host} means every address ({found}), and would answer to any name: "
+            "give the one address of this machine to be reached at."
+        )
+    return found
+
+
 def listen(host: str, port: int | None) -> socket.socket:
-    """A socket that listens at the port; without one, at the first free port of ``PORTS``."""
+    """A socket that listens at the port of an address; without a port, at the first free one of ``PORTS``."""
     for number in PORTS if port is None else [port]:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         # asyncio sends small messages at once only if the protocol is named here; otherwise each waits 40 ms for the
@@ -72,17 +106,10 @@ def listen(host: str, port: int | None) -> socket.socket:
             candidate.listen()
         except OSError as error:
             candidate.close()
-            if port is not None:
+            if port is not None or error.errno not in (errno.EADDRINUSE, errno.EACCES):
                 raise GyrostatError(
-                    f"port {port} of {host} cannot be used ({error.strerror}): choose another with --port."
+                    f"port {number} of {host} cannot be used ({error.strerror}): choose another with --port or --host."
                 ) from None
             continue
         return candidate
     raise GyrostatError(f"ports {PORTS[0]} to {PORTS[-1]} of {host} are all taken: choose one with --port.")
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"

@@ -29,6 +29,11 @@ TIMEOUT = 90.0
 """Seconds after which a computation without a message is stopped."""
 PROCESS_ENDED = "The computing process ended (out of memory, perhaps). It is started again with the next change."
 
+
+class TooBusy(GyrostatError):
+    """A request for which there is no room now."""
+
+
 # ---------------------------------------------------------------------------------- inside a process
 
 
@@ -188,6 +193,36 @@ class JobRequest(NamedTuple):
     arguments: dict[str, Any]
 
 
+class OpenRequest:
+    """A request whose jobs are under way; without ``pending`` jobs, one that came after a newer one of its window."""
+
+    def __init__(
+        self,
+        register: dict[tuple[str, str], OpenRequest],
+        key: tuple[str, str],
+        number: int,
+        pending: list[PendingJob] | None,
+    ):
+        self.register, self.key, self.number, self.pending = register, key, number, pending
+
+    async def messages(self) -> AsyncGenerator[dict[str, Any], None]:
+        """The messages of all jobs, until a newer request replaces this one."""
+        if self.pending is None:
+            yield {"kind": SUPERSEDED}
+            return
+        async for message in _merged(self.pending):
+            yield message
+            if message["kind"] == SUPERSEDED:
+                return
+
+    def close(self) -> None:
+        """Give the jobs back and make room for others."""
+        for job in self.pending or ():
+            job.close()
+        if self.register.get(self.key) is self:
+            del self.register[self.key]
+
+
 class Dispatcher:
     """Hands the jobs of requests to ``groups`` groups of ``size`` workers, and their messages back in the order they come.
 
@@ -198,7 +233,7 @@ class Dispatcher:
         self.size, self.workers = size, [Worker() for _ in range(size * groups)]
         self._groups: dict[Hashable, int] = {}
         self._last = -size
-        self._open: dict[tuple[str, str], tuple[int, list[PendingJob]]] = {}
+        self._open: dict[tuple[str, str], OpenRequest] = {}
 
     def first_worker(self, program: Hashable) -> int:
         """The number of the first worker of the group that has compiled a program.
@@ -215,31 +250,31 @@ class Dispatcher:
         self._last = self._groups[program]
         return self._last
 
+    def open(self, window: str, topic: str, number: int, jobs: Sequence[JobRequest]) -> OpenRequest:
+        """Hand out the jobs of a request, which replaces one of a lower number of the same window and topic."""
+        before = self._open.get((window, topic))
+        if before is not None and before.number > number:
+            return OpenRequest(self._open, (window, topic), number, None)
+        for job in before.pending or () if before else ():
+            job.supersede()
+        if before is None and len(self._open) >= MOST_REQUESTS:
+            raise TooBusy(f"{MOST_REQUESTS} drawings are under way: wait a moment, or close some windows.")
+        pending = [self.workers[at % len(self.workers)].submit(kind, arguments) for at, kind, arguments in jobs]
+        mine = OpenRequest(self._open, (window, topic), number, pending)
+        self._open[window, topic] = mine
+        return mine
+
     async def messages(
         self, window: str, topic: str, number: int, jobs: Sequence[JobRequest]
     ) -> AsyncGenerator[dict[str, Any], None]:
         """The messages of all jobs of a request, until a higher number of the same window and topic replaces it."""
-        before = self._open.get((window, topic))
-        if before is not None and before[0] > number:
-            yield {"kind": SUPERSEDED}
-            return
-        for job in before[1] if before else []:
-            job.supersede()
-        if before is None and len(self._open) >= MOST_REQUESTS:
-            raise GyrostatError(f"more than {MOST_REQUESTS} drawings are under way: close some windows.")
-        pending = [self.workers[at % len(self.workers)].submit(kind, arguments) for at, kind, arguments in jobs]
-        mine = (number, pending)
-        self._open[window, topic] = mine
+        opened = self.open(window, topic, number, jobs)
         try:
-            async for message in _merged(pending):
-                yield message
-                if message["kind"] == SUPERSEDED:
-                    return
+            async with contextlib.aclosing(opened.messages()) as messages:
+                async for message in messages:
+                    yield message
         finally:
-            for job in pending:
-                job.close()
-            if self._open.get((window, topic)) is mine:
-                del self._open[window, topic]
+            opened.close()
 
     def stop(self) -> None:
         """End all processes."""

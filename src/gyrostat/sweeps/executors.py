@@ -71,9 +71,11 @@ def dask_executor(address: str, tls: dict[str, str]) -> Iterator[Executor]:
                 f"scheduler {address!r} needs certificates: give --tls-ca-file, --tls-cert and --tls-key."
             )
         client = Client(address, security=security, timeout=CONNECT_TIMEOUT, set_as_default=False)
-    except OSError as error:
+    except GyrostatError:
+        raise
+    except (OSError, ValueError, TypeError) as error:  # the last two: Dask's words for an address it cannot read
         raise GyrostatError(
-            f"scheduler {address!r} does not answer ({explain(error)[0]}): is it running there?"
+            f"scheduler {address!r} does not answer ({explain(error)[0]}): write tcp://HOST:PORT, and is it running there?"
         ) from None
     try:
         yield _DaskCluster(client)

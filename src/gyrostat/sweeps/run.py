@@ -125,6 +125,7 @@ def run_sweep(
 ) -> SweepSummary:
     """Run a sweep as :func:`sweep` does, and return a summary instead of the data."""
     checked = read_spec(spec)
+    checked.check_cells()
     if refine and not checked.record.success:
         raise GyrostatError("refine looks for the boundary of success: say in the spec what success is.")
     jobs = (os.cpu_count() or 1) if jobs is None else errors.integer("jobs", jobs)

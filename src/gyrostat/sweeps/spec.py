@@ -82,6 +82,9 @@ MOST_SEEDS, MOST_CELLS, MOST_VALUES = 1_000_000, 1_000_000, 100_000
 MOST_STEPS = 2**31 - 2
 """Steps of a run: the store keeps them as 32-bit numbers."""
 
+CELLS_TRIED = 64
+"""Cells that are built before a sweep begins if none of them can be."""
+
 MOST_DEPTH = 20
 """How deep tables may be nested in a spec."""
 
@@ -211,6 +214,20 @@ class Spec:
         if self.record.along and steps < self.record.points - 1:
             raise GyrostatError(f"num_steps is {steps} here, too few for record.points = {self.record.points}.")
         return built, steps
+
+    def check_cells(self) -> None:
+        """Refuse a grid of which no cell can be built, for one reason that all the cells share."""
+        reasons: set[str] = set()
+        points = list(itertools.islice(self.points(), 0, None, max(1, self.num_cells // CELLS_TRIED)))
+        for point in points:
+            try:
+                self.cell(point)
+                return
+            except GyrostatError as error:
+                reasons.add(str(error))
+            if len(reasons) > 1:
+                return
+        raise GyrostatError(f"no cell of this sweep can be built: {reasons.pop()}")
 
     def identity(self) -> dict[str, Any]:
         """Everything that decides the numbers, as plain data. A store with another identity is refused."""
