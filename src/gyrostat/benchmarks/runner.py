@@ -32,8 +32,11 @@ SUITES: dict[str, str] = {
     **{name: f"gyrostat.benchmarks.{name}.suite" for name in ("invariance", "completion")},
 }
 """Name of a suite -> its module."""
-ON_REQUEST: dict[str, str] = {"completion-large": "gyrostat.benchmarks.completion.large_table"}
-"""Suites that take minutes and gigabytes; they run only when they are named."""
+ON_REQUEST: dict[str, str] = {
+    "completion-large": "gyrostat.benchmarks.completion.large_table",
+    "coloured": "gyrostat.benchmarks.coloured.suite",
+}
+"""Suites that take many minutes, or gigabytes; they run only when they are named."""
 INTERRUPTED = "interrupted"
 """The reason why a suite ended, after Ctrl-C."""
 
