@@ -9,6 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from torch.utils.data import DataLoader
+
+import torch
+from gyrostat.torch import audit_environments, prepare_loader
 from one_environment_loops import (
     BATCH,
     EPOCHS,
@@ -22,10 +26,6 @@ from one_environment_loops import (
     process_group,
     sampler_of,
 )
-from torch.utils.data import DataLoader
-
-import torch
-from gyrostat.torch import audit_environments, prepare_loader
 
 
 class Noting:

@@ -7,7 +7,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import one_environment_loops as loops  # noqa: E402
-from one_environment_loops import Evidence, killed_and_resumed, launch  # noqa: E402
+from one_environment_loops import killed_and_resumed  # noqa: E402
 
 LENGTHS = {1: 27, 2: 12}  # 6 + 8 + 11 whole batches of 8 rows in whole rounds of three; 3 + 4 + 5 of 2 x 8
 

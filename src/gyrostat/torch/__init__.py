@@ -10,8 +10,8 @@ except ImportError as missing:
 
 from gyrostat.torch.amplified_optimiser import AmplifiedHeterogeneity
 from gyrostat.torch.environment_audit import audit_environments
-from gyrostat.torch.labelled_dataset import EnvironmentCollate, LabelledDataset, environment_of
 from gyrostat.torch.environment_report import EnvironmentReport, environment_report, project_out
+from gyrostat.torch.labelled_dataset import EnvironmentCollate, LabelledDataset, environment_of
 from gyrostat.torch.recorder import TrajectoryRecorder
 from gyrostat.torch.report_callbacks import lightning_report_callback, trainer_report_callback
 from gyrostat.torch.sampler import EnvironmentBatchSampler

@@ -20,12 +20,14 @@ from gyrostat.estimators.low_rank.solver.determined_rows import undetermined
 from gyrostat.estimators.low_rank.solver.observed_entries import root_mean_square
 from gyrostat.estimators.low_rank.table_cells import (
     cell_indices,
+    column_groups,
     column_widths,
     empty_rows_and_columns,
     held_out_cells,
     observed_cells,
     r_squared,
     unusable,
+    values_at,
 )
 from gyrostat.estimators.low_rank.table_model import (
     CellErrors,
@@ -73,6 +75,8 @@ class LowRankImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     validation : the observed cells held out to choose the ridge: a share of them, chosen at random, or cells that you name
         (the latest, for instance) by a boolean mask of X's shape or by a pair (rows, columns). If they are 1000 or more, one
         half chooses the ridge and the other half is kept for intervals; otherwise all of them do both.
+    column_groups : one label per column, or None. Cells of a row in columns of one label, such as the indicators of a category,
+        are held out together: each would give the others away.
     verbose : whether to print a line for each model tried. Ctrl-C ends a long fit and keeps the best model so far.
     random_state : for the choice of held-out cells.
 
@@ -119,6 +123,7 @@ class LowRankImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         exact: str | bool = "auto",
         max_rank: int | None = None,
         validation: Any = 0.1,
+        column_groups: Any = None,
         verbose: bool = False,
         random_state: Any = None,
     ):
@@ -130,6 +135,7 @@ class LowRankImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self.exact = exact
         self.max_rank = max_rank
         self.validation = validation
+        self.column_groups = column_groups
         self.verbose = verbose
         self.random_state = random_state
 
@@ -149,7 +155,8 @@ class LowRankImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         _warn_of_empty(self.undetermined_rows_, self.undetermined_columns_, names)
         _warn_of_few_cells(cells)
         random = np.random.RandomState(check_random_state(self.random_state).randint(2**31 - 1))
-        held = held_out_cells(self.validation, cells, random)
+        groups = column_groups(self.column_groups, X.shape[1])
+        held = held_out_cells(self.validation, cells, random, groups)
         settings = TableSettings(
             environments=codes,
             options=options,
@@ -158,10 +165,11 @@ class LowRankImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             scale_rows=bool(self.scale_rows),
             seed=random.randint(2**31 - 1),
             verbose=bool(self.verbose),
+            groups=groups,
         )
         best = best_completion(cells, held, settings)
         self._keep(best, LowRankTable.fitted(best.found, best.base, cells, codes))
-        self._keep_errors(unseen_errors(best, cells, held, settings))
+        self._keep_errors(unseen_errors(best, cells, held, settings), cells)
         _warn_of_wild_cells(best, cells, names)
         _warn_of_large_error(self.relative_error_)
         if self.exact_:
@@ -217,6 +225,14 @@ class LowRankImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         widths = column_widths(self._errors.columns, self._errors.model, share, len(self.right_))
         width = np.where(free, np.inf, widths[j] * base.row_scale[i] * base.units.unit[j])
         return value - width, value + width
+
+    def unseen_predictions(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Rows, columns and predictions of observed cells by a model that has not seen them.
+
+        These are all cells, fold by fold, up to 200 000 of them; otherwise, and for an exact fit, the held-out cells.
+        """
+        check_is_fitted(self)
+        return self._unseen
 
     def score(self, X: Any, y: Any = None, *, environments: Any = None) -> float:
         """R^2 at a fifth of the observed cells of ``X`` (rows may be new), which are hidden at random and then filled.
@@ -280,8 +296,10 @@ class LowRankImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self.validation_error_ = found.validation_error * unit
         self.calibration_error_ = root_mean_square(found.calibration.values) * unit
 
-    def _keep_errors(self, errors: CellErrors) -> None:
+    def _keep_errors(self, errors: CellErrors, cells: ObservedEntries) -> None:
         self._errors, self.relative_error_ = errors, errors.relative
+        wrong = errors.model * errors.row_scale * errors.unit[errors.columns]
+        self._unseen = errors.rows, errors.columns, values_at(cells, errors.rows, errors.columns) - wrong
         self.column_errors_, self.column_mean_errors_, _ = errors.by_column()
 
 

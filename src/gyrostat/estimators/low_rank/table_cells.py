@@ -92,15 +92,48 @@ def cell_indices(rows: Any, columns: Any, shape: tuple[int, int]) -> tuple[np.nd
     return i, j
 
 
-def held_out_cells(validation: Any, cells: ObservedEntries, random: np.random.RandomState) -> np.ndarray:
+def values_at(cells: ObservedEntries, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+    """The values of some of the cells."""
+    every, wanted = (_flat_index(i, j, cells) for i, j in ((cells.rows, cells.columns), (rows, columns)))
+    return cells.values[np.searchsorted(every, wanted)]
+
+
+def column_groups(labels: Any, count: int) -> np.ndarray:
+    """The number of each column's group; without labels each column is a group of its own."""
+    if labels is None:
+        return np.arange(count)
+    if np.ndim(labels) != 1 or len(labels) != count:
+        raise GyrostatError(
+            f"column_groups must hold one label for each of the {count} columns; got {errors.shown(labels)}."
+        )
+    return np.unique(np.asarray(labels, dtype=object).astype(str), return_inverse=True)[1]
+
+
+def grouped_cells(cells: ObservedEntries, groups: np.ndarray) -> tuple[ObservedEntries, np.ndarray]:
+    """The cells of a table with one column for each group of columns, and the number of each cell's among these."""
+    count = int(groups.max()) + 1
+    flat = cells.rows.astype(np.int64) * count + groups[cells.columns]
+    unique, number = np.unique(flat, return_inverse=True)
+    return ObservedEntries((cells.shape[0], count), *np.divmod(unique, count), np.zeros(len(unique))), number
+
+
+def held_out_cells(
+    validation: Any, cells: ObservedEntries, random: np.random.RandomState, groups: np.ndarray | None = None
+) -> np.ndarray:
     """A mask of the observed cells to hold out: a random share of them, or the cells of a mask or of a pair of lists.
+
+    Of a random share, cells of one row whose columns are in one group are held out together.
 
     >>> cells = ObservedEntries((2, 2), np.array([0, 0, 1]), np.array([0, 1, 1]), np.ones(3))
     >>> held_out_cells(([0], [1]), cells, None).tolist(), held_out_cells(np.eye(2, dtype=bool), cells, None).tolist()
     ([False, True, False], [True, False, True])
     """
     if np.ndim(validation) == 0 and not sparse.issparse(validation):
-        return held_out_mask(cells, float(errors.number("validation", validation, above=0, most=0.5)), random)
+        share = float(errors.number("validation", validation, above=0, most=0.5))
+        if groups is None or len(np.unique(groups)) == len(groups):
+            return held_out_mask(cells, share, random)
+        whole, number = grouped_cells(cells, groups)
+        return held_out_mask(whole, share, random)[number]
     if isinstance(validation, tuple) and len(validation) == 2:
         held = _in_lists(*cell_indices(*validation, cells.shape), cells)
     else:

@@ -18,6 +18,7 @@ from gyrostat.estimators.low_rank.solver import Completion, Factors, ObservedEnt
 from gyrostat.estimators.low_rank.solver.observed_entries import balanced, root_mean_square
 from gyrostat.estimators.low_rank.solver.ridge_path import Ridge, RidgeStage, ridge_regressions
 from gyrostat.estimators.low_rank.solver.search import LARGE, values_repeat
+from gyrostat.estimators.low_rank.table_cells import grouped_cells, values_at
 
 SHRINK = 5.0
 """The offset of a row or column with m cells is its mean residual times ``m / (m + SHRINK)``."""
@@ -110,7 +111,10 @@ def _shrunken_scales(groups: np.ndarray, values: np.ndarray, count: int) -> np.n
 
 
 class TableSettings(NamedTuple):
-    """How to fit a table. ``environments`` holds the number of each row's environment; None: decided on held-out cells."""
+    """How to fit a table. ``environments`` holds the number of each row's environment, ``groups`` that of each column's group.
+
+    Offsets or scales that are None are decided on at held-out cells.
+    """
 
     environments: np.ndarray
     options: Options
@@ -119,6 +123,7 @@ class TableSettings(NamedTuple):
     scale_rows: bool
     seed: int
     verbose: bool
+    groups: np.ndarray
 
     def baseline(self, cells: ObservedEntries, form: TableForm, own: ColumnUnits) -> Baseline:
         """Offsets and scales from these cells, whose own units are given."""
@@ -216,6 +221,7 @@ class CellErrors(NamedTuple):
     ``row_scale`` is the scale of each cell's row; errors of the model are divided by it.
     """
 
+    rows: np.ndarray
     columns: np.ndarray
     model: np.ndarray
     means: np.ndarray
@@ -248,15 +254,16 @@ def unseen_errors(best: FittedForm, cells: ObservedEntries, held: np.ndarray, se
     unit = best.base.units.unit
     if best.final or len(cells) > MOST_FOLDED:
         return _errors(best.judged, best.found.calibration, cells, cells.take(~held), unit)
-    parts = zip(*(part[:4] for part in _fold_errors(best, cells, settings, unit)), strict=True)
-    columns, model, means, row_scale = map(np.concatenate, parts)
-    return CellErrors(columns, model, means, row_scale, unit)
+    parts = zip(*(part[:5] for part in _fold_errors(best, cells, settings, unit)), strict=True)
+    rows, columns, model, means, row_scale = map(np.concatenate, parts)
+    return CellErrors(rows, columns, model, means, row_scale, unit)
 
 
 def _fold_errors(
     best: FittedForm, cells: ObservedEntries, settings: TableSettings, unit: np.ndarray
 ) -> Iterator[CellErrors]:
-    fold = np.random.RandomState(settings.seed).permutation(len(cells)) % FOLDS
+    whole, number = grouped_cells(cells, settings.groups)
+    fold = (np.random.RandomState(settings.seed).permutation(len(whole)) % FOLDS)[number]
     # A column of fewer cells than folds would have no unit where all of them are left out.
     enough = np.bincount(cells.columns, minlength=cells.shape[1])[cells.columns] >= FOLDS
     for k in range(FOLDS):
@@ -273,14 +280,8 @@ def _errors(
     """Standardised residuals, and the errors of the means of ``train``, in the given units of columns."""
     j = residuals.columns
     model = residuals.values * base.scale * base.units.unit[j] / unit[j]
-    means = (_values_at(cells, residuals) - _column_means(train)[j]) / unit[j]
-    return CellErrors(j, model, means, base.row_scale[residuals.rows], unit)
-
-
-def _values_at(cells: ObservedEntries, out: ObservedEntries) -> np.ndarray:
-    """The values of the cells at the positions of ``out``, which are some of them."""
-    all_cells, wanted = (x.rows.astype(np.int64) * cells.shape[1] + x.columns.astype(np.int64) for x in (cells, out))
-    return cells.values[np.searchsorted(all_cells, wanted)]
+    means = (values_at(cells, residuals.rows, j) - _column_means(train)[j]) / unit[j]
+    return CellErrors(residuals.rows, j, model, means, base.row_scale[residuals.rows], unit)
 
 
 def _column_means(cells: ObservedEntries) -> np.ndarray:
