@@ -45,6 +45,25 @@ def environment_codes(environments: Any, count: int) -> tuple[list, np.ndarray]:
     return labels, codes
 
 
+def cluster_codes(cluster: Any, count: int, environments: list, rows: list[np.ndarray], *, least: int) -> Any:
+    """The number of each row's cluster, or None; every environment must have at least ``least`` clusters."""
+    if cluster is None:
+        return None
+    _, members = grouped(cluster, "cluster")
+    codes = np.full(count, -1)
+    if (total := sum(map(len, members))) != count:
+        raise GyrostatError(f"cluster must hold one label for each of the {count} rows of X; got {total}.")
+    for code, mine in enumerate(members):
+        codes[mine] = code
+    for label, mine in zip(environments, rows, strict=True):
+        if (found := len(np.unique(codes[mine]))) < least:
+            raise GyrostatError(
+                f"cluster must have at least {least} values in every environment, or errors cannot be estimated; "
+                f"{errors.shown(label)} has {found}: merge environments, or leave it out."
+            )
+    return codes
+
+
 def known_environment_codes(environments: Any, count: int, known: list) -> np.ndarray:
     """The number of each row's label among the labels that were known when the estimator was fitted."""
     if not known:
