@@ -8,13 +8,15 @@ BIN := .venv/bin
 export PYTHONDONTWRITEBYTECODE :=
 INSTALL := $(BIN)/python -m pip install -qq --no-compile --disable-pip-version-check -c constraints.txt
 
+VALIDATOR := .venv/validator/bin/rocrate-validator
+
 .PHONY: reproduce test lab browser lint format bench evidence clean
 
 reproduce: .venv/installed
 	$(BIN)/gyrostat reproduce --out $(OUT)
 
 # Types are checked beside the tests: both fail the command. Long files come first in the order of names, doctests last.
-test: .venv/installed-test browser
+test: .venv/installed-test $(VALIDATOR) browser
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check -q
 	$(BIN)/lint-imports --no-cache --no-logo
@@ -65,6 +67,12 @@ clean:
 .venv/installed-test: .venv/python pyproject.toml constraints.txt
 	$(INSTALL) -e '.[test,torch,dask,lab]'
 	touch .venv/installed $@
+
+# The official validator of RO-Crates wants an older rich than ours: an environment of its own. Where it cannot be had, its test
+# is skipped and says so.
+$(VALIDATOR): .venv/python
+	$(PYTHON) -m venv .venv/validator
+	-.venv/validator/bin/python -m pip install -qq --no-compile --disable-pip-version-check roc-validator==0.13.0
 
 # ISLP without what it depends on: one file of data is read from it.
 .venv/installed-evidence: .venv/installed

@@ -118,6 +118,9 @@ from .algorithms.named_algorithms import (
 from .algorithms.named_algorithms import (
     ScaledGD as ScaledGD,
 )
+from .algorithms.optax_amplification import (
+    amplified_heterogeneity as amplified_heterogeneity,
+)
 from .algorithms.rules_with_memory import (
     Adam as Adam,
 )

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import ast
 import difflib
 import functools
 import inspect
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, TypeVar
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar, get_args
 
 import numpy as np
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+Class = TypeVar("Class", bound=type)
 
 
 class GyrostatError(ValueError):
@@ -52,15 +55,15 @@ def number(
     if most is not None:
         wanted += f" of at most {most:g}"
     try:
-        # NumPy would read the text "0.05" and the truth value True as numbers.
-        x = np.asarray(np.nan if np.asarray(value).dtype.kind in "USb" else value, dtype=np.float64)
-    except (TypeError, ValueError):
+        # NumPy would read the text "0.05", the truth value True, dates and complex numbers as numbers.
+        x = np.asarray(np.nan if np.asarray(value).dtype.kind in "USbcmM" else value, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
         raise GyrostatError(f"{name} must be {wanted}; got {_class_or_value(value)}.") from None
     good = x.ndim == 0 and bool(np.isfinite(x))
     good = good and bool((above is None or x > above) and (least is None or x >= least) and (most is None or x <= most))
     if not good:
-        shown = f"an array of shape {x.shape}" if x.ndim else f"{value!r}"
-        raise GyrostatError(f"{name} must be {wanted}; got {shown}.")
+        got = f"an array of shape {x.shape}" if x.ndim else shown(value)
+        raise GyrostatError(f"{name} must be {wanted}; got {got}.")
     return x
 
 
@@ -72,7 +75,7 @@ def count(name: str, value: Any) -> np.ndarray:
     """
     x = number(name, value, least=1)
     if not float(x).is_integer():
-        raise GyrostatError(f"{name} must be a whole number of at least 1; got {value!r}.")
+        raise GyrostatError(f"{name} must be a whole number of at least 1; got {shown(value)}.")
     return x
 
 
@@ -85,11 +88,244 @@ def integer(
     if isinstance(value, bool) or not isinstance(value, int | np.integer):
         is_whole = isinstance(value, float | np.floating) and np.isfinite(value) and float(value).is_integer()
         if not is_whole:
-            raise GyrostatError(f"{name} must be {wanted}; got {value!r}.")
-    value = int(value)
-    if value < least or (most is not None and value > most):
-        raise GyrostatError(f"{name} must be {wanted}; got {value}.")
+            raise GyrostatError(f"{name} must be {wanted}; got {shown(value)}.")
+    found = int(value)
+    if found < least or (most is not None and found > most):
+        raise GyrostatError(f"{name} must be {wanted}; got {shown(value)}.")
+    return found
+
+
+MOST_SIDE = 1_000_000
+"""The largest dimension, rank or width: a square matrix of this side has 8 terabytes."""
+
+
+def size(name: str, value: Any, *, least: int = 1, most: int = MOST_SIDE, most_because: str = "") -> int:
+    """Return a dimension, rank, width or other side of an array as an int that an array can have.
+
+    >>> size("width", 1e300)
+    Traceback (most recent call last):
+    gyrostat.errors.GyrostatError: width must be a whole number of at least 1 and at most 1000000; got 1e+300.
+    """
+    return integer(name, value, least=least, most=most, most_because=most_because)
+
+
+def flag(name: str, value: Any) -> bool:
+    """Return ``value`` if it is true or false, or raise an error: the text "no" would otherwise count as true.
+
+    >>> flag("fit_intercept", "no")
+    Traceback (most recent call last):
+    gyrostat.errors.GyrostatError: fit_intercept must be True or False; got 'no'.
+    """
+    if isinstance(value, bool | np.bool_):
+        return bool(value)
+    raise GyrostatError(f"{name} must be True or False; got {_class_or_value(value)}.")
+
+
+def text(name: str, value: Any) -> str:
+    """Return ``value`` if it is a text that can be written to a file, or raise an error.
+
+    >>> text("title", 3)
+    Traceback (most recent call last):
+    gyrostat.errors.GyrostatError: title must be text; got 3.
+    """
+    if not isinstance(value, str):
+        raise GyrostatError(f"{name} must be text; got {_class_or_value(value)}.")
+    if not value.isascii() and any("\ud800" <= character <= "\udfff" for character in value):
+        raise GyrostatError(f"{name} holds half of a character (a lone surrogate), which no file can: got {value!a}.")
     return value
+
+
+BOUNDS: Mapping[str, tuple[float, float]] = {
+    "alpha": (0, math.inf),
+    "at": (0, 2**31 - 2),
+    "balance": (0, math.inf),
+    "batch_size": (1, 2**31 - 2),
+    "bound": (0, math.inf),
+    "colour": (0, 1000),
+    "columns": (1, MOST_SIDE),
+    "count": (0, 2**31 - 2),
+    "depth": (1, 1000),
+    "dimension": (1, MOST_SIDE),
+    "draws": (1, MOST_SIDE),
+    "excess": (0, math.inf),
+    "init_scale": (0, 1e100),
+    "num_steps": (1, 2**31 - 2),
+    "rank": (0, MOST_SIDE),
+    "rows": (1, MOST_SIDE),
+    "runs": (1, 10_000_000),
+    "size": (1, MOST_SIDE),
+    "spurious_rank": (0, MOST_SIDE),
+    "start": (0, 2**31 - 2),
+    "step_size": (0, 1e100),
+    "steps": (1, 2**31 - 2),
+    "tries": (1, 10_000_000),
+    "width": (1, MOST_SIDE),
+}
+"""The least and the most that a parameter of this name can be, wherever it is a number: one word means one thing."""
+
+EXAMPLES = {
+    "Algorithm": "HeteroSGD, PooledSGD, ... or an Algorithm",
+    "Law": "a Law such as TwoPoint()",
+    "Problem": "a Problem(environments, measurements)",
+}
+"""How an error calls what a class of this name asks for; others are called by their names."""
+
+
+class Kind(NamedTuple):
+    """What a part of an annotation accepts, and how an error calls it."""
+
+    words: str
+    accepts: Callable[[Any], bool]
+
+
+def _is_whole(value: Any) -> bool:
+    """Whether a value is a whole number; 3.0 is, and so are those of NumPy and JAX."""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return isinstance(value, int) or value.is_integer()
+    return np.ndim(value) == 0 and _dtype_kind(value) in "iu"
+
+
+def _is_real(value: Any) -> bool:
+    """Whether a value is a number, possibly infinite, but not NaN and not a whole number that no float holds."""
+    if isinstance(value, int):
+        return not isinstance(value, bool) and value.bit_length() < 1024
+    if isinstance(value, float):
+        return not math.isnan(value)
+    return hasattr(value, "dtype") and np.ndim(value) == 0 and _dtype_kind(value) in "iuf"
+
+
+def _is_numeric(value: Any) -> bool:
+    """Whether a value is an array of numbers, or can be made one."""
+    try:
+        return _dtype_kind(value if hasattr(value, "dtype") else np.asarray(value)) in "iufb"
+    except (TypeError, ValueError):
+        return False
+
+
+def _dtype_kind(value: Any) -> str:
+    return str(getattr(getattr(value, "dtype", None), "kind", "") or "-")
+
+
+KINDS: Mapping[str, Kind] = {
+    "bool": Kind("True or False", lambda value: isinstance(value, bool | np.bool_)),
+    "int": Kind("a whole number", _is_whole),
+    "float": Kind("a number", _is_real),
+    "str": Kind("text", lambda value: isinstance(value, str)),
+    "None": Kind("None", lambda value: value is None),
+    "np.ndarray": Kind("an array of numbers", _is_numeric),
+    "ArrayLike": Kind("an array of numbers", _is_numeric),
+    "Mapping": Kind("a dictionary", lambda value: isinstance(value, Mapping)),
+}
+"""The annotations that are checked, besides classes of gyrostat, sequences of them, and literal words."""
+
+
+class DeclaredParameter(NamedTuple):
+    """A parameter of a function whose annotation says what it may be: one kind, or several."""
+
+    position: int
+    name: str
+    kinds: tuple[Kind, ...]
+
+    def check(self, value: Any) -> None:
+        """Refuse a value that is none of the kinds, out of the bounds of the name, or text that no file can hold."""
+        if not any(kind.accepts(value) for kind in self.kinds):
+            wanted = " or ".join(kind.words for kind in self.kinds if kind is not KINDS["None"])
+            raise GyrostatError(f"{self.name} must be {wanted}; got {_class_or_value(value)}.")
+        if isinstance(value, str):
+            text(self.name, value)
+        kind = KINDS["int"] if KINDS["int"] in self.kinds else KINDS["float"]
+        least, most = BOUNDS.get(self.name, (-math.inf, math.inf))
+        # A bound that is a whole number is one of a size or a step: a parameter for any number may have the same name.
+        applies = type(value) in (int, float) and (isinstance(most, float) or kind is KINDS["int"])
+        if applies and not least <= value <= most:
+            wanted = f"{kind.words} of at least {least} and at most {most}"
+            raise GyrostatError(f"{self.name} must be {wanted}; got {shown(value)}.")
+
+
+def _kind(written: str, names: Mapping[str, Any]) -> Kind | None:
+    """The kind of one part of an annotation, given the names of its module; None if it says more than is checked."""
+    word, bracket, inner = written.rstrip("]").partition("[")
+    if word == "Sequence" and bracket:
+        item = None if inner in KINDS else _kind(inner, names)
+        return None if item is None else Kind(f"a list ({item.words} each)", functools.partial(_are_all, item))
+    if word in KINDS and (not bracket or word == "Mapping"):
+        return KINDS[word]
+    options = ast.literal_eval(f"[{inner}]") if word == "Literal" else get_args(names.get(written))
+    if options and all(isinstance(option, str) for option in options):
+        return Kind(" or ".join(map(repr, options)), lambda value: isinstance(value, str) and value in options)
+    found = names.get(written)
+    is_ours = isinstance(found, type) and found.__module__.startswith("gyrostat.")
+    if found is None or not is_ours or getattr(found, "_is_protocol", False):
+        return None
+    return Kind(EXAMPLES.get(written, f"a {written}"), lambda value: isinstance(value, found))
+
+
+def _are_all(item: Kind, values: Any) -> bool:
+    return isinstance(values, list | tuple) and all(item.accepts(value) for value in values)
+
+
+def _kinds(annotation: Any, names: Mapping[str, Any]) -> tuple[Kind, ...]:
+    """The kinds of an annotation; none if a part of it says more than is checked."""
+    written = getattr(annotation, "__forward_arg__", getattr(annotation, "__name__", annotation))
+    found = [_kind(part, names) for part in str(written).split(" | ")]
+    return tuple(kind for kind in found if kind is not None) if None not in found else ()
+
+
+@functools.cache
+def _declared(function: Callable[..., Any]) -> tuple[DeclaredParameter, ...]:
+    """The parameters of a function whose annotations say what they may be."""
+    names = getattr(inspect.unwrap(function), "__globals__", {})
+    found = []
+    for position, parameter in enumerate(_parameters(function).values()):
+        kinds = _kinds(parameter.annotation, names)
+        if kinds and parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+            kinds = (*kinds, KINDS["None"]) if parameter.default is None else kinds
+            found.append(DeclaredParameter(position, parameter.name, kinds))
+    return tuple(found)
+
+
+def check_declared(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+    """Refuse arguments that contradict the annotations of a function or the bounds of their names.
+
+    >>> def fit(data, *, centred: bool = True): ...
+    >>> check_declared(fit, [[1.0]], {"centred": "no"})
+    Traceback (most recent call last):
+    gyrostat.errors.GyrostatError: centred must be True or False; got 'no'.
+    """
+    for parameter in _declared(function):
+        if parameter.position < len(args):
+            parameter.check(args[parameter.position])
+        elif parameter.name in kwargs:
+            parameter.check(kwargs[parameter.name])
+
+
+def check_parameters(made: Any) -> None:
+    """Refuse attributes of an object that contradict the annotations of its constructor.
+
+    For the beginning of ``fit`` (scikit-learn sets parameters after construction, too) and for the ``__post_init__`` of
+    dataclasses.
+
+    >>> from gyrostat.estimators import InvariantLinearRegressor
+    >>> check_parameters(InvariantLinearRegressor(adjust="no"))
+    Traceback (most recent call last):
+    gyrostat.errors.GyrostatError: adjust must be True or False; got 'no'.
+    """
+    for parameter in _declared(type(made).__init__):
+        parameter.check(getattr(made, parameter.name))
+
+
+def checks_fields(kind: Class) -> Class:
+    """A decorator of named tuples that users make: the constructor checks what the annotations of the fields declare."""
+    make: Callable[..., Any] = kind.__new__
+
+    @functools.wraps(make)
+    def checked(cls: type, *args: Any, **kwargs: Any) -> Any:
+        check_keywords(kind.__name__, kwargs, kind._fields)  # type: ignore[attr-defined]
+        check_declared(make, (cls, *args), kwargs)
+        return make(cls, *args, **kwargs)
+
+    kind.__new__ = checked  # type: ignore[assignment, method-assign]
+    return kind
 
 
 def array(name: str, value: Any, *, ndim: int | tuple[int, ...]) -> np.ndarray:
@@ -103,7 +339,7 @@ def array(name: str, value: Any, *, ndim: int | tuple[int, ...]) -> np.ndarray:
         x = np.array(value, dtype=np.float64)
     except GyrostatError:
         raise
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise GyrostatError(f"{name} must be an array of numbers; got {type(value).__name__}.") from None
     if x.ndim not in ndims:
         wanted = " or ".join(str(n) for n in ndims)
@@ -112,6 +348,13 @@ def array(name: str, value: Any, *, ndim: int | tuple[int, ...]) -> np.ndarray:
         bad = int((~np.isfinite(x)).sum())
         raise GyrostatError(f"{name} must be finite; {bad} of its {x.size} entries are NaN or infinite: remove them.")
     return x
+
+
+def function_of(name: str, value: Any, arguments: str) -> Any:
+    """Return ``value`` if it can be called, or raise an error that says of what it must be a function."""
+    if not callable(value):
+        raise GyrostatError(f"{name} must be a function of {arguments}; got {shown(value)}.")
+    return value
 
 
 def orthonormal(name: str, value: Any, *, tolerance: float = 1e-8) -> np.ndarray:
@@ -135,7 +378,10 @@ def shown(value: Any) -> str:
     >>> shown(np.eye(2))
     'array([[1., 0.], [0., 1.]])'
     """
-    text = " ".join(repr(value).split())
+    try:
+        text = " ".join(repr(value.item() if isinstance(value, np.generic) else value).split())
+    except ValueError:  # a whole number of more digits than Python writes
+        text = f"a value of type {type(value).__name__}"
     return text if len(text) <= 80 else text[:77] + "..."
 
 
@@ -222,12 +468,17 @@ def keyword_names(function: Callable[..., Any]) -> list[str] | None:
 
 
 def explains_keywords(function: Function) -> Function:
-    """A decorator of public functions: a misspelt keyword argument gets the sentence of :func:`check_keywords`."""
-    known = keyword_names(function) or []
+    """A decorator of public functions: misspelt keywords and values that contradict annotations get a sentence.
+
+    The sentences are those of :func:`check_keywords` and :func:`check_declared`.
+    """
+    known = keyword_names(function)
 
     @functools.wraps(function)
     def checked(*args: Any, **kwargs: Any) -> Any:
-        check_keywords(f"{function.__name__}()", kwargs, known)
+        if known is not None:
+            check_keywords(f"{function.__name__}()", kwargs, known)
+        check_declared(function, args, kwargs)
         return function(*args, **kwargs)
 
     return checked  # type: ignore[return-value]
@@ -236,8 +487,8 @@ def explains_keywords(function: Function) -> Function:
 def choice(name: str, value: Any, options: Iterable[str]) -> str:
     """Return ``value`` if it is one of ``options``, or raise an error that names the closest ones."""
     options = list(options)
-    if value in options:
+    if isinstance(value, str) and value in options:
         return value
-    close = difflib.get_close_matches(str(value), options, n=3, cutoff=0.4)
+    close = difflib.get_close_matches(str(value)[:100], options, n=3, cutoff=0.4) if isinstance(value, str) else []
     hint = f"did you mean {' or '.join(map(repr, close))}?" if close else f"choose one of {', '.join(options)}."
-    raise GyrostatError(f"unknown {name} {value!r}: {hint}")
+    raise GyrostatError(f"unknown {name} {shown(value)}: {hint}")

@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import pytest
+import zarr
 
 from checks import call
 from gyrostat import __version__, cli
@@ -129,7 +130,7 @@ def test_declared_statements(monkeypatch, capsys):
     assert status == 0 and "Statements" in said
 
 
-def test_main_hides_only_our_own_errors(monkeypatch, capsys):
+def test_every_error_is_one_sentence(monkeypatch, capsys):
     def raises(error):
         def command(**_):
             raise error
@@ -140,6 +141,21 @@ def test_main_hides_only_our_own_errors(monkeypatch, capsys):
     assert call(monkeypatch, capsys) == (2, "", "gyrostat: rank must be 1.\n")
     monkeypatch.setattr(cli, "app", raises(KeyboardInterrupt()))
     assert call(monkeypatch, capsys)[0] == 130
-    monkeypatch.setattr(cli, "app", raises(ValueError("a fault")))
-    with pytest.raises(ValueError, match="a fault"):
+    full = OSError(28, "No space left on device", "results/claims.json")
+    unreadable = UnicodeDecodeError("utf-8", b"\xff", 0, 1, "invalid start byte")
+    for error, words in [
+        (full, "'results/claims.json' cannot be used (No space left on device): the disk is full"),
+        (unreadable, "UTF-8"),
+        (MemoryError(), "memory"),
+        (RecursionError("deep"), "nested too deeply"),
+        (OverflowError("int too large"), "too large"),
+        (zarr.errors.ContainsArrayError("a", "b"), "stored results cannot be read"),
+        (ValueError("a\nfault"), "(ValueError: a fault): this is a fault of gyrostat"),
+    ]:
+        monkeypatch.setattr(cli, "app", raises(error))
+        status, said, complaint = call(monkeypatch, capsys)
+        assert (status, said) == (2, "") and words in complaint and complaint.count("\n") == 1
+        assert complaint.startswith("gyrostat: ") and complaint.endswith(".\n")
+    monkeypatch.setenv("GYROSTAT_TRACEBACK", "1")
+    with pytest.raises(ValueError, match="fault"):
         cli.main()

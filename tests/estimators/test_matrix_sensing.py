@@ -133,6 +133,42 @@ def test_quadratic_measurements_and_indefinite_matrices(noise):
     np.testing.assert_allclose(model.matrix_, A, atol=1e-3 if noise == 0 else 0.2)
 
 
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_a_component_that_all_measurements_share_does_not_make_descent_diverge(fit_intercept):
+    """Without an intercept the training R^2 was -1e8: the shared component is 30 times as large as the rest."""
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        A, C = target(seed, shape=(8, 6)), np.outer(rng.standard_normal(8), rng.standard_normal(6)) / 7
+        X = 30 * C + rng.standard_normal((160, 8, 6))
+        y = np.einsum("mij,ij->m", X, A) + 0.05 * rng.standard_normal(160)
+        model = MatrixSensingRegressor(random_state=0, fit_intercept=fit_intercept).fit(X, y)
+        assert model.shared_components_ == (0 if fit_intercept else 1) and model.score(X, y) > 0.99
+        np.testing.assert_allclose(model.matrix_, A, atol=0.1)
+
+
+def test_a_step_that_is_too_long_is_refused_and_a_fit_that_is_no_fit_is_told():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((100, 6, 5))
+    y = np.einsum("mij,ij->m", X, target(0, shape=(6, 5)))
+    with pytest.raises(GyrostatError, match=r"step_size=50 makes the descent diverge: use step_size="):
+        MatrixSensingRegressor(step_size=50.0, random_state=0).fit(X, y)
+    with pytest.warns(UserWarning, match="worse than a constant"):
+        X[0] *= 1e9  # one measurement rules all others
+        MatrixSensingRegressor(random_state=0, max_iter=1).fit(X, y)
+
+
+def test_symmetric_measurements_give_a_symmetric_matrix():
+    rng = np.random.default_rng(8)
+    Q = np.linalg.qr(rng.standard_normal((8, 2)))[0]
+    A, X = Q * [2.0, -1.0] @ Q.T, rng.standard_normal((200, 8, 8))
+    X = (X + X.mT) / 2
+    model = MatrixSensingRegressor(random_state=0).fit(X, np.einsum("mij,ij->m", X, A))
+    assert (
+        model.symmetric_ and not MatrixSensingRegressor(symmetric=False, random_state=0).fit(X, X[:, 0, 0]).symmetric_
+    )
+    np.testing.assert_allclose(model.matrix_, A, atol=1e-3)
+
+
 def test_entries_are_completion():
     rng = np.random.default_rng(5)
     A = target(5, shape=(20, 15), values=(20.0, 15.0))

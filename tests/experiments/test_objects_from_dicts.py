@@ -46,7 +46,7 @@ def test_words_for_laws_name_laws():
         ({"kind": "TwoPoint", "spraed": 1.0}, ("law", "'spraed'", "'spread'")),
         ({"kind": "Finite"}, ("law.values",)),
         ({"kind": "Environments.diagnal"}, ("'diagnal'", "'diagonal'")),
-        ({"kind": "__version__"}, ("cannot be called",)),
+        ({"kind": "__version__"}, ("makes no object",)),
         ({"kind": "nowhere:build"}, ("cannot be imported", "'nowhere:build'")),
         ({"kind": 3}, ("kind must be a name", "3")),
         ({"kind": "RandomEnvironments", "dimension": 3, "law": {"kind": "Finite"}}, ("law.law.values",)),

@@ -9,6 +9,9 @@ import numpy as np
 import pytest
 
 import paper_checks
+import record_criteria
+from gyrostat.experiments.criterion_digest import criterion_digest
+from gyrostat.experiments.declarations import Claim, within
 from gyrostat.experiments.registry import PAPERS, experiments
 from gyrostat.experiments.statistics import crossing, last, median, share_below, slope, wilson
 
@@ -45,3 +48,36 @@ def test_crossing_and_slope_and_interval():
         interval = binomtest(k, n).proportion_ci(method="wilson")
         low, high = wilson(np.array(k), n, z=1.959963984540054)
         assert (float(low), float(high)) == pytest.approx((interval.low, interval.high), abs=1e-9)
+
+
+def test_no_criterion_changes_without_an_entry_in_the_log():
+    told = record_criteria.unexplained(record_criteria.recorded(), record_criteria.logged(), record_criteria.present())
+    assert not told, "\n".join(f"{name} {what}" for name, what in told.items())
+
+
+def test_a_changed_criterion_is_noticed_until_it_is_logged():
+    known, now = {"p/f/a": "0" * 12, "p/f/b": "1" * 12}, {"p/f/a": "2" * 12, "p/f/b": "1" * 12, "p/f/c": "3" * 12}
+    told = record_criteria.unexplained(known, {}, now)
+    assert set(told) == {"p/f/a", "p/f/c"} and "docs/claims.md" in told["p/f/a"] and "new" in told["p/f/c"]
+    assert set(record_criteria.unexplained(known, {"p/f/a": ["2" * 12]}, now)) == {"p/f/c"}
+
+
+LIMIT = 0.3
+
+
+def _helper(ds):
+    return ds.x < LIMIT
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        Claim(slug="a", statement="S.", criterion="D.", measure=lambda ds: within(0, 0.1, x=_helper(ds))),
+        Claim(slug="a", statement="S.", criterion="C.", measure=lambda ds: within(0, 0.2, x=_helper(ds))),
+        Claim(slug="a", statement="S.", criterion="C.", measure=lambda ds: within(0, 0.1, x=ds.x < 0.4)),
+    ],
+)
+def test_the_digest_sees_the_sentence_and_the_numbers_also_in_helpers(other):
+    claim = Claim(slug="a", statement="S.", criterion="C.", measure=lambda ds: within(0, 0.1, x=_helper(ds)))
+    same = Claim(slug="b", statement="Other.", criterion="C.", measure=lambda data: within(0, 0.1, y=_helper(data)))
+    assert criterion_digest(claim) == criterion_digest(same) != criterion_digest(other)

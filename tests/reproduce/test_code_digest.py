@@ -65,3 +65,10 @@ def test_the_digest_changes_with_the_code_that_computes(tmp_path, monkeypatch, f
     with (home / file).open("a") as source:
         source.write("# another line\n")
     assert (fresh() == before) == file.startswith("figures")
+
+
+def test_the_digest_of_sweeps_also_covers_how_cells_are_made(monkeypatch):
+    from gyrostat.sweeps import plan
+
+    assert plan.sweep_digest() != code_digest.code_digest()
+    assert all((HOME / file).is_file() for file in plan.CODE)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import shutil
+import subprocess
 import sys
 import zipfile
 from pathlib import Path
@@ -55,6 +56,42 @@ def crate(folder, tmp_path_factory):
 def test_it_meets_the_profiles(crate):
     assert OpenedCrate(crate).problems() == []
     assert [path.name for path in crate.parent.iterdir()] == ["crate.zip"]
+
+
+VALIDATOR = ROOT / ".venv/validator/bin/python"
+NOT_MET = {
+    "The Application SHOULD have a url",  # packages are named by package URLs
+    "The SoftwareApplication id SHOULD be an absolute URI",  # it is one, but the validator wants http
+    "The `publisher` property of a `Root Data Entity` SHOULD be an `Organization`",  # not ours to say
+    "The author SHOULD have an organizational affiliation.",
+    "The author SHOULD have a Contextual Entity which specifies the organizational `affiliation`.",
+}
+
+
+def rewritten(crate, path, changed):
+    """A copy of a crate with other metadata."""
+    with zipfile.ZipFile(crate) as old, zipfile.ZipFile(path, "w") as new:
+        for name in old.namelist():
+            content = old.read(name)
+            new.writestr(name, changed(content) if name == "ro-crate-metadata.json" else content)
+    return path
+
+
+@pytest.mark.skipif(
+    not (VALIDATOR.parent / "rocrate-validator").exists(), reason="make test installs rocrate-validator"
+)
+def test_the_official_validator_accepts_it(crate, sweep_crate, tmp_path):
+    """Both kinds meet every requirement of Workflow Run Crate; a crate whose run is not one of the workflow does not."""
+    wrong = rewritten(crate, tmp_path / "wrong.zip", lambda text: text.replace(b'"ComputationalWorkflow"', b'"Thing"'))
+    context = Path(__import__("rocrate").__file__).parent / "data/ro-crate.jsonld"
+    command = [VALIDATOR, ROOT / "tests/tools/official_validator.py", context, crate, sweep_crate, wrong]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    ours, of_sweep, of_wrong = (
+        {(severity, text) for severity, _, text in found} for found in json.loads(done.stdout).values()
+    )
+    assert {text for _, text in ours} <= NOT_MET
+    assert "REQUIRED" not in {severity for severity, _ in of_sweep}
+    assert ("REQUIRED", "The Main Workflow must have types File, SoftwareSourceCode, ComputationalWorkflow") in of_wrong
 
 
 def test_rocrate_reads_it(crate):
@@ -113,7 +150,7 @@ def test_a_damaged_crate_is_found(crate, tmp_path, damage):
                 graph["@graph"] = [e for e in graph["@graph"] if not e["@id"].startswith("#run-")]
                 content = json.dumps(graph).encode()
             if name == "ro-crate-metadata.json" and damage == "profile":
-                content = content.replace(b"wfrun/workflow/0.6", b"wfrun/workflow/9.9")
+                content = content.replace(b"wfrun/workflow/0.5", b"wfrun/workflow/9.9")
             new.writestr(name, content + b" " if name == damage else content)
     try:
         assert OpenedCrate(tmp_path / "crate.zip").problems()
@@ -121,11 +158,10 @@ def test_a_damaged_crate_is_found(crate, tmp_path, damage):
         assert damage == "action"
 
 
-def test_the_command_writes_both_kinds(folder, tmp_path, monkeypatch, capsys):
+@pytest.fixture(scope="module")
+def sweep_folder(tmp_path_factory):
     from gyrostat.sweeps import run_sweep
 
-    status, said, _ = call(monkeypatch, capsys, "export", folder, "--crate", tmp_path / "results.zip")
-    assert status == 0 and "Written to" in said and OpenedCrate(tmp_path / "results.zip").problems() == []
     spec = {
         "title": "Two cells",
         "num_steps": 5,
@@ -136,8 +172,22 @@ def test_the_command_writes_both_kinds(folder, tmp_path, monkeypatch, capsys):
         "axes": {"step_size": {"list": [0.03, 0.05]}},
         "success": {"spurious": {"below": 0.1}},
     }
-    run_sweep(spec, out=tmp_path / "sweep", jobs=1, console=Console(file=io.StringIO()))
-    arguments = (tmp_path / "sweep", tmp_path / "cells.csv", "--crate", tmp_path / "sweep.zip")
+    out = tmp_path_factory.mktemp("sweeps") / "sweep"
+    run_sweep(spec, out=out, jobs=1, console=Console(file=io.StringIO()))
+    return out
+
+
+@pytest.fixture(scope="module")
+def sweep_crate(sweep_folder):
+    from gyrostat.sweeps.crate import export_sweep
+
+    return export_sweep(sweep_folder, sweep_folder.parent / "crate.zip")
+
+
+def test_the_command_writes_both_kinds(folder, sweep_folder, tmp_path, monkeypatch, capsys):
+    status, said, _ = call(monkeypatch, capsys, "export", folder, "--crate", tmp_path / "results.zip")
+    assert status == 0 and "Written to" in said and OpenedCrate(tmp_path / "results.zip").problems() == []
+    arguments = (sweep_folder, tmp_path / "cells.csv", "--crate", tmp_path / "sweep.zip")
     status, _, complaint = call(monkeypatch, capsys, "export", *arguments)
     assert status == 0 and (tmp_path / "cells.csv").is_file(), complaint
     found = OpenedCrate(tmp_path / "sweep.zip")

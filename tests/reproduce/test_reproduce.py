@@ -25,7 +25,10 @@ from gyrostat.reproduce.store import ResultsStore, natural
 from gyrostat.reproduce.tasks import ExperimentTask, seed_of, select
 
 FAKE = Path(__file__).parents[1] / "tools"
-FIELDS = ["id", "statement", "criterion", "measured", "verdict", "expected", "reason", "seeds", "seconds"]
+FIELDS = [
+    *("id", "statement", "criterion", "measured", "verdict", "expected", "kind", "reason", "seeds", "seconds"),
+    "checksum",
+]
 
 
 @pytest.fixture

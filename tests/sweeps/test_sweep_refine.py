@@ -72,4 +72,6 @@ def test_a_refined_sweep_has_the_boundary_of_the_whole_one_for_fewer_runs(tmp_pa
         assert crossing(part.spread.values, part.values, 0.5) == pytest.approx(edges, nan_ok=True)
     stated = json.loads((tmp_path / "refined" / "sweep.json").read_text())
     assert stated["refine"]["runs_saved"] == summary.saved
+    again = run_sweep(table, out=tmp_path / "refined", jobs=0, refine=True)
+    assert (again.saved, again.kept, again.computed) == (summary.saved, summary.cells, 0)
     refuses(lambda: sweep({**table, "success": {}}, out=tmp_path / "x", jobs=0, refine=True), "refine")

@@ -15,6 +15,7 @@ import gyrostat as gs
 from checks import refuses
 from gyrostat.engine import compile as programs
 from gyrostat.experiments.statistics import wilson
+from gyrostat.parallel.checked_files import sealed
 from gyrostat.parallel.progress import ProgressDisplay
 from gyrostat.sweeps import executors, plan, read_spec, run_sweep, sweep
 from gyrostat.sweeps.run import Session
@@ -189,7 +190,7 @@ def test_a_second_sweep_in_a_folder_is_refused(tmp_path):
 def test_numbers_of_another_code_are_not_continued(tmp_path):
     sweep(TABLE, out=tmp_path, jobs=0)
     path = tmp_path / "sweep.json"
-    path.write_text(path.read_text().replace('"jax": "', '"jax": "0.'))
+    path.write_text(json.dumps(sealed(json.loads(path.read_text().replace('"jax": "', '"jax": "0.')))))
     refuses(lambda: sweep(TABLE, out=tmp_path, jobs=0), "jax: '0.")
 
 
@@ -247,6 +248,16 @@ def test_poisoned_cells_are_reported_and_do_not_stop_the_rest(tmp_path, monkeypa
     monkeypatch.setattr(plan.Chunk, "compute", plain)
     again = run_sweep(table, out=tmp_path, jobs=0)  # without the cause, only the cells that failed are tried again
     assert (again.kept, again.computed, len(again.failures)) == (7, 1, 2)
+
+
+def test_python_hears_of_cells_that_failed(tmp_path):
+    """A warning when some cells fail, the reason when all do."""
+    table = with_(axes={"overlap": [0.1, 2.0]})
+    with pytest.warns(UserWarning, match=r"1 of 2 cells failed, the first one with: .*overlap"):
+        found = sweep(table, out=tmp_path / "some", jobs=0)
+    assert np.isnan(found.success.values).tolist() == [False, True]
+    with pytest.raises(gs.GyrostatError, match=r"2 of 2 cells failed, the first one with: .*overlap"):
+        sweep({**table, "axes": {"overlap": [2.0, 3.0]}}, out=tmp_path / "all", jobs=0)
 
 
 def test_failed_chunks_are_halved():

@@ -156,12 +156,12 @@ def test_assumptions_name_what_fails():
 
 
 def test_theorem2_bound_by_hand():
-    # M1 = 7, M2 = 18, r1 = r2 = 1, d = e: log d = 1
-    star = 18**1.5 * 1e-3 * math.sqrt(2)
-    expected = max(star**2 * 49, star * 7)
+    # M1 = 7, M2 = 18, r1 = r2 = 1, d = 100
+    log = math.log(100)
+    star = (18 * log) ** 1.5 * 1e-3 * math.sqrt(2)
+    expected = max(star**2 * 49, star * 7) * log**2
     law = gs.TwoPoint(spread=6.0)
-    d = round(math.e * 1e6) / 1e6
-    assert theory.theorem2_bound(law, dimension=d, rank=1, delta=1e-3) == pytest.approx(expected, rel=1e-5)
+    assert theory.theorem2_bound(law, dimension=100, rank=1, delta=1e-3) == pytest.approx(expected, rel=1e-12)
 
 
 def test_pooled_gap_is_the_least_distance_of_the_joint_path():

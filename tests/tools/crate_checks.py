@@ -1,4 +1,4 @@
-"""What the profiles of run crates ask of a crate (RO-Crate 1.3, Process and Workflow Run Crate 0.6), and of its files."""
+"""What the profiles of run crates ask of a crate (RO-Crate 1.1, Process and Workflow Run Crate 0.5), and of its files."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ class OpenedCrate:
     def _structure(self) -> list[str]:
         wrong = []
         context = self.content["@context"]
-        if context != ["https://w3id.org/ro/crate/1.3/context", "https://w3id.org/ro/terms/workflow-run/context"]:
+        if context != ["https://w3id.org/ro/crate/1.1/context", "https://w3id.org/ro/terms/workflow-run/context"]:
             wrong.append(f"context {context}")
         metadata = self.entities["ro-crate-metadata.json"]
-        if metadata["conformsTo"] != {"@id": "https://w3id.org/ro/crate/1.3"} or metadata["about"] != {"@id": "./"}:
+        if metadata["conformsTo"][0] != {"@id": "https://w3id.org/ro/crate/1.1"} or metadata["about"] != {"@id": "./"}:
             wrong.append("metadata descriptor")
         wrong += [
             f"root has no {key}"
@@ -54,9 +54,9 @@ class OpenedCrate:
             entity["@id"] for entity in self.linked(self.root, "conformsTo") if "CreativeWork" in entity["@type"]
         }
         wanted = {
-            "https://w3id.org/ro/wfrun/process/0.6",
-            "https://w3id.org/ro/wfrun/workflow/0.6",
-            "https://w3id.org/workflowhub/workflow-ro-crate/1.1",
+            "https://w3id.org/ro/wfrun/process/0.5",
+            "https://w3id.org/ro/wfrun/workflow/0.5",
+            "https://w3id.org/workflowhub/workflow-ro-crate/1.0",
         }
         wrong += [f"root does not conform to {profile}" for profile in wanted - profiles]
         (main,) = self.linked(self.root, "mainEntity")
@@ -74,7 +74,7 @@ class OpenedCrate:
             for key, value in entity.items()
             for reference in listed(value)
             if isinstance(reference, dict) and reference["@id"] not in self.entities
-            if reference["@id"] != "https://w3id.org/ro/crate/1.3"
+            if reference["@id"] != "https://w3id.org/ro/crate/1.1"
         ]
         reached, waiting = set(), [self.root]
         while waiting:
@@ -131,7 +131,8 @@ class OpenedCrate:
                 wrong.append(f"{folder['@id']} is empty")
         lines = self.archive.read("manifest-sha256.txt").decode().splitlines()
         manifest = {name: digest for digest, name in (line.split("  ", 1) for line in lines)}
-        if set(manifest) != self.names - {"ro-crate-metadata.json", "manifest-sha256.txt"}:
+        files = {name for name in self.names if not name.endswith("/")}
+        if set(manifest) != files - {"ro-crate-metadata.json", "manifest-sha256.txt"}:
             wrong.append("the manifest does not list every file")
         wrong += [n for n, d in manifest.items() if hashlib.sha256(self.archive.read(n)).hexdigest() != d]
         return wrong

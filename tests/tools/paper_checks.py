@@ -46,8 +46,11 @@ def spoilt(ds):
             yield f"{name} {word}", ds.assign({name: ds[name].copy(data=change(ds[name].values.astype(float)))})
     for name, value in ds.attrs.items():
         if isinstance(value, float):
-            for factor in (1e-6, 1e6):
-                yield f"attribute {name} x {factor:g}", ds.assign_attrs({name: value * factor})
+            for power in (*range(-12, 0), *range(1, 13)):
+                yield f"attribute {name} x 1e{power}", ds.assign_attrs({name: value * 10.0**power})
+    for dim in ds.dims:
+        if dim in ds.coords and ds[dim].dtype.kind == "f":
+            yield f"coordinate {dim} x 1.25", ds.assign_coords({dim: 1.25 * ds[dim]})
     for dim, along in itertools.permutations(ds.dims, 2):
         shifted = ds.map(lambda v, dim=dim, along=along: _shifted(v, dim, along))
         yield f"last of {dim} shifted along {along}", shifted

@@ -28,6 +28,7 @@ from .named_algorithms import PrecGD as PrecGD
 from .named_algorithms import QuadraticNetwork as QuadraticNetwork
 from .named_algorithms import RidgeDescent as RidgeDescent
 from .named_algorithms import ScaledGD as ScaledGD
+from .optax_amplification import amplified_heterogeneity as amplified_heterogeneity
 from .rules_with_memory import Adam as Adam
 from .rules_with_memory import Momentum as Momentum
 from .rules_with_memory import Nesterov as Nesterov

@@ -105,12 +105,14 @@ class ImbalanceState(NamedTuple):
 
 
 class ImbalanceStep(Event):
-    """With the thin SVD ``F = A S V^T``: ``F <- beta A`` and ``G <- G V S / beta`` (Xiong 2024, eq. 5.1, corrected).
+    """With the thin SVD ``F = A S V^T``: ``F <- beta A`` and ``G <- G V S / beta`` (Xiong 2024, eq. 5.1).
 
     F G^T is unchanged and ``F^T F = beta^2 I``, so the part of G that must vanish does so at a rate of
-    ``step_size * beta^2`` per step. (The printed formula applies the right singular vectors of F to G without the singular
-    values, which does not preserve the product.) The step is made once: after step number ``at``, or after the first step
-    whose root mean square residual is at most ``below`` times that of the first step.
+    ``step_size * beta^2`` per step. The step is made once: after step number ``at``, or after the first step whose root mean
+    square residual is at most ``below`` times that of the first step.
+
+    The formula (5.1) is damaged in the text that we work from. The bound on ||G|| in appendix F fits
+    ``B Sigma_inv^(-1)``, which keeps the product for any orthogonal B, as this step does.
 
     ``beta`` is of the order of sqrt(sigma_r); by default :func:`automatic_beta` estimates it from F G^T and the residual.
     A stable descent with step size eta afterwards needs ``eta (beta^2 + (sigma_1 / beta)^2) < 2`` (:func:`stable_range`).

@@ -111,7 +111,7 @@ class ScaledGD(Algorithm):
         width: int | None = None,
         symmetric: bool = False,
         start: Any = 0.1,
-        damping: float = 0.0,
+        damping: float | str = 0.0,
         model: Model | None = None,
         rule: UpdateRule | None = None,
     ):

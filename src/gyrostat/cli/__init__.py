@@ -5,6 +5,7 @@ Commands import the scientific libraries inside their functions, so that ``gyros
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import Annotated
 
@@ -27,7 +28,9 @@ from gyrostat.cli import (
     report,
     reproduce,
     sweep,
+    verify,
 )
+from gyrostat.cli.explained_errors import TRACEBACK, explained
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -47,6 +50,7 @@ for _command in (
     sweep.sweep,
     plot.plot,
     export.export,
+    verify.verify,
     fit.fit,
     predict.predict,
     impute.impute,
@@ -72,15 +76,14 @@ def _options(
 
 
 def main() -> None:
-    """Run the command line: bad input is one sentence on standard error and exit status 2."""
+    """Run the command line: whatever goes wrong is one sentence on standard error and exit status 2."""
     try:
         app(prog_name="gyrostat")
-    except ValueError as error:
-        from gyrostat.errors import GyrostatError
-
-        if not isinstance(error, GyrostatError):
-            raise
-        print(f"gyrostat: {error}", file=sys.stderr)
-        sys.exit(2)
     except KeyboardInterrupt:
         sys.exit(130)
+    except Exception as error:
+        if os.environ.get(TRACEBACK):
+            raise
+        # A name may hold characters that the encoding of the terminal has not.
+        print(f"gyrostat: {explained(error)}".encode(errors="backslashreplace").decode(), file=sys.stderr)
+        sys.exit(2)

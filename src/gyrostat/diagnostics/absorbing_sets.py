@@ -15,6 +15,7 @@ from gyrostat.errors import GyrostatError
 from gyrostat.typing import Params
 
 
+@errors.checks_fields
 class Region(NamedTuple):
     """B_r: balanced to ``balance``, of approximate rank ``rank`` + ``excess``, with layers of at most ``bound``.
 
@@ -54,7 +55,8 @@ def absorbing(
     >>> absorbing(0.1, 3, 2).step_size < 1e-25
     True
     """
-    lam, C1 = float(errors.number("ridge", ridge, above=0)), float(errors.number("largest", largest, above=0)) ** 2
+    lam = float(errors.number("ridge", ridge, above=0, most=1e9))
+    C1 = float(errors.number("largest", largest, above=0, most=1e9)) ** 2
     L, n, r = (
         errors.integer("depth", depth, least=3),
         errors.integer("size", size, least=1),
@@ -84,6 +86,7 @@ def margins(weights: Params, region: Region) -> Float[Array, " 3"]:
     >>> [round(float(m), 3) for m in margins((np.eye(2), np.eye(2)), Region(2, 0.5, 0.1, 0.4, 3.0))]
     [0.1, 0.4, 1.0]
     """
+    errors.instance("region", region, Region)
     W = [jnp.asarray(w) for w in weights]
     if len(W) < 2:
         raise GyrostatError(f"weights must list at least two layers W_1, W_2, ...; got {len(W)}.")
@@ -105,14 +108,18 @@ def contains(region: Region, weights: Params) -> Bool[Array, ""]:
     return jnp.all(margins(weights, region) >= 0)
 
 
-@functools.lru_cache(maxsize=64)
+@errors.explains_keywords
 def membership(region: Region) -> Diagnostic:
     """A diagnostic: the margins by which a run lies inside B_r, negative outside.
 
     >>> membership(Region(1, 0.1, 1e-3, 0.4, 5.0)).dims
     ('condition',)
     """
+    return _membership(region)
 
+
+@functools.lru_cache(maxsize=64)  # a diagnostic is identified by its function: one region, one program
+def _membership(region: Region) -> Diagnostic:
     def function(snapshot: Snapshot) -> Array:
         return margins(layers(snapshot), region)
 

@@ -39,6 +39,7 @@ class Snapshot(NamedTuple):
 SnapshotFunction = Callable[[Snapshot], Array]
 
 
+@errors.checks_fields
 class Diagnostic(NamedTuple):
     """A named function of a :class:`Snapshot`; ``dims`` names the dimensions of its value and is empty for a number.
 
@@ -80,6 +81,7 @@ DIAGNOSTICS: dict[str, Diagnostic] = {}
 """All registered diagnostics by name."""
 
 
+@errors.explains_keywords
 def diagnostic(
     *given: Any,
     name: str | None = None,

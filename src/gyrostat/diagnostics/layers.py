@@ -6,6 +6,7 @@ import functools
 import itertools
 
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, ArrayLike
 
 from gyrostat import errors
@@ -77,6 +78,8 @@ def representation_cost(matrix: ArrayLike, depth: int) -> Array:
     15.0
     """
     L = errors.integer("depth", depth, least=1)
+    if np.ndim(matrix) != 2:
+        raise GyrostatError(f"matrix must have 2 dimensions; got shape {np.shape(matrix)}.")
     return L * jnp.sum(values_of(jnp.asarray(matrix)) ** (2 / L))
 
 

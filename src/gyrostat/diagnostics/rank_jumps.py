@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from gyrostat import errors
 from gyrostat.errors import GyrostatError
@@ -43,7 +44,7 @@ def ranks(values: Any, *, ratio: float = 0.01, zero: float = 1e-3) -> np.ndarray
 
 
 @errors.explains_keywords
-def jumps(values: Any, steps: Any, *, ratio: float = 0.01, zero: float = 1e-3) -> Jumps:
+def jumps(values: ArrayLike, steps: ArrayLike, *, ratio: float = 0.01, zero: float = 1e-3) -> Jumps:
     """The lasting changes of rank along one path of singular values (records x values).
 
     A run leaves rank r at the first recorded step after the last one at which the rank is at least r: a path that dips and
@@ -53,8 +54,7 @@ def jumps(values: Any, steps: Any, *, ratio: float = 0.01, zero: float = 1e-3) -
     >>> jumps(path, [0, 10, 20, 30, 40])
     Jumps(jumps=[Jump(step=30, before=2, after=1)], rank=1, end='settled')
     """
-    t = np.asarray(steps)
-    s = np.asarray(values, dtype=float)
+    s, t = np.asarray(values, dtype=float), np.asarray(steps)
     if s.ndim != 2 or t.shape != s.shape[:1] or len(t) == 0:
         raise GyrostatError(
             f"values must be records x singular values with one step each; got shapes {s.shape} and {t.shape}."
@@ -75,7 +75,7 @@ def jumps(values: Any, steps: Any, *, ratio: float = 0.01, zero: float = 1e-3) -
 
 
 @errors.explains_keywords
-def jump_times(values: Any, steps: Any, *, rank: int = 1, ratio: float = 0.01) -> np.ndarray:
+def jump_times(values: ArrayLike, steps: ArrayLike, *, rank: int = 1, ratio: float = 0.01) -> np.ndarray:
     """The first step from which each run keeps at most ``rank``, infinite if it never does or diverges.
 
     ``values`` has the shape (..., records, singular values).

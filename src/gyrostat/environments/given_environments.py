@@ -242,7 +242,7 @@ class VectorEnvironments(Environments):
     def __init__(self, coefficients: Any, spurious_coordinates: Any = (), law: Law | None = None):
         beta = errors.array("coefficients", coefficients, ndim=1)
         listed = np.asarray(spurious_coordinates).reshape(-1).tolist()
-        where = np.array([errors.integer("spurious_coordinates", i) for i in listed], dtype=int)
+        where = np.array([errors.size("spurious_coordinates", i, least=0) for i in listed], dtype=int)
         if where.size and (where.min() < 0 or where.max() >= beta.size or len(set(where.tolist())) < where.size):
             raise GyrostatError(
                 f"spurious_coordinates must be distinct and between 0 and {beta.size - 1}; got {where.tolist()}."
@@ -489,11 +489,14 @@ class Observed(Environments):
     size: tuple[int, ...] = eqx.field(static=True)
 
     def __init__(self, shape: tuple[int, ...], count: int, weights: Any = None):
-        if len(shape) == 0:
-            raise GyrostatError(f"shape must be (p,) for vectors, (n1, n2) for matrices, or longer; got {shape}.")
-        n = errors.integer("count", count, least=1)
-        super().__init__(np.zeros((shape[0], 0)), law=Finite(np.zeros((n, 0, 0)), weights))
-        self.size = tuple(shape)
+        if not isinstance(shape, list | tuple) or len(shape) == 0:
+            raise GyrostatError(
+                f"shape must be (p,) for vectors, (n1, n2) for matrices, or longer; got {errors.shown(shape)}."
+            )
+        sides = tuple(errors.size("shape", side) for side in shape)
+        n = errors.size("count", count)
+        super().__init__(np.zeros((sides[0], 0)), law=Finite(np.zeros((n, 0, 0)), weights))
+        self.size = sides
 
     def arguments(self) -> Mapping[str, Any]:
         law: Any = self.law

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gyrostat import errors
-from gyrostat.environments.row_labels import grouped
+from gyrostat.environments.row_labels import coded, grouped
 from gyrostat.errors import GyrostatError
 
 
@@ -49,12 +49,12 @@ def cluster_codes(cluster: Any, count: int, environments: list, rows: list[np.nd
     """The number of each row's cluster, or None; every environment must have at least ``least`` clusters."""
     if cluster is None:
         return None
-    _, members = grouped(cluster, "cluster")
-    codes = np.full(count, -1)
-    if (total := sum(map(len, members))) != count:
-        raise GyrostatError(f"cluster must hold one label for each of the {count} rows of X; got {total}.")
-    for code, mine in enumerate(members):
-        codes[mine] = code
+    try:
+        _, codes = coded(cluster)
+    except GyrostatError as error:
+        raise GyrostatError(str(error).replace("environments", "cluster", 1)) from None
+    if len(codes) != count:
+        raise GyrostatError(f"cluster must hold one label for each of the {count} rows of X; got {len(codes)}.")
     for label, mine in zip(environments, rows, strict=True):
         if (found := len(np.unique(codes[mine]))) < least:
             raise GyrostatError(

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, SupportsFloat
 
+from gyrostat import errors
 from gyrostat.errors import GyrostatError
 from gyrostat.figures.declarations import Figure
 
@@ -16,6 +17,13 @@ if TYPE_CHECKING:
 
 Verdict = Literal["holds", "fails", "undecided"]
 SIZES = ("smoke", "standard", "full")
+KINDS = {
+    "false as printed": "There is a counterexample to the statement as the paper prints it.",
+    "not typical": "The paper shows a run that most runs do not resemble.",
+    "not covered": "The conditions of the theorem exclude this setting; the theorem itself may well be right.",
+    "depends on the reading": "The text can be read in more than one way; the reason says which readings were tried.",
+}
+"""The kinds of statements that are expected to fail, and what each means."""
 
 
 @dataclass(frozen=True)
@@ -24,6 +32,9 @@ class Outcome:
 
     measured: Mapping[str, float]
     holds: bool | None
+
+    def __post_init__(self) -> None:
+        errors.check_parameters(self)
 
     @property
     def verdict(self) -> Verdict:
@@ -37,8 +48,11 @@ class Outcome:
 class Claim:
     """A statement of a paper, or one of ours, with the criterion that decides it and the expected verdict.
 
-    ``measure`` reads the data of the experiment. ``expected="fails"`` marks a statement that is known not to hold as printed;
-    ``reason`` then says why.
+    ``measure`` reads the data of the experiment. ``expected="fails"`` marks a statement that is known not to hold here;
+    ``kind`` then says in which sense (a key of ``KINDS``) and ``reason`` says why.
+
+    >>> Claim(slug="jump", statement="It jumps.", criterion="by step 10", measure=lambda ds: within(0, 10, step=ds.step)).kind
+    ''
     """
 
     slug: str
@@ -46,11 +60,21 @@ class Claim:
     criterion: str
     measure: Callable[[xr.Dataset], Outcome]
     expected: Literal["holds", "fails"] = "holds"
+    kind: str = ""
     reason: str = ""
 
     def __post_init__(self) -> None:
+        errors.check_parameters(self)
+        errors.function_of("measure", self.measure, "the data of the experiment")
         if self.expected == "fails" and not self.reason:
             raise GyrostatError(f"claim {self.slug!r} is expected to fail: say why in reason.")
+        if self.expected == "fails" and self.kind not in KINDS:
+            raise GyrostatError(
+                f"claim {self.slug!r} is expected to fail: its kind must be one of {', '.join(map(repr, KINDS))}; "
+                f"got {self.kind!r}."
+            )
+        if self.expected == "holds" and self.kind:
+            raise GyrostatError(f"claim {self.slug!r} is expected to hold: only statements that fail have a kind.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,6 +96,9 @@ class Experiment:
     weight: float = 1.0
 
     def __post_init__(self) -> None:
+        errors.check_parameters(self)
+        errors.function_of("compute", self.compute, "seed, progress and the settings of a size")
+        errors.function_of("draw", self.draw, "the data")
         if set(self.sizes) != set(SIZES):
             raise GyrostatError(f"experiment {self.name!r} must give settings for the sizes {', '.join(SIZES)}.")
         slugs = [claim.slug for claim in self.claims]
@@ -97,6 +124,9 @@ class LabPreset:
     values: Mapping[str, Any]
     note: str = ""
 
+    def __post_init__(self) -> None:
+        errors.check_parameters(self)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Paper:
@@ -117,6 +147,7 @@ class Paper:
     presets: Sequence[LabPreset] = ()
 
     def __post_init__(self) -> None:
+        errors.check_parameters(self)
         for what, name in [("paper", self.name), *(("experiment", e.name) for e in self.experiments)]:
             # Names are folders and parts of addresses.
             if not re.fullmatch(r"[A-Za-z0-9][\w.-]*", name, re.ASCII):
@@ -131,6 +162,7 @@ class Paper:
             raise GyrostatError(f"the link of paper {self.name!r} must be a web address; got {self.link!r}.")
 
 
+@errors.explains_keywords
 def within(low: float = -math.inf, high: float = math.inf, **measured: SupportsFloat) -> Outcome:
     """An outcome that holds when every measured number lies in [low, high].
 
@@ -141,6 +173,7 @@ def within(low: float = -math.inf, high: float = math.inf, **measured: SupportsF
     return Outcome(numbers, all(low <= v <= high for v in numbers.values()))
 
 
+@errors.explains_keywords
 def together(*outcomes: Outcome) -> Outcome:
     """An outcome that holds when all of these do."""
     measured = {name: value for outcome in outcomes for name, value in outcome.measured.items()}

@@ -89,9 +89,24 @@ def find_callable(kind: Any) -> Callable[..., Any]:
     target = getattr(gyrostat, errors.choice("kind", name, gyrostat.__all__))
     for part in inner:
         target = getattr(target, errors.choice(f"kind of {name}", part, _alternative_constructors(target)))
-    if not callable(target):
-        raise GyrostatError(f"kind {kind!r} cannot be called: name a class such as 'HeteroSGD'.")
+    if not inner and not isinstance(target, type):
+        raise GyrostatError(f"kind {kind!r} makes no object: name a class such as 'HeteroSGD'.")
     return target
+
+
+def named_code(value: Any) -> str | None:
+    """The first kind in a table that runs code from outside gyrostat, as text; None if there is none.
+
+    >>> named_code({"experiment": {"kind": "os:system", "command": "true"}}), named_code({"kind": "TwoPoint"})
+    ('os:system', None)
+    """
+    if isinstance(value, Mapping):
+        kinds = value.get("kind", ())
+        for kind in kinds if isinstance(kinds, list | tuple) else [kinds]:
+            if callable(kind) or ":" in str(kind):
+                return kind_name(kind)
+    inner = value.values() if isinstance(value, Mapping) else value if isinstance(value, list | tuple) else ()
+    return next((found for item in inner if (found := named_code(item)) is not None), None)
 
 
 def _alternative_constructors(owner: type) -> list[str]:
@@ -101,9 +116,13 @@ def _alternative_constructors(owner: type) -> list[str]:
 def _import_function(kind: str) -> Callable[..., Any]:
     module, _, name = kind.partition(":")
     try:
-        return getattr(importlib.import_module(module), name)
-    except (ImportError, AttributeError) as error:
-        raise GyrostatError(f"kind {kind!r} cannot be imported ({error}): write it as 'module:function'.") from None
+        found = getattr(importlib.import_module(module), name)
+    except Exception as error:  # whatever a user's module raises while it is imported
+        reason = f"{type(error).__name__}: {' '.join(str(error).split())[:120]}"
+        raise GyrostatError(f"kind {kind!r} cannot be imported ({reason}): write it as 'module:function'.") from None
+    if not callable(found):
+        raise GyrostatError(f"kind {kind!r} is no function but {errors.shown(found)}: write it as 'module:function'.")
+    return found
 
 
 def kind_name(kind: Any) -> str:
@@ -113,7 +132,14 @@ def kind_name(kind: Any) -> str:
 
 def parameters(kind: Any) -> dict[str, inspect.Parameter]:
     """The named parameters of a kind."""
-    found = inspect.signature(find_callable(kind)).parameters.values()
+    try:
+        found = inspect.signature(find_callable(kind)).parameters.values()
+    except (TypeError, ValueError) as error:
+        if isinstance(error, GyrostatError):
+            raise
+        raise GyrostatError(
+            f"kind {kind_name(kind)!r} does not say its arguments: wrap it in a function of your own."
+        ) from None
     return {p.name: p for p in found if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)}
 
 

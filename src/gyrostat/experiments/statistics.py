@@ -7,16 +7,20 @@ from typing import TypeVar
 import numpy as np
 import xarray as xr
 
+from gyrostat import errors
 from gyrostat.engine.summary import QUARTILES, quantiles_with_infinity
+from gyrostat.errors import GyrostatError
 
 Labelled = TypeVar("Labelled", xr.DataArray, xr.Dataset)
 
 
+@errors.explains_keywords
 def last(values: Labelled) -> Labelled:
     """The value at the last recorded step."""
     return values.isel({"step" if "step" in values.dims else "record": -1})
 
 
+@errors.explains_keywords
 def median(values: xr.DataArray, over: str = "seed") -> xr.DataArray:
     """The median over seeds; a diverged run counts as infinite."""
     return values.fillna(np.inf).median(over)
@@ -31,17 +35,20 @@ def quartiles(values: xr.DataArray, over: str = "seed") -> np.ndarray:
     return quantiles_with_infinity(values.fillna(np.inf).transpose(over, ...).values, QUARTILES)
 
 
+@errors.explains_keywords
 def share_below(values: xr.DataArray, threshold: float, over: str = "seed") -> xr.DataArray:
     """The share of runs below a threshold; a diverged run is not below it."""
     return (values < threshold).mean(over)
 
 
+@errors.explains_keywords
 def crossing(x: np.ndarray, y: np.ndarray, level: float) -> float:
     """The x at which the line through the points last rises above ``level``, NaN if it never does.
 
     >>> crossing(np.array([1.0, 2.0, 3.0]), np.array([0.0, 0.4, 0.6]), 0.5)
     2.5
     """
+    x, y = _paired(x, y)
     up = np.flatnonzero((y[:-1] < level) & (y[1:] >= level))
     if up.size == 0:
         return float("nan")
@@ -49,21 +56,34 @@ def crossing(x: np.ndarray, y: np.ndarray, level: float) -> float:
     return float(x[i] + (level - y[i]) / (y[i + 1] - y[i]) * (x[i + 1] - x[i]))
 
 
+@errors.explains_keywords
 def slope(x: np.ndarray, y: np.ndarray) -> float:
     """The least-squares slope of log y against log x.
 
     >>> round(slope(np.array([1.0, 10.0, 100.0]), np.array([3.0, 30.0, 300.0])), 6)
     1.0
     """
+    x, y = _paired(x, y)
+    if len(x) < 2 or not (np.isfinite(x) & np.isfinite(y) & (x > 0) & (y > 0)).all():
+        raise GyrostatError("x and y must be at least two pairs of positive numbers: their logarithms are taken.")
     return float(np.polyfit(np.log(x), np.log(y), 1)[0])
 
 
+def _paired(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    x, y = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
+    if x.ndim != 1 or x.shape != y.shape:
+        raise GyrostatError(f"x and y must be lists of the same length; got shapes {x.shape} and {y.shape}.")
+    return x, y
+
+
+@errors.explains_keywords
 def wilson(successes: np.ndarray, count: int, z: float = 1.96) -> tuple[np.ndarray, np.ndarray]:
     """The Wilson interval of a share: its low and high ends.
 
     >>> [round(float(e), 3) for e in wilson(np.array(10), 20)]
     [0.299, 0.701]
     """
+    count, z = errors.integer("count", count, least=1), float(errors.number("z", z, least=0, most=100))
     p = np.asarray(successes) / count
     centre = (p + z**2 / (2 * count)) / (1 + z**2 / count)
     half = z * np.sqrt(p * (1 - p) / count + z**2 / (4 * count**2)) / (1 + z**2 / count)

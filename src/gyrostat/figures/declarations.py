@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from gyrostat import errors
 from gyrostat.engine.summary import QUARTILES, quantiles_with_infinity
 
 if TYPE_CHECKING:
@@ -24,6 +25,9 @@ class Series:
     """Anything that a panel shows, with a label for its legend."""
 
     label: str
+
+    def __post_init__(self) -> None:
+        errors.check_parameters(self)
 
 
 @dataclass(frozen=True)
@@ -141,6 +145,9 @@ class Panel:
     ylim: tuple[float | None, float | None] | None = None
     height: float = 1.0
 
+    def __post_init__(self) -> None:
+        errors.check_parameters(self)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Figure:
@@ -153,6 +160,9 @@ class Figure:
     panels: Sequence[Panel]
     note: str = ""
     columns: int = 3
+
+    def __post_init__(self) -> None:
+        errors.check_parameters(self)
 
 
 def band(values: xr.DataArray, label: str, *, x: Any = None, over: str = "seed", colour: int | None = None) -> Band:

@@ -28,18 +28,19 @@ if TYPE_CHECKING:  # a checker of types sees fields in constructors only through
     from equinox import Module as ExplainingModule
 else:
 
-    class ExplainsKeywords(type(eqx.Module)):
-        """A metaclass: a misspelt keyword argument gets a sentence that names the one that was meant."""
+    class ExplainsArguments(type(eqx.Module)):
+        """A metaclass: a misspelt argument, or a value that contradicts its annotation, gets a sentence."""
 
         def __call__(cls, *args: Any, **kwargs: Any) -> Any:
             if kwargs:
                 known = errors.keyword_names(cls.__init__)
                 if known is not None:
                     errors.check_keywords(cls.__name__, kwargs, known[1:])
+            errors.check_declared(cls.__init__, (cls, *args), kwargs)
             return super().__call__(*args, **kwargs)
 
-    class ExplainingModule(eqx.Module, metaclass=ExplainsKeywords):
-        """An Equinox module that explains misspelt keyword arguments."""
+    class ExplainingModule(eqx.Module, metaclass=ExplainsArguments):
+        """An Equinox module that explains misspelt and contradictory arguments."""
 
 
 class ReadableModule(ExplainingModule):

@@ -186,7 +186,7 @@ class DenseData(Measurements):
     def __init__(self, matrices: Any, responses: Any, environment: Any, *, batch_size: int | None = None):
         X = errors.array("matrices", matrices, ndim=tuple(range(2, 10)))
         y = errors.array("responses", responses, ndim=1)
-        labels = np.asarray(environment)
+        labels = np.atleast_1d(environment)
         if not np.issubdtype(labels.dtype, np.integer):
             raise GyrostatError(f"environment must hold whole numbers 0, 1, ...; got {labels.dtype}.")
         if not len(X) == len(y) == len(labels):

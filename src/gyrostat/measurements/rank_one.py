@@ -74,7 +74,7 @@ def _quadratic(x: Float[Array, "m d"], A: Float[Array, "d d"]) -> Float[Array, "
 def _truncation(value: Any) -> np.ndarray:
     try:
         x = np.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         x = np.asarray(np.nan)
     if x.ndim != 0 or np.isnan(x) or x <= 0:
         raise GyrostatError(f"truncation must be a positive number or infinity; got {errors.shown(value)}.")

@@ -13,11 +13,39 @@ from gyrostat.errors import GyrostatError
 
 
 def write_whole(path: Path, text: str) -> None:
-    """Write a file by replacing it, so that a reader finds the old or the new content, even after a kill."""
+    """Write a file by replacing it, so that a reader finds the old or the new content, even after a kill or a power loss."""
     path.parent.mkdir(parents=True, exist_ok=True)
     hidden = path.with_name(f".{path.name}.part")
-    hidden.write_text(text, encoding="utf-8")
-    os.replace(hidden, path)
+    try:
+        with hidden.open("w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())  # before the name: else a power loss can leave the new name with no content
+        os.replace(hidden, path)
+    except OSError:
+        hidden.unlink(missing_ok=True)  # on a full disk the part would take the room that is left
+        raise
+    _sync_folder(path.parent)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Have the names in a folder written to the disk, where the system can do that."""
+    if os.name == "nt":
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def reason(error: OSError) -> str:
+    """Why a file cannot be written or read, in the words of the system.
+
+    >>> reason(OSError(28, "No space left on device"))
+    'No space left on device'
+    """
+    return error.strerror or type(error).__name__
 
 
 def writable(folder: Path, *inside: Path) -> None:
@@ -28,7 +56,7 @@ def writable(folder: Path, *inside: Path) -> None:
             with tempfile.TemporaryFile(dir=needed):
                 pass
     except (OSError, ValueError) as error:  # ValueError: a name that no file can have
-        why = getattr(error, "strerror", None) or error
+        why = reason(error) if isinstance(error, OSError) else error
         raise GyrostatError(
             f"cannot write results to {str(folder)!r} ({why}): choose another folder with --out."
         ) from None

@@ -38,6 +38,7 @@ def judge(name: str, experiment: Experiment, dataset: xr.Dataset, seconds: float
                 "measured": plain(outcome.measured),
                 "verdict": outcome.verdict,
                 "expected": claim.expected,
+                "kind": claim.kind,
                 "reason": claim.reason,
                 "seeds": int(dataset.sizes.get("seed", 0)),
                 "seconds": round(seconds, 3),
@@ -76,7 +77,7 @@ def claims_table(records: Sequence[ClaimRecord]) -> Table:
         table.add_row(
             Text(record["id"]),
             Text(record["verdict"], style=f"bold {COLOURS[record['verdict']]}" if odd else ""),
-            Text(record["expected"]),
+            Text(record.get("kind") or record["expected"]),
             Text(measured_text(record)),
             Text("SURPRISE", style="bold red") if odd else Text(""),
         )
@@ -87,7 +88,8 @@ def statements_table(records: Sequence[ClaimRecord]) -> Table:
     """A table of declared statements with their criteria."""
     table = Table("claim", "statement", "criterion", "expected", title="Statements", title_justify="left")
     for record in records:
-        table.add_row(*(Text(record[key]) for key in ("id", "statement", "criterion", "expected")))
+        words = (record["id"], record["statement"], record["criterion"], record["kind"] or record["expected"])
+        table.add_row(*map(Text, words))
     return table
 
 
@@ -145,6 +147,7 @@ def declared_claims(paper: str | None = None) -> list[ClaimRecord]:
             "statement": claim.statement,
             "criterion": claim.criterion,
             "expected": claim.expected,
+            "kind": claim.kind,
             "reason": claim.reason,
         }
         for name in (registry.paper_names() if paper is None else [paper])

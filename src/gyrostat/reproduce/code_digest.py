@@ -28,11 +28,13 @@ Papers also import ``figures`` and ``typing``. Figures are drawn again from the 
 
 
 @functools.cache
-def code_digest() -> str:
-    """The first digits of the SHA-256 of all files in ``ROOMS``."""
+def code_digest(*more: str) -> str:
+    """The first digits of the SHA-256 of all files in ``ROOMS``, and of ``more`` files and folders of the package."""
     home = Path(gyrostat.__file__).parent
     digest = hashlib.sha256()
-    files = [path for room in ROOMS for path in (home / room, *(home / room).rglob("*.py")) if path.suffix == ".py"]
+    files = [
+        path for room in (*ROOMS, *more) for path in (home / room, *(home / room).rglob("*.py")) if path.suffix == ".py"
+    ]
     for path in sorted(files):
         digest.update(path.relative_to(home).as_posix().encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()[:12]

@@ -1,6 +1,8 @@
 """A results folder as a Workflow Run RO-Crate: one zip file that says what was run, with what, and what came out.
 
-Profiles: Workflow Run Crate and Process Run Crate 0.6, Workflow RO-Crate 1.1, on RO-Crate 1.3 (https://w3id.org/ro/wfrun).
+Profiles: Workflow Run Crate and Process Run Crate 0.5, Workflow RO-Crate 1.0, on RO-Crate 1.1 (https://w3id.org/ro/wfrun). They
+are not the newest, but those that the official rocrate-validator and most readers know; 0.6 on RO-Crate 1.3 gives other
+addresses to the terms for workflows and their parameters.
 The workflow is the command that runs the experiments; there is an action for each size and seed, and one for each experiment.
 """
 
@@ -12,11 +14,13 @@ import mimetypes
 import os
 import shlex
 import tempfile
+import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
 
 from gyrostat import __version__
 from gyrostat.errors import GyrostatError
@@ -29,14 +33,22 @@ if TYPE_CHECKING:
     from rocrate.rocrate import ROCrate
 
 PROFILES = {
-    "https://w3id.org/ro/wfrun/process/0.6": ("Process Run Crate", "0.6"),
-    "https://w3id.org/ro/wfrun/workflow/0.6": ("Workflow Run Crate", "0.6"),
-    "https://w3id.org/workflowhub/workflow-ro-crate/1.1": ("Workflow RO-Crate", "1.1"),
+    "https://w3id.org/ro/wfrun/process/0.5": ("Process Run Crate", "0.5"),
+    "https://w3id.org/ro/wfrun/workflow/0.5": ("Workflow Run Crate", "0.5"),
+    "https://w3id.org/workflowhub/workflow-ro-crate/1.0": ("Workflow RO-Crate", "1.0"),
 }
 TERMS = "https://w3id.org/ro/terms/workflow-run/context"
 MANIFEST = "manifest-sha256.txt"
 NO_LICENCE = "No licence is stated: ask the authors before you use these results."
-KINDS = {".json": "application/json", ".svg": "image/svg+xml", ".toml": "application/toml", ".sh": "application/x-sh"}
+WORKFLOW_PROFILE = "https://bioschemas.org/profiles/ComputationalWorkflow/1.0-RELEASE"
+README = "README.md"
+KINDS = {
+    ".md": "text/markdown",
+    ".json": "application/json",
+    ".svg": "image/svg+xml",
+    ".toml": "application/toml",
+    ".sh": "application/x-sh",
+}
 
 
 @dataclass(kw_only=True)
@@ -231,31 +243,55 @@ def write_crate(path: str | Path, contents: CrateContents, *, author: str = "", 
         raise GyrostatError("a crate needs rocrate: install it with pip install 'gyrostat[crate]'.") from None
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}.") as scratch:
-        crate = ROCrate(version="1.3")
+        crate = ROCrate(version="1.1")
         crate.metadata.extra_contexts.append(TERMS)
+        contents.files[README] = _readme(contents)
         _describe_root(crate, contents, licence)
         _add_data(crate, contents, Path(scratch))
-        _add_software(crate, contents)
-        _add_actions(crate, contents, author)
+        ours = _add_software(crate, contents)
+        _add_actions(crate, contents, ours, author)
         part = Path(scratch) / "crate.zip"
         crate.write_zip(part)
+        _add_folders(part, crate)
         os.replace(part, path)
     return path
+
+
+def _add_folders(archive: Path, crate: ROCrate) -> None:
+    """Entries for the folders that the metadata name: some readers look for them in the list of a zip file."""
+    with zipfile.ZipFile(archive, "a") as opened:
+        for folder in crate.get_by_type("Dataset"):
+            if folder is not crate.root_dataset:
+                opened.mkdir(unquote(folder.id))
 
 
 def _describe_root(crate: ROCrate, contents: CrateContents, licence: str) -> None:
     root = crate.root_dataset
     root["name"], root["description"] = contents.name, contents.description
     root["license"] = _entity(crate, licence, "CreativeWork", name=licence) if licence else NO_LICENCE
+    crate.metadata["conformsTo"] = [{"@id": f"https://w3id.org/ro/crate/{crate.version}"}, {"@id": list(PROFILES)[-1]}]
     root["datePublished"] = datetime.now(UTC).date().isoformat()
     root["conformsTo"] = [
-        _entity(crate, address, ["CreativeWork", "Profile"], name=name, version=version)
+        _entity(crate, address, "CreativeWork", name=name, version=version)
         for address, (name, version) in PROFILES.items()
     ]
     if contents.citations:
-        root["citation"] = [
-            _entity(crate, link, "ScholarlyArticle", name=title) for link, title in contents.citations.items()
-        ]
+        root["citation"] = _single(
+            [_entity(crate, link, "ScholarlyArticle", name=title) for link, title in contents.citations.items()]
+        )
+
+
+def _single(entities: list[Any]) -> Any:
+    """A list of one as that one, as RO-Crate recommends."""
+    return entities[0] if len(entities) == 1 else entities
+
+
+def _readme(contents: CrateContents) -> str:
+    """What is in the crate, for a person who opens it without a tool."""
+    listed = "".join(f"- `{path}`: {text}.\n" for path, text in contents.descriptions.items() if path in contents.files)
+    folders = "".join(f"- `{place}/`: the data (zarr 3; open them with xarray).\n" for place in contents.folders)
+    checked = f"`sha256sum -c {MANIFEST}` checks every file. `ro-crate-metadata.json` describes them for programs."
+    return f"# {contents.name}\n\n{contents.description}\n\n{listed}{folders}\n{checked}\n"
 
 
 def _entity(crate: ROCrate, identifier: str, kind: str | list[str], **properties: Any) -> Any:
@@ -278,11 +314,12 @@ def _add_data(crate: ROCrate, contents: CrateContents, scratch: Path) -> None:
         whole = crate.add_dataset(folder, f"{place}/", properties={"name": place})
         for inner in sorted(file for file in folder.rglob("*") if file.is_file()):
             digests[f"{place}/{inner.relative_to(folder).as_posix()}"] = sha256(inner)
-        whole["hasPart"] = [
+        inner_folders = [
             crate.add_dataset(dest_path=f"{name}/", properties={"name": title})
             for name, title in contents.inner_folders.items()
             if name.startswith(f"{place}/")
         ]
+        whole["hasPart"] = _single(inner_folders)
     manifest = scratch / MANIFEST
     manifest.write_text("".join(f"{digest}  {place}\n" for place, digest in sorted(digests.items())), encoding="utf-8")
     _add_file(
@@ -310,40 +347,49 @@ def sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _add_software(crate: ROCrate, contents: CrateContents) -> None:
-    """The workflow as the main entity, its language and parameters, and the software that ran it."""
+def _add_software(crate: ROCrate, contents: CrateContents) -> Any:
+    """The workflow as the main entity, its language and parameters; returns the software that ran it."""
     workflow = crate.get(contents.workflow)
     crate.mainEntity = workflow
     workflow["name"] = contents.workflow_name
+    workflow["conformsTo"] = _entity(
+        crate, WORKFLOW_PROFILE, "CreativeWork", name="ComputationalWorkflow", version="1.0"
+    )
+    crate.get(README)["about"] = crate.root_dataset
     address, name = contents.language
     workflow["programmingLanguage"] = _entity(crate, address, "ComputerLanguage", name=name, url=address)
-    workflow["input"] = [
+    parameters = [
         _entity(crate, f"#parameter-{name}", "FormalParameter", name=name, additionalType=kind)
         for name, kind in contents.parameters.items()
     ]
-    libraries = [
-        _entity(crate, f"#software-{name}", "SoftwareApplication", name=name, softwareVersion=version)
-        for name, version in contents.versions.items()
-        if name != "gyrostat"
-    ]
+    workflow["input"] = _single(parameters)
+    libraries = [_software(crate, name, version) for name, version in contents.versions.items() if name != "gyrostat"]
     version = contents.versions.get("gyrostat", __version__)
-    ours = _entity(crate, "#software-gyrostat", "SoftwareApplication", name="gyrostat", softwareVersion=version)
+    ours = _software(crate, "gyrostat", version)
     ours["softwareRequirements"] = libraries
-    workflow["softwareRequirements"] = ours
+    workflow["softwareRequirements"], workflow["version"] = ours, version
+    return ours
 
 
-def _add_actions(crate: ROCrate, contents: CrateContents, author: str) -> None:
+def _software(crate: ROCrate, name: str, version: str) -> Any:
+    """A package and its version, named by its package URL."""
+    address = f"pkg:{'generic' if name == 'python' else 'pypi'}/{name}@{version}"
+    return _entity(crate, address, "SoftwareApplication", name=name, softwareVersion=version)
+
+
+def _add_actions(crate: ROCrate, contents: CrateContents, ours: Any, author: str) -> None:
     agent = _entity(crate, "#author", "Person", name=author) if author else None
+    if agent is not None:
+        crate.root_dataset["author"] = agent
     mentions = []
     for action in contents.actions:
-        instrument = crate.get(contents.workflow if action.of_workflow else "#software-gyrostat")
+        instrument = crate.get(contents.workflow) if action.of_workflow else ours
         inputs = []
         for name, value in action.inputs.items():
             text = value if isinstance(value, str | int | float) else json.dumps(plain(value))
-            given = _entity(crate, f"#{action.key}-{name}", "PropertyValue", name=name, value=text)
+            inputs.append(_entity(crate, f"#{action.key}-{name}", "PropertyValue", name=name, value=text))
             if action.of_workflow:
-                given["exampleOfWork"] = crate.get(f"#parameter-{name}")
-            inputs.append(given)
+                inputs[-1]["exampleOfWork"] = crate.get(f"#parameter-{name}")
         properties = {
             "name": action.name,
             "description": action.description,
@@ -354,9 +400,11 @@ def _add_actions(crate: ROCrate, contents: CrateContents, author: str) -> None:
             **({"startTime": action.started} if action.started else {}),
             **({"error": action.error} if action.error else {}),
         }
-        outputs = [crate.get(path) for path in action.outputs]
-        made = crate.add_action(instrument, f"#{action.key}", object=inputs, result=outputs, properties=properties)
+        outputs = _single([crate.get(path) for path in action.outputs])
+        made = crate.add_action(
+            instrument, f"#{action.key}", object=_single(inputs), result=outputs, properties=properties
+        )
         if agent is not None:
             made["agent"] = agent
         mentions.append(made)
-    crate.root_dataset["mentions"] = mentions
+    crate.root_dataset["mentions"] = _single(mentions)

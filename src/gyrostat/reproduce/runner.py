@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import platform
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, packages_distributions
@@ -19,9 +19,10 @@ from gyrostat import __version__, errors
 from gyrostat.experiments.declarations import SIZES
 from gyrostat.experiments.paper_files import is_file_address, split_address
 from gyrostat.experiments.registry import paper_address, reference_to
+from gyrostat.parallel.checked_files import DamagedStore
 from gyrostat.parallel.progress import ProgressDisplay, print_line
 from gyrostat.parallel.threads import one_thread
-from gyrostat.parallel.whole_files import write_whole
+from gyrostat.parallel.whole_files import reason, write_whole
 from gyrostat.parallel.workers import explain, run_tasks
 from gyrostat.reproduce.claims import claims_table, is_surprise, judge
 from gyrostat.reproduce.store import ClaimRecord, ResultsStore, experiment_of
@@ -55,12 +56,13 @@ class ReproductionSummary:
     reused: list[str] = field(default_factory=list)
     computed: list[str] = field(default_factory=list)
     interrupted: bool = False
+    cannot_write: str = ""
 
     @property
     def status(self) -> int:
-        """The exit status: 0 when every verdict is the expected one, 1 when not, 130 when interrupted."""
-        if self.interrupted:
-            return 130
+        """The exit status: 0 when every verdict is the expected one, 1 when not, 2 for a full disk, 130 when interrupted."""
+        if self.interrupted or self.cannot_write:
+            return 130 if self.interrupted else 2
         return int(bool(self.failures) or any(is_surprise(record) for record in self.records))
 
 
@@ -107,6 +109,8 @@ def _run(
             run_tasks(waiting, jobs, session)
         except KeyboardInterrupt:
             session.summary.interrupted = True
+        except OSError as error:
+            session.summary.cannot_write = reason(error)
     return session.summary
 
 
@@ -118,7 +122,11 @@ class _Session:
 
     def reuse(self, task: ExperimentTask) -> bool:
         """Make the figure and the claims of a task from stored data; False if there are none."""
-        dataset = self.store.load(task.name, task.fingerprint)
+        try:
+            dataset = self.store.load(task.name, task.fingerprint)
+        except DamagedStore as error:
+            self.display.print(f"{task.name} is computed again: {error.fault}")
+            return False
         if dataset is None:
             return False
         self.summary.reused.append(task.name)
@@ -136,6 +144,8 @@ class _Session:
     def finished(self, task: ExperimentTask, dataset: xr.Dataset, seconds: float) -> None:
         try:
             self.store.save(task.name, dataset, task.fingerprint, _how_it_ran(task, seconds))
+        except OSError:
+            raise  # a full disk ends the run, which says so: later experiments could not be written either
         except Exception as error:
             self.failed(task, *explain(error))
             return
@@ -157,6 +167,8 @@ class _Session:
         try:
             records = judge(task.name, task.experiment, dataset, seconds)
             render(task.experiment.draw(dataset), self.store.figure(task.name))
+        except OSError:
+            raise  # as in `finished`
         except Exception as error:
             self.failed(task, *explain(error))
             return False
@@ -212,15 +224,23 @@ def _conclude(summary: ReproductionSummary, tasks: list[ExperimentTask], store: 
     """Write the report and print the table of claims, the failures and the files."""
     from gyrostat.reproduce.report.page import write_report
 
-    write_report(store)
     done = len(summary.reused) + len(summary.computed)
-    if summary.interrupted:
+    if summary.interrupted or summary.cannot_write:
+        why = (
+            "Interrupted"
+            if summary.interrupted
+            else f"Stopped, the folder cannot be written to ({summary.cannot_write})"
+        )
+        remedy = "" if summary.interrupted else "free some space and "
         print_line(
             console,
-            f"Interrupted: {done} of {len(tasks)} experiments are finished and kept in {store.folder}; "
-            "run the same command again to resume.",
+            f"{why}: {done} of {len(tasks)} experiments are finished and kept in {store.folder}; "
+            f"{remedy}run the same command again to resume.",
         )
+        with suppress(OSError) if summary.cannot_write else nullcontext():
+            write_report(store)
         return
+    write_report(store)
     order = {task.name: i for i, task in enumerate(tasks)}
     summary.records.sort(key=lambda record: order[experiment_of(record)])
     if summary.records:

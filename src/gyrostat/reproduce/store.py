@@ -1,7 +1,8 @@
 """The results folder: ``results.zarr`` (a group per experiment), ``claims.json``, figures, ``index.html``.
 
 An experiment is finished when its group has the mark ``done``, which is written after all of its data. A group without the
-mark, as a killed process leaves it, counts as absent.
+mark, as a killed process leaves it, counts as absent. Every chunk has a checksum, the mark comes with digests of the metadata
+of all arrays, and each record of ``claims.json`` has a checksum of its own; what does not match is refused.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +18,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gyrostat.errors import GyrostatError
+from gyrostat.parallel.checked_files import (
+    CHECKSUM,
+    KINDS,
+    METADATA,
+    DamagedStore,
+    chunk_fault,
+    chunk_files,
+    compressors,
+    digest,
+    is_sealed,
+    read_json,
+    read_metadata,
+    write_metadata,
+)
 from gyrostat.parallel.whole_files import plain, writable, write_whole
 
 if TYPE_CHECKING:
@@ -24,7 +40,10 @@ if TYPE_CHECKING:
 ClaimRecord = dict[str, Any]
 """A claim with its verdict, as ``claims.json`` has it; ``claims.judge`` makes it."""
 
-DONE, RUN = "done", "run"
+DONE, RUN, ARRAYS = "done", "run", "arrays"
+"""Attributes of the group of an experiment: its fingerprint, how it was run, and the digests of its arrays."""
+
+CLAIM_KEYS = {"id", "statement", "criterion", "measured", "verdict", "expected", "reason", "seeds", "seconds"}
 
 
 class ResultsStore:
@@ -63,15 +82,29 @@ class ResultsStore:
 
     def save(self, name: str, dataset: xr.Dataset, fingerprint: str, run: Mapping[str, Any]) -> None:
         """Write the data of an experiment, then the mark; older data lose their mark first."""
-        import zarr
-
         group = self.data / name
         (group / "zarr.json").unlink(missing_ok=True)
         shutil.rmtree(group, ignore_errors=True)
         # Strings as objects: zarr has no specification for strings of a fixed length, and warns each time.
-        _with_strings(dataset, object).to_zarr(self.data, group=name, mode="w", consolidated=False, zarr_format=3)
-        marks = {RUN: json.dumps(plain(run)), DONE: fingerprint}
-        zarr.open_group(self.data, path=name, mode="r+", zarr_format=3, use_consolidated=False).attrs.update(marks)
+        stored = _with_strings(dataset, object)
+        codecs = {name: {"compressors": compressors()} for name in stored.variables}
+        try:
+            stored.to_zarr(
+                self.data,
+                group=name,
+                mode="w",
+                consolidated=False,
+                zarr_format=3,
+                encoding=codecs,
+                write_empty_chunks=True,
+            )
+        except OSError:
+            shutil.rmtree(group, ignore_errors=True)  # a part is of no use, and takes room on a full disk
+            raise
+        arrays = {str(key): digest(read_metadata(group / str(key))) for key in stored.variables}
+        document = read_metadata(group)
+        marks = {RUN: json.dumps(plain(run)), DONE: fingerprint, ARRAYS: arrays}
+        write_metadata(group, {**document, "attributes": {**document["attributes"], **marks}})
 
     def load(self, name: str, fingerprint: str | None = None) -> xr.Dataset | None:
         """The data of a finished experiment; None if it is not finished or has another fingerprint."""
@@ -89,44 +122,114 @@ class ResultsStore:
         mark = self._attributes(name).get(DONE)
         if mark is None or fingerprint not in (None, mark):
             return None
+        if found := self.damage(name):
+            raise DamagedStore(found[0], f"run gyrostat reproduce {name} again to compute it anew")
+        if not self.is_checked(name):
+            warnings.warn(f"{str(self.data)!r} is older than checksums: damage cannot be noticed.", stacklevel=3)
         # Times are not decoded: an attribute `units = "seconds"` must not turn numbers into dates.
         dataset = xr.open_dataset(self.data, engine="zarr", group=name, consolidated=False, decode_times=False)
-        dataset.attrs = {key: value for key, value in dataset.attrs.items() if key not in (DONE, RUN)}
+        ours = (DONE, RUN, ARRAYS, CHECKSUM, KINDS)
+        dataset.attrs = {key: value for key, value in dataset.attrs.items() if key not in ours}
         return _with_strings(dataset, str)
+
+    def damage(self, name: str) -> list[str]:
+        """Sentences about what is missing or damaged of an experiment; none if it is good, absent, or not finished."""
+        try:
+            attributes = self._attributes(name)
+        except DamagedStore as error:
+            return [error.fault]
+        found = []
+        for key, expected in attributes.get(ARRAYS, {}).items():
+            folder = self.data / name / key
+            try:
+                document = read_metadata(folder)
+                faults = ((path, chunk_fault(path)) for path in chunk_files(folder, document))
+                found += [f"{str(path)!r} is {fault}" for path, fault in faults if fault]
+                if digest(document) != expected:
+                    found.append(f"{str(folder / METADATA)!r} does not match its checksum")
+            except FileNotFoundError:
+                found.append(f"{str(folder / METADATA)!r} is missing")
+            except (DamagedStore, KeyError, TypeError, ValueError) as error:
+                found.append(error.fault if isinstance(error, DamagedStore) else f"{str(folder)!r} is damaged")
+        return found
+
+    def is_checked(self, name: str) -> bool:
+        """Whether a finished experiment has checksums; those of older versions have not."""
+        return ARRAYS in self._attributes(name)
 
     def run(self, name: str) -> dict[str, Any]:
         """How a finished experiment was run: version, seed, size, settings, seconds, machine and time."""
         return json.loads(self._attributes(name)[RUN])
 
+    def present(self) -> list[str]:
+        """The names ``paper/experiment`` of all groups, finished or not, in natural order."""
+        names = (f"{path.parent.name}/{path.name}" for path in self.data.glob("*/*") if (path / METADATA).exists())
+        return sorted(names, key=natural)
+
     def finished(self) -> list[str]:
         """The names ``paper/experiment`` of all finished experiments, in natural order."""
-        names = (f"{path.parent.parent.name}/{path.parent.name}" for path in self.data.glob("*/*/zarr.json"))
-        return sorted((name for name in names if DONE in self._attributes(name)), key=natural)
+        return [name for name in self.present() if self._is_finished(name)]
+
+    def _is_finished(self, name: str) -> bool:
+        try:
+            return DONE in self._attributes(name)
+        except DamagedStore as error:  # the others can be read all the same
+            warnings.warn(str(error), stacklevel=3)
+            return False
 
     def _attributes(self, name: str) -> dict[str, Any]:
         try:
-            return json.loads((self.data / name / "zarr.json").read_text())["attributes"]
+            attributes = read_metadata(self.data / name)["attributes"]
         except FileNotFoundError:
             return {}
+        if DONE in attributes and (ARRAYS in attributes) != is_sealed(attributes):
+            raise DamagedStore(f"{str(self.data / name / METADATA)!r} lost its checksum")
+        return attributes
 
     def claims(self) -> list[ClaimRecord]:
         """The records of ``claims.json``; an empty list when there is none yet."""
+        where = str(self.claims_file)
         try:
-            records = json.loads(self.claims_file.read_text())
+            records = read_json(self.claims_file)
         except FileNotFoundError:
             return []
-        except ValueError:
+        except DamagedStore:
             records = None
-        if not isinstance(records, list) or not all(isinstance(r, dict) and "id" in r for r in records):
-            where = str(self.claims_file)
+        if not isinstance(records, list) or not all(
+            isinstance(r, dict) and isinstance(r.get("id"), str) for r in records
+        ):
             raise GyrostatError(f"{where!r} is not a list of claims: delete it or choose another --out.")
-        return records
+        checked = [r.get(CHECKSUM) == digest({k: v for k, v in r.items() if k != CHECKSUM}) for r in records]
+        if not all(checked) and (any(checked) or any(r.keys() - CLAIM_KEYS for r in records)):
+            bad = records[checked.index(False)]["id"]
+            raise DamagedStore(
+                f"{where!r} does not match its checksum at {bad!r}", "delete it, and gyrostat reproduce makes it anew"
+            )
+        return [{key: value for key, value in r.items() if key != CHECKSUM} for r in records]
 
     def put_claims(self, name: str, records: Sequence[ClaimRecord]) -> None:
         """Replace the records of one experiment and keep those of the others."""
         kept = [r for r in self.claims() if experiment_of(r) != name]
         ordered = sorted([*kept, *records], key=lambda r: natural(experiment_of(r)))
-        write_whole(self.claims_file, json.dumps(plain(ordered), indent=1, allow_nan=False) + "\n")
+        checked = [{**record, CHECKSUM: digest(record)} for record in plain(ordered)]
+        write_whole(self.claims_file, json.dumps(checked, indent=1, allow_nan=False) + "\n")
+
+
+def check_results(folder: Path) -> tuple[str, list[str]]:
+    """A sentence about the state of a results folder, and what is missing or damaged."""
+    store = ResultsStore(folder)
+    names = store.present()
+    found = [line for name in names for line in store.damage(name)]
+    try:
+        store.claims()
+    except GyrostatError as error:
+        found.append(error.fault if isinstance(error, DamagedStore) else str(error).removesuffix("."))
+    if found:
+        return f"{len(found)} {'file is' if len(found) == 1 else 'files are'} missing or damaged in {folder}.", found
+    old = [name for name in store.finished() if not store.is_checked(name)]
+    if old:
+        return f"{len(old)} experiments are older than checksums, so damage in them cannot be noticed.", []
+    return f"{len(store.finished())} experiments are finished, and all of their data are there and undamaged.", []
 
 
 def _with_strings(dataset: xr.Dataset, dtype: type) -> xr.Dataset:

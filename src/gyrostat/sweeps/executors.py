@@ -12,8 +12,7 @@ from typing import Any, Protocol
 from gyrostat.errors import GyrostatError
 from gyrostat.parallel.threads import confine_this_process, one_thread
 from gyrostat.parallel.workers import Listener, Workers, explain, run_in_this_process
-from gyrostat.reproduce.code_digest import code_digest
-from gyrostat.sweeps.plan import Chunk
+from gyrostat.sweeps.plan import Chunk, sweep_digest
 
 LOST_AFTER = 20.0
 """Seconds without a scheduler after which a sweep stops; finished cells are kept."""
@@ -84,7 +83,7 @@ def dask_executor(address: str, tls: dict[str, str]) -> Iterator[Executor]:
 
 
 def _compute_on_worker(chunk: Chunk, code: str) -> tuple[dict[str, Any], float]:
-    if code_digest() != code:
+    if sweep_digest() != code:
         raise GyrostatError("this worker has another version of the gyrostat code: install the same one everywhere.")
     confine_this_process()
     return chunk.compute()
@@ -117,7 +116,7 @@ class _DaskCluster:
                     task = waiting.popleft()
                     listener.started(task)
                     # Dask itself repeats a task whose worker was killed, and gives up on one that kills its workers.
-                    sent[self.client.submit(_compute_on_worker, task, code_digest(), pure=False)] = task
+                    sent[self.client.submit(_compute_on_worker, task, sweep_digest(), pure=False)] = task
                 time.sleep(POLL_SECONDS)
                 for future in [f for f in sent if f.status != "pending"]:
                     waiting.extend(_report(future, sent.pop(future), listener))

@@ -15,9 +15,11 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from gyrostat.engine.summary import has_diverged
 from gyrostat.errors import GyrostatError
 from gyrostat.experiments.statistics import crossing
 from gyrostat.figures.declarations import Contour, Figure, Heat, Line, Marker, Panel, Points, Series
+from gyrostat.parallel.checked_files import DamagedStore, read_json, sealed, unsealed
 from gyrostat.parallel.whole_files import plain, write_whole
 from gyrostat.sweeps.spec import RUN_OUTCOMES, Point, Spec
 from gyrostat.sweeps.store import SweepStore, load_sweep, value_text
@@ -76,15 +78,20 @@ def final_values(ds: xr.Dataset) -> list[str]:
     ]
 
 
-def quantile(values: xr.DataArray, q: float) -> xr.DataArray:
-    """A quantile over seeds. A diverged run counts as infinite, and the lower value is taken, never one between infinities."""
-    return values.fillna(np.inf).quantile(q, "seed", method="lower").drop_vars("quantile")
+def quantile(ds: xr.Dataset, name: str, q: float) -> xr.DataArray:
+    """A quantile over seeds. A run counts as infinite if its mark says that it diverged.
+
+    The lower value is taken, never one between infinities.
+    """
+    diverged = has_diverged(ds["diverged"]) & ds[name].isnull()
+    values = ds[name].where(~diverged, np.inf).transpose(..., "seed")
+    return values.quantile(q, "seed", method="lower", skipna=True).drop_vars("quantile")
 
 
 def measured(ds: xr.Dataset) -> xr.DataArray:
     """The quantity over the axes, NaN in cells that are not done."""
     name, _ = quantity(ds)
-    values = ds[name] if name == "success" else quantile(ds[name], 0.5)
+    values = ds[name] if name == "success" else quantile(ds, name, 0.5)
     return values.where(ds.done > 0)
 
 
@@ -199,7 +206,7 @@ def _points(ds: xr.Dataset, along: str, label: str, colour: int | None = None) -
     if name == "success":
         low, middle, high = done.success_low, done.success, done.success_high
     else:
-        low, middle, high = (quantile(ds[name], q).where(ds.done > 0) for q in (0.25, 0.5, 0.75))
+        low, middle, high = (quantile(ds, name, q).where(ds.done > 0) for q in (0.25, 0.5, 0.75))
     return Points(ds[along].values, middle.values, label, low=low.values, high=high.values, colour=colour)
 
 
@@ -256,7 +263,8 @@ def predict(spec: Spec, folder: Path) -> None:
     for index, point in zip(np.ndindex(shape), itertools.product(*indices), strict=True):
         for name, margin in _predicted_margins(spec, point).items():
             margins.setdefault(name, np.full(shape, np.nan))[index] = margin
-    write_whole(folder / PREDICTIONS_FILE, json.dumps({"axes": axes, "predictors": plain(margins)}) + "\n")
+    content = sealed({"axes": plain(axes), "predictors": plain(margins)})
+    write_whole(folder / PREDICTIONS_FILE, json.dumps(content) + "\n")
 
 
 def load_predictions(folder: Path) -> dict[str, xr.DataArray]:
@@ -264,7 +272,10 @@ def load_predictions(folder: Path) -> dict[str, xr.DataArray]:
     path = folder / PREDICTIONS_FILE
     if not path.exists():
         return {}
-    content = json.loads(path.read_text())
+    try:
+        content = unsealed(read_json(path), path)
+    except DamagedStore as error:
+        raise DamagedStore(error.fault, "delete it, and run the same sweep again to predict anew") from None
     return {
         name: xr.DataArray(np.array(values, dtype=float), coords=content["axes"], dims=list(content["axes"]))
         for name, values in content["predictors"].items()

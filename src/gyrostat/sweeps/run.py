@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import time
+import warnings
 from collections.abc import Sequence
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +18,7 @@ from gyrostat import errors
 from gyrostat.engine.summary import warn_of_divergence
 from gyrostat.errors import GyrostatError
 from gyrostat.parallel.progress import ProgressDisplay, clock
-from gyrostat.parallel.whole_files import write_whole
+from gyrostat.parallel.whole_files import reason, write_whole
 from gyrostat.sweeps import executors
 from gyrostat.sweeps.executors import Executor, SchedulerLost
 from gyrostat.sweeps.plan import Chunk, plan_chunks
@@ -32,6 +34,9 @@ MOST_FAILURES = 3
 
 DESCRIBE_EVERY = 1.0
 """Seconds between two updates of ``sweep.json``."""
+
+INTERRUPTED, SCHEDULER_GONE = "interrupted", "the scheduler is gone"
+"""Why a sweep stopped early, in its summary; the third reason is that its folder cannot be written to."""
 
 
 @errors.explains_keywords
@@ -55,6 +60,8 @@ def sweep(
     address of a Dask cluster to use instead, with the certificates ``tls``. ``refine`` computes cells near the transition
     only. ``extend`` allows the spec to add values to axes and seeds to an existing sweep, and ``fresh`` removes what is in
     the folder.
+
+    Cells that fail are NaN, and a warning says how many; if all fail, the reason is raised as an error.
 
     The data have a dimension for every axis and for the seeds, and ``success`` with its 95 % interval. ``diverged`` and
     ``reached`` are steps: infinite for never, NaN for a run that is not computed. :func:`gyrostat.summary` takes medians in
@@ -83,13 +90,25 @@ def sweep(
         fresh=fresh,
         console=console,
     )
-    if summary.stopped == "interrupted":
+    if summary.stopped == INTERRUPTED:
         raise KeyboardInterrupt
     if summary.stopped:
         raise GyrostatError(
             f"{summary.stopped}: {summary.done} of {summary.cells} cells are kept, call again to go on."
         )
+    _report_failures(summary, Path(out))
     return warn_of_divergence(SweepStore(out).load(), stacklevel=3)
+
+
+def _report_failures(summary: SweepSummary, folder: Path) -> None:
+    """Cells that failed: an error if no cell is done, a warning otherwise."""
+    if not summary.failures:
+        return
+    point, line = next(iter(summary.failures.items()))
+    what = f"{len(summary.failures)} of {summary.cells} cells failed, the first one with: {line}"
+    if not summary.done:
+        raise GyrostatError(what)
+    warnings.warn(f"{what} Their data are NaN; details in {error_file(folder, point)}.", stacklevel=3)
 
 
 def run_sweep(
@@ -113,7 +132,10 @@ def run_sweep(
     display = ProgressDisplay(console or Console(quiet=True), "cells", show_rate=True)
     with lock_folder(Path(out)), chosen as executor, display:
         store, ordered = open_store(checked, out, extend=extend, fresh=fresh)
-        return Session(ordered, store, display).run(executor, refine=refine)
+        if store.repaired:
+            display.print(f"Missing or damaged in {out}: {'; '.join(store.repaired)}.")
+        with store.room_for_marks():
+            return Session(ordered, store, display).run(executor, refine=refine)
 
 
 @dataclass
@@ -132,8 +154,11 @@ class SweepSummary:
 
     @property
     def status(self) -> int:
-        """The exit status: 0 when all cells are done, 1 when some failed or the scheduler is gone, 130 when interrupted."""
-        return {"": int(bool(self.failures)), "interrupted": 130}.get(self.stopped, 1)
+        """The exit status: 0 when all cells are done, 1 when some failed or the scheduler is gone, 130 when interrupted.
+
+        It is 2 when the folder cannot be written to any more.
+        """
+        return {"": int(bool(self.failures)), INTERRUPTED: 130, SCHEDULER_GONE: 1}.get(self.stopped, 2)
 
     @property
     def done(self) -> int:
@@ -148,9 +173,10 @@ class SweepSummary:
     def sentences(self, folder: Path) -> list[str]:
         """The summary in words."""
         if self.stopped:
-            why = "Interrupted" if self.stopped == "interrupted" else f"Stopped, {self.stopped}"
+            why = "Interrupted" if self.stopped == INTERRUPTED else f"Stopped, {self.stopped}"
             kept = f"{self.done} of {self.cells} cells are done and kept in {folder}"
-            return [f"{why}: {kept}; run the same command to go on."]
+            remedy = "free some space and " if self.status == 2 else ""
+            return [f"{why}: {kept}; {remedy}run the same command to go on."]
         lines = [
             f"cell {point} failed: {line} (details in {error_file(folder, point)})"
             for point, line in self.failures.items()
@@ -192,11 +218,17 @@ class Session:
             else:
                 self._compute(list(self.spec.points()), executor)
         except KeyboardInterrupt:
-            self.summary.stopped = "interrupted"
+            self.summary.stopped = INTERRUPTED
         except SchedulerLost:
-            self.summary.stopped = "the scheduler is gone"
+            self.summary.stopped = SCHEDULER_GONE
+        except OSError as error:
+            self.summary.stopped = f"the folder cannot be written to ({reason(error)})"
+            # Of the cells that were to be written last, some may be whole.
+            self.summary.computed = len(self.asked) - len(self.store.unfinished([*self.asked], self.spec.seeds))
+            self.summary.computed -= self.summary.kept
         self.summary.seconds = time.monotonic() - self.began
-        self._write_description()
+        with suppress(OSError) if self.summary.status == 2 else nullcontext():
+            self._write_description()
         return self.summary
 
     def _compute_refined(self, executor: Executor) -> None:
@@ -206,6 +238,14 @@ class Session:
             # A failed cell stays missing; it is not asked for again.
             while new := self._not_asked(refinement.next(level, *self.store.success_shares(self.spec.seeds))):
                 self._compute(new, executor)
+        self._count_finished_before()
+
+    def _count_finished_before(self) -> None:
+        """Count cells that an earlier run finished and that refinement therefore did not ask for."""
+        unfinished = self.store.unfinished(list(self.spec.points()), self.spec.seeds)
+        more = self.spec.num_cells - len(unfinished) - self.summary.done
+        self.summary.cells += more
+        self.summary.kept += more
 
     def _not_asked(self, points: Sequence[Point]) -> list[Point]:
         return [p for p in points if p not in self.asked]

@@ -11,6 +11,9 @@ A spec is a TOML file or the equivalent dictionary::
     success.spurious = {below = 0.1}
 
 :func:`read_spec` reads and checks it. A cell is one setting of the grid of all axes.
+
+A spec is code: a kind ``"module:function"`` imports that module and calls that function. ``read_spec(..., code=False)``
+refuses such kinds; all others make objects of gyrostat only, and formulas are arithmetic.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ from __future__ import annotations
 import hashlib
 import inspect
 import itertools
+import math
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -34,6 +38,8 @@ from gyrostat.experiments.objects_from_dicts import (
     find_callable,
     is_object_table,
     kind_name,
+    named_code,
+    parameters,
     setting_at,
     setting_paths,
     with_setting,
@@ -66,8 +72,18 @@ RESERVED = (
 
 AXIS_KEYS = ("linear", "log", "list", "points", "whole", "label")
 RECORD_KEYS = ("final", "paths", "quantiles", "points")
+REDUCTIONS = ("auto", "never", "always")
 RUN_OUTCOMES = ("diverged", "reached")
 """Numbers about a whole run that the engine returns besides the diagnostics: a step, or -1 for never."""
+
+MOST_SEEDS, MOST_CELLS, MOST_VALUES = 1_000_000, 1_000_000, 100_000
+"""Bounds of a grid: the seeds of a cell, all cells, and the values of an axis."""
+
+MOST_STEPS = 2**31 - 2
+"""Steps of a run: the store keeps them as 32-bit numbers."""
+
+MOST_DEPTH = 20
+"""How deep tables may be nested in a spec."""
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 SUCCESS_TESTS = {"below": np.less, "above": np.greater}
@@ -174,7 +190,7 @@ class Spec:
         tree = self.tree
         for a, i in zip(self.axes, point, strict=True):
             tree = with_setting(tree, a.path, a.values[i])
-        return _evaluated(tree, tree, self.paths, ())
+        return _evaluated(tree, tree, self.paths, (), {})
 
     def cell(self, point: Point) -> tuple[Cell, int]:
         """The algorithm and the problem of a cell, and its number of steps."""
@@ -190,7 +206,8 @@ class Spec:
         check(*built)
         # A formula such as 10 / 0.03 asks for the nearest whole number of steps.
         steps = tree["num_steps"]
-        steps = errors.integer("num_steps", round(steps) if isinstance(steps, float) else steps, least=1)
+        steps = round(float(errors.number("num_steps", steps))) if isinstance(steps, float) else steps
+        steps = errors.integer("num_steps", steps, least=1, most=MOST_STEPS)
         if self.record.along and steps < self.record.points - 1:
             raise GyrostatError(f"num_steps is {steps} here, too few for record.points = {self.record.points}.")
         return built, steps
@@ -207,10 +224,13 @@ class Spec:
 # Reading
 
 
-def read_spec(source: Any, settings: Sequence[str] = (), changes: Mapping[str, Any] | None = None) -> Spec:
+def read_spec(
+    source: Any, settings: Sequence[str] = (), changes: Mapping[str, Any] | None = None, *, code: bool = True
+) -> Spec:
     """Read and check a spec: a TOML file, the name of a ready-made spec, or a mapping.
 
     ``changes`` replaces keys of the spec, and ``settings`` changes single settings as ``--set`` does: ``"spread=6"``.
+    ``code=False`` refuses kinds that run code from outside gyrostat, for specs from strangers.
 
     >>> spec = read_spec({
     ...     "num_steps": 100,
@@ -228,11 +248,11 @@ def read_spec(source: Any, settings: Sequence[str] = (), changes: Mapping[str, A
     table = {**(source if isinstance(source, Mapping) else _read_file(source)), **(changes or {})}
     for setting in settings:
         name, equals, text = setting.partition("=")
-        if not equals:
+        if not equals or not all(name.split(".")):
             raise GyrostatError(f"--set must be PATH=VALUE, as in --set dimension=50; got {setting!r}.")
-        path = name if name.split(".")[0] in KEYS else full_path(name, _checked(table).paths)
+        path = name if name.split(".")[0] in KEYS else full_path(name, _checked(table, code=code).paths)
         table = with_setting(table, path, _toml_value(text))
-    return _checked(table)
+    return _checked(table, code=code)
 
 
 def ready_made_specs() -> dict[str, Spec]:
@@ -241,6 +261,8 @@ def ready_made_specs() -> dict[str, Spec]:
 
 
 def _read_file(source: Any) -> dict[str, Any]:
+    if not isinstance(source, str | Path):
+        raise GyrostatError(f"spec must be a TOML file, a name or a mapping; got {errors.shown(source)}.")
     path = Path(source)
     if not path.suffix and not path.is_file():  # a folder of that name may be the one that --out names
         names = [p.stem for p in SPECS_FOLDER.glob("*.toml")]
@@ -251,32 +273,75 @@ def _read_file(source: Any) -> dict[str, Any]:
         raise GyrostatError(
             f"cannot read the spec {str(path)!r} ({error.strerror}): see gyrostat sweep --list."
         ) from None
-    except tomllib.TOMLDecodeError as error:
+    except UnicodeDecodeError as error:
+        raise GyrostatError(
+            f"the spec {str(path)!r} is not UTF-8 (byte {error.start}): save it in UTF-8, as TOML files are."
+        ) from None
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise GyrostatError(f"the spec {str(path)!r} is not TOML: {error}.") from None
+    except ValueError as error:  # a whole number of thousands of digits, a null byte in the name
+        raise GyrostatError(f"cannot read the spec {str(path)!r}: {error}.") from None
 
 
 def _toml_value(text: str) -> Any:
     """A value in the syntax of TOML; text that is not TOML stands for itself."""
     try:
-        return tomllib.loads(f"x = {text}")["x"]
-    except tomllib.TOMLDecodeError:
+        found = tomllib.loads(f"x = {text}")
+    except (ValueError, RecursionError):
         return text
+    return found["x"] if set(found) == {"x"} else text
 
 
-def _checked(table: Mapping[str, Any]) -> Spec:
+def _checked(table: Mapping[str, Any], *, code: bool) -> Spec:
     for key in table:
         errors.choice("key of a spec", key, KEYS)
+    _check_depth(table)
+    if not code and (kind := named_code(table)) is not None:
+        raise GyrostatError(f"kind {kind!r} runs code from outside gyrostat, which --no-code refuses: read it first.")
     spec = Spec(
         tree=_read_tree(table),
         axes=(),
         record=read_record(table.get("record", {}), table.get("success", {})),
-        seeds=errors.integer("seeds", table.get("seeds", 20), least=1),
+        seeds=errors.integer("seeds", table.get("seeds", 20), least=1, most=MOST_SEEDS),
         seed=errors.integer("seed", table.get("seed", 0)),
-        options={"tolerance": table.get("tolerance"), "reduction": table.get("reduction", "auto")},
-        title=str(table.get("title", "A sweep")),
-        summary=" ".join(str(table.get("summary", "")).split()),
+        options=_read_options(table),
+        title=errors.text("title", table.get("title", "A sweep")),
+        summary=" ".join(errors.text("summary", table.get("summary", "")).split()),
     )
-    return replace(spec, axes=_read_axes(table.get("axes", {}), spec.paths))
+    spec = replace(spec, axes=_read_axes(table.get("axes", {}), spec.paths))
+    if math.prod(spec.shape) > MOST_CELLS:
+        raise GyrostatError(f"axes make {math.prod(spec.shape)} cells; {MOST_CELLS} are allowed: take fewer values.")
+    _check_names(spec.tree, {a.path for a in spec.axes})
+    return spec
+
+
+def _check_depth(value: Any, depth: int = 0) -> None:
+    if depth > MOST_DEPTH:
+        raise GyrostatError(f"tables and lists of a spec are nested more than {MOST_DEPTH} deep: write it flatter.")
+    inner = value.values() if isinstance(value, Mapping) else value if isinstance(value, list | tuple) else ()
+    for item in inner:
+        _check_depth(item, depth + 1)
+
+
+def _read_options(table: Mapping[str, Any]) -> dict[str, Any]:
+    tolerance = table.get("tolerance")
+    if tolerance is not None:
+        tolerance = float(errors.number("tolerance", tolerance, above=0))
+    return {"tolerance": tolerance, "reduction": errors.choice("reduction", table.get("reduction", "auto"), REDUCTIONS)}
+
+
+def _check_names(tree: Mapping[str, Any], varied: set[str], where: str = "") -> None:
+    """Refuse a setting that its kind does not have, with the closest one, before anything runs.
+
+    The settings of a kind that an axis varies are not checked here: each cell has its own.
+    """
+    if "kind" in tree and f"{where}kind" not in varied:
+        for name in tree:
+            known = ["kind", *parameters(tree["kind"])]
+            errors.choice(f"setting of {where.rstrip('.')} ({kind_name(tree['kind'])})", name, known)
+    for name, value in tree.items():
+        if isinstance(value, Mapping):
+            _check_names(value, varied, f"{where}{name}.")
 
 
 def _read_tree(table: Mapping[str, Any]) -> dict[str, Any]:
@@ -351,17 +416,27 @@ def read_axis(name: str, path: str, given: Any) -> SweepAxis:
         raise GyrostatError(f"axis {name} must say exactly one of linear, log and list; got {kinds or 'none'}.")
     (kind,) = kinds
     values = _listed(name, table["list"]) if kind == "list" else _ranged(name, kind, table)
-    if table.get("whole"):
+    if errors.flag(f"whole of axis {name}", table.get("whole", False)):
+        if not _are_numbers(values):
+            raise GyrostatError(
+                f"axis {name} must list numbers to be rounded to whole ones; got {errors.shown(values)}."
+            )
         values = [int(v) for v in dict.fromkeys(np.round(values).astype(int).tolist())]
     if len(set(map(repr, values))) < len(values):
         raise GyrostatError(f"axis {name} lists a value twice: leave one out.")
     scale: Any = _scale_of(values) if kind == "list" else kind
-    return SweepAxis(name, path, tuple(values), scale, str(table.get("label", name.replace("_", " "))))
+    label = errors.text(f"label of axis {name}", table.get("label", name.replace("_", " ")))
+    return SweepAxis(name, path, tuple(values), scale, label)
 
 
 def _listed(name: str, values: Any) -> list[Any]:
     if isinstance(values, str) or not isinstance(values, Sequence | np.ndarray) or len(values) == 0:
         raise GyrostatError(f"axis {name} must list at least one value; got {errors.shown(values)}.")
+    if len(values) > MOST_VALUES:
+        raise GyrostatError(f"axis {name} lists {len(values)} values; {MOST_VALUES} are allowed: take fewer.")
+    for value in values:
+        if isinstance(value, float) and not math.isfinite(value):
+            raise GyrostatError(f"axis {name} must list finite numbers; got {value}.")
     return [v.item() if isinstance(v, np.generic) else v for v in values]
 
 
@@ -384,7 +459,7 @@ def _ranged(name: str, kind: str, table: Mapping[str, Any]) -> list[float]:
     low, high = (float(errors.number(f"axis {name}", end, above=0 if kind == "log" else None)) for end in ends)
     if not low < high:
         raise GyrostatError(f"axis {name} must go upwards; got {low:g} to {high:g}.")
-    points = errors.integer(f"points of axis {name}", table.get("points", 11), least=2)
+    points = errors.integer(f"points of axis {name}", table.get("points", 11), least=2, most=MOST_VALUES)
     values = np.geomspace(low, high, points) if kind == "log" else np.linspace(low, high, points)
     # Twelve digits: nobody means a step size of 0.30000000000000004, and a value must stay the same when an axis is extended.
     return [float(f"{v:.12g}") for v in values]
@@ -403,7 +478,7 @@ def read_record(kept: Any, success: Any) -> RecordSpec:
         final=_diagnostic_names("final", kept.get("final", ())),
         paths=_diagnostic_names("paths", kept.get("paths", ())),
         quantiles=_diagnostic_names("quantiles", kept.get("quantiles", ())),
-        points=errors.integer("record.points", kept.get("points", 21), least=2),
+        points=errors.integer("record.points", kept.get("points", 21), least=2, most=MOST_VALUES),
         success=tuple(_read_success_test(name, given) for name, given in success.items()),
     )
     if not record.diagnostics and not record.success:
@@ -414,7 +489,7 @@ def read_record(kept: Any, success: Any) -> RecordSpec:
 def _diagnostic_names(key: str, given: Any) -> tuple[str, ...]:
     from gyrostat.diagnostics import DIAGNOSTICS
 
-    if isinstance(given, str) or not all(isinstance(name, str) for name in given):
+    if not isinstance(given, list | tuple) or not all(isinstance(name, str) for name in given):
         raise GyrostatError(f"record.{key} must list names of diagnostics; got {errors.shown(given)}.")
     for name in given:
         errors.choice("diagnostic", name, DIAGNOSTICS)
@@ -436,20 +511,30 @@ def _read_success_test(name: str, given: Any) -> tuple[str, str, float]:
 # Settings of a cell, and the identity of a sweep
 
 
-def _evaluated(value: Any, tree: dict[str, Any], paths: list[str], waiting: tuple[str, ...]) -> Any:
-    """A value with its formulas evaluated; ``waiting`` are the settings whose formulas need this value."""
+def _evaluated(
+    value: Any, tree: dict[str, Any], paths: list[str], waiting: tuple[str, ...], known: dict[str, Any]
+) -> Any:
+    """A value with its formulas evaluated.
+
+    ``waiting`` are the settings whose formulas need this value, and ``known`` the settings that were evaluated before: without
+    it, settings that each name the one before twice would take a time that doubles with every one.
+    """
 
     def look_up(name: str) -> Any:
         path = full_path(name, paths)
         if path in waiting:
             raise GyrostatError(f"formulas go in a circle: {' needs '.join((*waiting, path))}.")
-        return _evaluated(setting_at(tree, path), tree, paths, (*waiting, path))
+        if len(waiting) > MOST_DEPTH:
+            raise GyrostatError(f"formulas need each other more than {MOST_DEPTH} deep: write them flatter.")
+        if path not in known:
+            known[path] = _evaluated(setting_at(tree, path), tree, paths, (*waiting, path), known)
+        return known[path]
 
     if is_formula(value):
         return evaluate(value, look_up)
     if isinstance(value, Mapping):
-        return {name: _evaluated(x, tree, paths, waiting) for name, x in value.items()}
-    return [_evaluated(x, tree, paths, waiting) for x in value] if isinstance(value, list) else value
+        return {name: _evaluated(x, tree, paths, waiting, known) for name, x in value.items()}
+    return [_evaluated(x, tree, paths, waiting, known) for x in value] if isinstance(value, list) else value
 
 
 def _flat(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
@@ -467,4 +552,10 @@ def _flat(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
 
 def _source_digest(kind: Any) -> str:
     """A digest of a user's function: another function of the same name must not continue a store."""
-    return hashlib.sha256(inspect.getsource(find_callable(kind)).encode()).hexdigest()[:12]
+    try:
+        source = inspect.getsource(find_callable(kind))
+    except (OSError, TypeError):
+        raise GyrostatError(
+            f"kind {kind_name(kind)!r} has no Python source, by which a sweep recognises it: wrap it in a function of yours."
+        ) from None
+    return hashlib.sha256(source.encode()).hexdigest()[:12]

@@ -3,14 +3,19 @@
 ``sweep.json`` holds the values of the axes in the order in which they were added. It is always replaced as a whole, and the
 arrays of the store follow it. The data of a cell are written first and its mark last: ``done`` holds the number of finished
 seeds of every cell. A kill at any moment therefore leaves cells that are done and cells that are not, and nothing between.
+
+Every file has a checksum. A sweep that goes on computes cells again of which something is missing or damaged; everything
+else that reads a store refuses it then.
 """
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import importlib.metadata
 import json
 import shutil
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,8 +26,26 @@ from filelock import FileLock, Timeout
 
 from gyrostat import __version__, errors
 from gyrostat.errors import GyrostatError
-from gyrostat.parallel.whole_files import plain, writable, write_whole
-from gyrostat.reproduce.code_digest import code_digest
+from gyrostat.parallel.checked_files import (
+    CHECKSUM,
+    KINDS,
+    METADATA,
+    DamagedStore,
+    array_metadata,
+    chunk_fault,
+    chunk_files,
+    chunk_shape,
+    digest,
+    is_sealed,
+    read_json,
+    read_metadata,
+    sealed,
+    unsealed,
+    write_metadata,
+)
+from gyrostat.parallel.whole_files import plain, reason, writable, write_whole
+from gyrostat.sweeps.damage import DONE, SEED, damage, damaged_chunks, missing_chunks, read_marks
+from gyrostat.sweeps.plan import sweep_digest
 from gyrostat.sweeps.spec import QUANTILES, RUN_OUTCOMES, Point, Spec
 
 if TYPE_CHECKING:
@@ -31,8 +54,15 @@ if TYPE_CHECKING:
 # xarray, and the statistics that need it, are imported inside functions: workers import this module, too, and xarray alone
 # takes most of a second.
 
-DONE, SUCCEEDED = "done", "succeeded"
-SEED, RECORD, QUANTILE = "seed", "record", "quantile"
+SUCCEEDED, LAST = "succeeded", "diverged"
+"""Two arrays of data; :data:`LAST` is written after the others of a cell."""
+
+RECORD, QUANTILE = "record", "quantile"
+SWEEP = "sweep"
+"""An attribute of the store: a digest of the spec that it belongs to."""
+
+SPARE_BYTES = 2**18
+"""Room on the disk for the marks and ``sweep.json``, kept while a sweep runs."""
 
 
 @contextmanager
@@ -56,13 +86,27 @@ def open_store(spec: Spec, folder: str | Path, *, extend: bool, fresh: bool) -> 
     store = SweepStore(folder)
     if fresh:
         store.remove()
-    written = store.description()
+    written = store.description() if not store.describes_no_other(spec) else None
     if written is not None:
         _check_same_sweep(spec, written, extend=extend)
         spec = _in_stored_order(spec, written)
     store.write_description(spec)
     store.prepare_arrays(spec)
     return store, spec
+
+
+def _sweep_digest(spec: Spec) -> str:
+    """A digest of what makes a store belong to a spec: settings, values of axes in their order, versions."""
+    return digest(plain([spec.identity(), [list(a.values) for a in spec.axes], _made_by()]))
+
+
+def _coordinate(values: list[Any]) -> np.ndarray:
+    numbers = all(isinstance(v, int | float) for v in values)
+    return np.array(values if numbers else [value_text(v) for v in values], dtype=None if numbers else object)
+
+
+def _has_quantiles(description: Mapping[str, Any]) -> bool:
+    return any(name.endswith("_quantiles") for name in description["arrays"])
 
 
 # The arrays
@@ -97,7 +141,10 @@ def stored_arrays(spec: Spec) -> dict[str, StoredArray]:
 
 
 class SweepStore:
-    """The results of one sweep. The values of an axis are stored in the order in which they were added."""
+    """The results of one sweep. The values of an axis are stored in the order in which they were added.
+
+    ``repaired`` says what :meth:`prepare_arrays` found to be missing or damaged; the cells concerned are no longer done.
+    """
 
     root: Any
     seeds_done: np.ndarray
@@ -106,15 +153,33 @@ class SweepStore:
     def __init__(self, folder: str | Path):
         self.folder = Path(folder)
         self.data, self.file = self.folder / "store.zarr", self.folder / "sweep.json"
+        self.spare = self.folder / ".spare"
+        self.repaired: list[str] = []
 
     def description(self) -> dict[str, Any] | None:
         """The content of ``sweep.json``, or None when there is no such file."""
         try:
-            return json.loads(self.file.read_text(encoding="utf-8"))
+            content = unsealed(read_json(self.file), self.file)
         except FileNotFoundError:
             return None
-        except (ValueError, OSError) as error:
-            raise GyrostatError(f"{str(self.file)!r} cannot be read ({error}): choose another --out.") from None
+        except DamagedStore as error:
+            raise DamagedStore(error.fault, "choose another --out, or --fresh to compute anew") from None
+        if not all(isinstance(content.get(name), dict) for name in ("identity", "axes", "made_by")):
+            raise DamagedStore(f"{str(self.file)!r} does not describe a sweep", "choose another folder")
+        return content
+
+    def describes_no_other(self, spec: Spec) -> bool:
+        """Whether ``sweep.json`` is damaged, but the arrays are known to be those of exactly this spec."""
+        try:
+            unsealed(read_json(self.file), self.file)
+        except FileNotFoundError:
+            return False
+        except DamagedStore:
+            with contextlib.suppress(FileNotFoundError, DamagedStore):
+                if read_metadata(self.data)["attributes"].get(SWEEP) == _sweep_digest(spec):
+                    self.repaired.append("sweep.json, written again")
+                    return True
+        return False
 
     def write_description(self, spec: Spec, report: Mapping[str, Any] | None = None) -> None:
         """Replace ``sweep.json``; ``report`` says how far the sweep is."""
@@ -126,10 +191,11 @@ class SweepStore:
             "summary": spec.summary,
             "identity": spec.identity(),
             "axes": axes,
+            "arrays": list(stored_arrays(spec)),
             "made_by": _made_by(),
             **(report or {}),
         }
-        write_whole(self.file, json.dumps(plain(content), indent=1, allow_nan=False) + "\n")
+        write_whole(self.file, json.dumps(sealed(plain(content)), indent=1, allow_nan=False) + "\n")
 
     def remove(self) -> None:
         """Remove everything: ``sweep.json`` first, because the arrays mean nothing without it."""
@@ -137,79 +203,158 @@ class SweepStore:
         shutil.rmtree(self.data, ignore_errors=True)
 
     def prepare_arrays(self, spec: Spec) -> None:
-        """Create the arrays that the spec needs and are missing, and lengthen those that are too short."""
+        """Create what the spec needs, lengthen what is too short, and check what is there.
+
+        A cell whose data are missing or damaged is no longer done, and its bad files are deleted; :attr:`repaired` says so.
+        """
         import zarr
 
         for partial in self.data.rglob("*.partial"):  # left by a write that was killed
             partial.unlink()
         self.data.mkdir(parents=True, exist_ok=True)
-        self.root = zarr.open_group(self.data, mode="a", zarr_format=3)
-        self.root.attrs.update({"gyrostat": __version__, "title": spec.title, "success": spec.record.success_text})
-        dims = tuple(a.name for a in spec.axes)
-        for name, array in stored_arrays(spec).items():
-            shape = (*spec.shape, *array.sizes(spec))
-            self._prepare_array(name, (*dims, *array.dims), shape, array, cell_dims=len(dims))
-        self._prepare_array(DONE, dims, spec.shape, StoredArray((), "int32", 0), cell_dims=0)
-        for a in spec.axes:
-            self._prepare_coordinate(a.name, list(a.values))
-        self._prepare_coordinate(SEED, list(range(spec.seeds)))
-        if spec.record.quantiles:
-            self._prepare_coordinate(QUANTILE, list(QUANTILES))
-        self.seeds_done = np.asarray(self.root[DONE][...])
+        attributes = {
+            "gyrostat": __version__,
+            "title": spec.title,
+            "success": spec.record.success_text,
+            SWEEP: _sweep_digest(spec),
+        }
+        write_metadata(self.data, {"attributes": attributes, "zarr_format": 3, "node_type": "group"})
+        self._write_arrays(spec)
+        # Opened once, and so that a chunk that holds nothing but the fill value (diverged runs) is a file, too.
+        with zarr.config.set({"array.write_empty_chunks": True}):
+            self.root = zarr.open_group(self.data, mode="r+", zarr_format=3, use_consolidated=False)
+            self.arrays = {name: self.root[name] for name in (*stored_arrays(spec), DONE, *self._coordinates(spec))}
+        for name, values in self._coordinates(spec).items():
+            if any(map(chunk_fault, chunk_files(self.data / name, read_metadata(self.data / name)))):
+                self.arrays[name][...] = values
+        self._take_stock(spec)
+
+    def _write_arrays(self, spec: Spec) -> None:
+        """The metadata of all arrays. Chunks stay as long as the first call made them when seeds or values are added."""
+        dims, arrays = tuple(a.name for a in spec.axes), stored_arrays(spec)
+        found = {name: self._metadata_or_none(name) for name in (*arrays, DONE, *self._coordinates(spec))}
+        chunks = {name: chunk_shape(document) for name, document in found.items() if document is not None}
+        seeds = next((chunks[n][len(dims)] for n, a in arrays.items() if n in chunks and SEED in a.dims), spec.seeds)
+        for name, array in arrays.items():
+            sizes = array.sizes(spec)
+            inside = [seeds if dim == SEED else n for dim, n in zip(array.dims, sizes, strict=True)]
+            own = (*(1 for _ in dims), *(max(1, n) for n in inside))
+            document = array_metadata((*spec.shape, *sizes), own, array.dtype, (*dims, *array.dims), array.missing)
+            write_metadata(self.data / name, document)
+        write_metadata(self.data / DONE, array_metadata(spec.shape, chunks.get(DONE, spec.shape), "int32", dims, 0))
+        for name, values in self._coordinates(spec).items():
+            if chunks.get(name) != values.shape:
+                shutil.rmtree(self.data / name, ignore_errors=True)  # with its values, which are written after this
+            dtype = "string" if values.dtype == object else values.dtype
+            write_metadata(self.data / name, array_metadata(values.shape, values.shape, dtype, (name,)))
+
+    def _metadata_or_none(self, name: str) -> dict[str, Any] | None:
+        """The metadata of an array; None if there are none yet, or if they are damaged."""
+        try:
+            return read_metadata(self.data / name)
+        except FileNotFoundError:
+            return None
+        except DamagedStore:
+            self.repaired.append(f"{METADATA} of {name}")
+            return None
+
+    def _coordinates(self, spec: Spec) -> dict[str, np.ndarray]:
+        coordinates = {a.name: _coordinate(list(a.values)) for a in spec.axes} | {SEED: np.arange(spec.seeds)}
+        return coordinates | ({QUANTILE: np.array(QUANTILES)} if spec.record.quantiles else {})
+
+    def _take_stock(self, spec: Spec) -> None:
+        """Find out which cells are done, with all of their data; delete chunks that are damaged."""
+        names = list(stored_arrays(spec))
+        for path in damaged_chunks(self.data, names):
+            path.unlink()
+        marks = list(chunk_files(self.data / DONE, read_metadata(self.data / DONE)))
+        if any(map(chunk_fault, marks)):
+            for path in marks:
+                path.unlink(missing_ok=True)
+            self.seeds_done = self._marks_from_data(spec)
+        else:
+            self.seeds_done = np.asarray(self.arrays[DONE][...])
+        lost = missing_chunks(self.data, {name: read_metadata(self.data / name) for name in names}, self.seeds_done)
+        for point in lost:
+            self.seeds_done[point] = 0
+        if lost:
+            self.repaired.append(f"data of {len(lost)} {'cell' if len(lost) == 1 else 'cells'}, computed again")
+        self._write_marks()
         self.num_successes = np.zeros(spec.shape, dtype=int)
         if spec.record.success and self.seeds_done.any():
-            self.num_successes = np.sum(self.root[SUCCEEDED][...] == 1, axis=-1)
+            self.num_successes = np.sum(self.arrays[SUCCEEDED][...] == 1, axis=-1)
 
-    def _prepare_array(
-        self, name: str, dims: tuple[str, ...], shape: tuple[int, ...], like: StoredArray, *, cell_dims: int
-    ) -> None:
-        """Create or lengthen an array, whose chunks have length 1 along the first ``cell_dims`` dimensions."""
-        if name in self.root:
-            if self.root[name].shape != shape:
-                self.root[name].resize(shape)
-            return
-        chunks = (*(1 for _ in range(cell_dims)), *shape[cell_dims:])
-        self.root.create_array(
-            name,
-            shape=shape,
-            chunks=tuple(max(1, n) for n in chunks),
-            dtype=like.dtype,
-            fill_value=like.missing,
-            dimension_names=dims,
-        )
-
-    def _prepare_coordinate(self, name: str, values: list[Any]) -> None:
-        if name in self.root and self.root[name].shape == (len(values),):
-            return
-        numbers = all(isinstance(v, int | float) for v in values)
-        array = np.array(values if numbers else [value_text(v) for v in values], dtype=None if numbers else object)
-        coordinate = self.root.create_array(
-            name,
-            shape=array.shape,
-            chunks=array.shape,
-            dtype=array.dtype if numbers else "string",
-            dimension_names=(name,),
-            overwrite=True,
-        )
-        coordinate[...] = array
+    def _marks_from_data(self, spec: Spec) -> np.ndarray:
+        """The number of finished seeds of every cell from the data alone, of which :data:`LAST` are written last."""
+        computed = np.asarray(self.arrays[LAST][...]) != stored_arrays(spec)[LAST].missing
+        found = np.cumprod(computed, axis=-1).sum(axis=-1).astype(np.int32)
+        if found.any():
+            self.repaired.append("the marks of the cells that are done, made again from their data")
+        return found
 
     def unfinished(self, points: Sequence[Point], seeds: int) -> list[tuple[Point, int]]:
         """The cells that are not finished, each with its first missing seed."""
         return [(p, int(self.seeds_done[p])) for p in points if self.seeds_done[p] < seeds]
 
     def write_cells(self, points: Sequence[Point], first_seed: int, data: Mapping[str, np.ndarray], seeds: int) -> None:
-        """Write the data of cells from seed ``first_seed`` on, then their marks."""
-        for name, values in data.items():
-            array = self.root[name]
+        """Write the data of cells from seed ``first_seed`` on, then their marks.
+
+        When the disk is full, the cells of which all data were written before are marked all the same.
+        """
+        try:
+            for i, point in enumerate(points):
+                self._write_cell(point, first_seed, {name: values[i] for name, values in data.items()}, seeds)
+            self._write_marks()
+        except OSError:
+            self.spare.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):  # then the cells of this call are computed again
+                self._write_marks()
+            raise
+
+    def _write_cell(self, point: Point, first_seed: int, data: Mapping[str, np.ndarray], seeds: int) -> None:
+        for name in sorted(data, key=lambda name: name == LAST):
+            array = self.arrays[name]
             part = (slice(first_seed, seeds),) if SEED in array.metadata.dimension_names else ()
-            for point, value in zip(points, values, strict=True):
-                array[(*point, *part)] = value
-        for i, point in enumerate(points):
-            self.seeds_done[point] = seeds
-            if SUCCEEDED in data:
-                before = self.num_successes[point] if first_seed else 0
-                self.num_successes[point] = before + np.sum(data[SUCCEEDED][i] == 1)
-        self.root[DONE][...] = self.seeds_done
+            array[(*point, *part)] = data[name]
+        self.seeds_done[point] = seeds
+        if SUCCEEDED in data:
+            before = self.num_successes[point] if first_seed else 0
+            self.num_successes[point] = before + np.sum(data[SUCCEEDED] == 1)
+
+    def _write_marks(self) -> None:
+        self.arrays[DONE][...] = self.seeds_done
+
+    @contextmanager
+    def room_for_marks(self) -> Iterator[None]:
+        """Keep some room on the disk in this block, so that a disk that fills up has room for the marks of finished cells."""
+        try:
+            self.spare.write_bytes(b"\1" * SPARE_BYTES)
+        except OSError as error:
+            self.spare.unlink(missing_ok=True)
+            raise GyrostatError(
+                f"cannot write results to {str(self.folder)!r} ({reason(error)}): free some space, or choose another --out."
+            ) from None
+        try:
+            yield
+        finally:
+            self.spare.unlink(missing_ok=True)
+
+    def damage(self) -> list[str]:
+        """Sentences about what is missing or damaged; none for a good store, and for one that is older than checksums."""
+        try:
+            description = self.description()
+        except DamagedStore as error:
+            return [error.fault]
+        if description is None:
+            return [f"{str(self.file)!r} is missing"]
+        if not self.is_checked():
+            return []
+        names = ("", *description["axes"], SEED, *((QUANTILE,) if _has_quantiles(description) else ()))
+        return damage(self.data, description["arrays"], names[1:])
+
+    def is_checked(self) -> bool:
+        """Whether the store has checksums; those of older versions have not."""
+        return is_sealed(read_json(self.file))
 
     def success_shares(self, seeds: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The share of successes and the ends of its interval, in the order of the store; NaN where not computed."""
@@ -224,10 +369,20 @@ class SweepStore:
         """All data, with the share of successes; the values of numeric axes are in increasing order."""
         import xarray as xr
 
-        ds = xr.open_zarr(self.data, consolidated=False, chunks=None, decode_times=False).load()
-        ds.close()
         description = self.description()
         assert description is not None
+        if found := self.damage():
+            raise DamagedStore(
+                found[0] + (f" (and {len(found) - 1} more)" if len(found) > 1 else ""),
+                f"run the same sweep again to compute what is lost; gyrostat verify {self.folder} lists it",
+            )
+        if not self.is_checked():
+            warnings.warn(f"{str(self.folder)!r} is older than checksums: damage cannot be noticed.", stacklevel=2)
+        ds = xr.open_zarr(self.data, consolidated=False, chunks=None, decode_times=False).load()
+        ds.close()
+        for attributes in (ds.attrs, *(x.attrs for x in ds.variables.values())):
+            for name in (CHECKSUM, KINDS, SWEEP):
+                attributes.pop(name, None)
         for name, axis in description["axes"].items():
             if ds[name].dtype.kind in "OUT":
                 ds = ds.assign_coords({name: np.array([str(v) for v in ds[name].values])})
@@ -305,6 +460,19 @@ def load_sweep(folder: Path) -> xr.Dataset:
     return ds
 
 
+def check_sweep(folder: Path) -> tuple[str, list[str]]:
+    """A sentence about the state of a sweep, and what is missing or damaged."""
+    store = SweepStore(folder)
+    found = store.damage()
+    if found:
+        return f"{len(found)} {'file is' if len(found) == 1 else 'files are'} missing or damaged in {folder}.", found
+    marks = read_marks(store.data)
+    counted = f"{int((marks > 0).sum())} of {marks.size} cells are done"
+    if not store.is_checked():
+        return f"{counted}; {folder} is older than checksums, so damage cannot be noticed.", []
+    return f"{counted}, and all of their data are there and undamaged.", []
+
+
 def value_text(value: Any) -> str:
     """A value of an axis as text; a table by its kind and its settings.
 
@@ -322,7 +490,7 @@ def value_text(value: Any) -> str:
 
 def _made_by() -> dict[str, str]:
     """The versions of the code that decide the bits of a result."""
-    return {"gyrostat": f"{__version__}+{code_digest()}", "jax": importlib.metadata.version("jax")}
+    return {"gyrostat": f"{__version__}+{sweep_digest()}", "jax": importlib.metadata.version("jax")}
 
 
 def _check_same_sweep(spec: Spec, written: Mapping[str, Any], *, extend: bool) -> None:

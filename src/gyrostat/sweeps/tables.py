@@ -33,7 +33,7 @@ def cell_table(ds: xr.Dataset) -> pd.DataFrame:
     columns |= {name: flat[name] for name in ("success", "success_low", "success_high") if name in ds}
     for name in final_values(ds):
         for q, word in ((0.25, "lower_quartile"), (0.5, "median"), (0.75, "upper_quartile")):
-            columns[f"{name}_{word}"] = quantile(flat[name], q)
+            columns[f"{name}_{word}"] = quantile(flat, name, q)
     return xr.Dataset({name: ("cell", x.values) for name, x in columns.items()}).to_dataframe()
 
 

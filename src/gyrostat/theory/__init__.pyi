@@ -120,6 +120,9 @@ from .hetero_sgd_bounds import (
 from .hetero_sgd_bounds import (
     theorem2_bound as theorem2_bound,
 )
+from .hetero_sgd_bounds import (
+    truncation_radius as truncation_radius,
+)
 from .predictors import (
     surrogate as surrogate,
 )

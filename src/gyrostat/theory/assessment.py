@@ -34,6 +34,7 @@ class Setting:
     num_samples: int = 8000
 
     def __post_init__(self) -> None:
+        errors.check_parameters(self)
         errors.integer("dimension", self.dimension, least=2)
         errors.integer("rank", self.rank, least=1, most=self.dimension, most_because=", the dimension")
         errors.number("overlap", self.overlap, least=0, most=1)
@@ -61,6 +62,7 @@ class Assessment(NamedTuple):
     prediction: Prediction
 
 
+@errors.explains_keywords
 def assess(setting: Setting, *, isometry_draws: int = 3, runs: int = 2000, seed: int = 0) -> Assessment:
     """Check every assumption and condition of Xu 2024 for a setting, and predict the outcome of the run.
 

@@ -29,6 +29,7 @@ from gyrostat.theory.amplified_heterogeneity import amplified
 from gyrostat.theory.transition import LEARNT, effective_step, informal_window, lyapunov_exponent
 
 
+@errors.explains_keywords
 def surrogate(
     law: Law,
     step_size: float,

@@ -8,7 +8,22 @@ try:
 except ImportError as missing:
     raise ImportError("gyrostat.torch needs PyTorch: install it with pip install 'gyrostat[torch]'.") from missing
 
+from gyrostat.torch.amplified_optimiser import AmplifiedHeterogeneity
+from gyrostat.torch.environment_audit import audit_environments
+from gyrostat.torch.labelled_dataset import EnvironmentCollate, LabelledDataset, environment_of
 from gyrostat.torch.recorder import TrajectoryRecorder
 from gyrostat.torch.sampler import EnvironmentBatchSampler
+from gyrostat.torch.sharding import prepare_loader
+from gyrostat.torch.stream import EnvironmentBatchStream
 
-__all__ = ["EnvironmentBatchSampler", "TrajectoryRecorder"]
+__all__ = [
+    "AmplifiedHeterogeneity",
+    "EnvironmentBatchSampler",
+    "EnvironmentBatchStream",
+    "EnvironmentCollate",
+    "LabelledDataset",
+    "TrajectoryRecorder",
+    "audit_environments",
+    "environment_of",
+    "prepare_loader",
+]

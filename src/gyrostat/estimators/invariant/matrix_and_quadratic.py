@@ -31,6 +31,8 @@ from gyrostat.estimators.invariant.hetero_sgd import (
 from gyrostat.models.symmetric_coordinates import smat, svec
 from gyrostat.theory.transition import LEARNT
 
+HALVINGS = 10
+"""The number of steps that "auto" tries, each half as long as the one before, until descent does not diverge."""
 SHUFFLES, BLOCKS = 99, 1000
 """Effects and their variation are compared with those under this many random signs and relabellings of blocks of rows (tests
 at level 0.01), and the rows are divided into about this many blocks."""
@@ -63,11 +65,17 @@ class _InvariantOnMatrices(RegressorMixin, BaseEstimator):
         count = errors.integer("num_orders", self.num_orders, least=1)
         random = check_random_state(self.random_state)
         data = scaled_environments(parts)
-        eta = matrix_step(self.step_size, data)
-        steps = matrix_num_steps(self.num_steps, eta, alpha)
-        kappa = matrix_amplification(data, tolerance, step_size=eta, init_scale=alpha, num_steps=steps)
-        orders = environment_orders(len(parts), steps, count if len(parts) > 1 else 1, random)
-        recorded_steps, path, learnt = matrix_descent(data, orders, kappa, step_size=eta, init_scale=alpha)
+        first = matrix_step(self.step_size, data)
+        tries = HALVINGS if isinstance(self.step_size, str) else 1
+        for eta in first * 0.5 ** np.arange(tries):
+            steps = matrix_num_steps(self.num_steps, eta, alpha)
+            kappa = matrix_amplification(data, tolerance, step_size=eta, init_scale=alpha, num_steps=steps)
+            orders = environment_orders(len(parts), steps, count if len(parts) > 1 else 1, random)
+            with np.errstate(over="ignore", invalid="ignore"):  # divergence is what is looked for
+                descent = matrix_descent(data, orders, kappa, step_size=eta, init_scale=alpha)
+            if np.isfinite(descent[-1]).all():
+                break
+        recorded_steps, path, learnt = descent
         if not np.isfinite(learnt).all():
             raise GyrostatError(
                 f"step_size={eta:g} makes the descent diverge: give a smaller one, such as {eta / 4:g}."
@@ -79,7 +87,7 @@ class _InvariantOnMatrices(RegressorMixin, BaseEstimator):
         self.invariant_directions_ = _unit(back @ Q)
         self.spurious_directions_ = _unit(back @ _varying(blocks, Q, random))
         self.path_, self.path_steps_ = back @ path @ back * data.unit, recorded_steps
-        self.n_iter_, self.step_size_, self.amplification_ = steps, eta, kappa
+        self.n_iter_, self.step_size_, self.amplification_ = steps, float(eta), kappa
         self.status_ = _status(path, Q, len(parts))
 
 
@@ -95,7 +103,8 @@ class InvariantMatrixRegressor(_InvariantOnMatrices):
     ----------
     tolerance : how much an effect may vary between environments (its standard deviation, as a share of the strongest mean
         effect) and still count as invariant. Weaker effects may vary more, by the inverse root of their strength.
-    step_size : a number or ``"auto"``: 0.1, or less if some directions of X have far more variance than others.
+    step_size : a number or ``"auto"``: 0.1, or less if some directions of X have far more variance than others, halved while
+        descent diverges.
     num_steps : a number or ``"auto"``: the number that an effect of a fifth of the strongest needs.
     num_orders : the number of orders of the environments to average over.
     init_scale : the size of U and V at the start.

@@ -14,26 +14,39 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from gyrostat import errors
 from gyrostat.errors import GyrostatError
 from gyrostat.estimators.environment_labels import environment_codes, known_environment_codes
-from gyrostat.estimators.low_rank.solver import Completion, ObservedEntries, Options
+from gyrostat.estimators.low_rank.column_units import WILD
+from gyrostat.estimators.low_rank.solver import ObservedEntries, Options
 from gyrostat.estimators.low_rank.solver.determined_rows import undetermined
+from gyrostat.estimators.low_rank.solver.observed_entries import root_mean_square
 from gyrostat.estimators.low_rank.table_cells import (
     cell_indices,
-    conformal_width,
+    column_widths,
     empty_rows_and_columns,
     held_out_cells,
     observed_cells,
     r_squared,
     unusable,
 )
-from gyrostat.estimators.low_rank.table_model import Baseline, LowRankTable, TableSettings, best_completion
+from gyrostat.estimators.low_rank.table_model import (
+    CellErrors,
+    FittedForm,
+    LowRankTable,
+    TableSettings,
+    best_completion,
+    unseen_errors,
+)
 
 PATH = [("ridge", float), ("depth", float), ("rank", int), ("validation_error", float)]
+NO_BETTER = 1.01
+"""The error over that of the means of columns above which a warning is given."""
 HIDDEN = 0.2
 """The share of the cells that ``score`` hides."""
 
 
 class LowRankImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """Fills missing cells with ``mean + row offset + column offset + F G^T``, where the rank of F G^T need not be known.
+
+    Columns may have different units: they are first centred and divided by a robust spread where these differ.
 
     F and G minimise the squared error at the observed cells plus ``ridge * sum_i s_i^(2 / depth)``, where s are the singular
     values of F G^T: the lowest cost of representing it by a deep linear network (Wang, Jacot 2023). The ridge falls along a
@@ -48,8 +61,12 @@ class LowRankImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         less these are shrunken. ``"auto"``: 3, and also 2 where 3 finds little.
     ridge : a number, for data of unit variance, or None to choose it on held-out cells.
     offsets : ``"auto"``, True or False. ``"auto"`` tries both unless the held-out cells make the answer obvious; with more than
-        a million cells, these decide before the fit.
-    scale_columns, scale_rows : whether columns, or rows, are first divided by their standard deviation.
+        a million cells, these decide before the fit. It leaves out offsets of rows that do not help at held-out cells.
+    scale_columns : whether each column is divided by its unit, a robust spread (the distance of its quartiles), before anything
+        else, so that a column of prices does not rule one of shares. Its median is subtracted if there are offsets, and cells
+        more than 10 units from it count as if they were at that distance. ``"auto"``: if spreads or levels differ by more than
+        a factor of ten, and if they differ by more than three and it lowers the error at held-out cells.
+    scale_rows : whether rows are divided by their standard deviation, too.
     exact : whether to look for an exact fit. ``"auto"`` looks for one if values do not repeat, as rounded values do, and if
         the search is affordable; True or False.
     max_rank : the most components at any time. None: twice the rank that the number of observed cells could determine.
@@ -61,16 +78,23 @@ class LowRankImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     Attributes
     ----------
-    rank_, singular_values_, left_, right_ : of ``F G^T``, in units of ``scale_`` (one per column) and ``row_scale_`` (one per
-        row).
+    rank_, singular_values_, left_, right_ : of ``F G^T``, in units of ``scale_`` (one per column, in the units of the data)
+        and ``row_scale_`` (one per row).
     ridge_, depth_ : the chosen ridge (0 for an exact fit) and its depth.
     path_ : all models tried: ridge, depth, rank and validation error.
-    validation_error_ : the root mean square error, in the units of the data, at the cells that chose the ridge, of the model
-        that was not fitted to them; ``calibration_error_`` is the same at the cells kept for intervals.
+    validation_error_ : the root mean square error at the cells that chose the ridge, of the model that was not fitted to them;
+        ``calibration_error_`` is the same at the cells kept for intervals. Both, and the errors of ``path_``, are in the units
+        of the data or, if ``scaled_``, in those of each column (``column_units_``).
+    relative_error_ : the error over that of filling with the mean of the column, at cells that the model has not seen. A
+        warning is given if it is above one.
+    column_errors_, column_mean_errors_ : both errors in each column, in its own units.
+    scaled_, column_centres_, column_units_ : whether columns were scaled, and what was subtracted and divided by (0 and 1 if
+        they were not).
     exact_, interrupted_ : whether the fit is exact and certified; whether Ctrl-C ended it.
     undetermined_rows_, undetermined_columns_ : for an exact fit, those with too few cells to be determined by it (a warning
         names them, and their intervals are infinite); otherwise those without any cell.
-    mean_, row_offsets_, column_offsets_, scale_, row_scale_ : offsets (those of columns by environment) and scales.
+    mean_, row_offsets_, column_offsets_, scale_, row_scale_ : offsets (those of columns by environment), in the units of
+        columns, and scales.
     environments_ : the labels, if any were given.
 
     Rows and columns without any observed cell are filled with their offsets only, and a warning names them.
@@ -90,7 +114,7 @@ class LowRankImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         depth: float | str = "auto",
         ridge: float | None = None,
         offsets: str | bool = "auto",
-        scale_columns: bool = False,
+        scale_columns: str | bool = "auto",
         scale_rows: bool = False,
         exact: str | bool = "auto",
         max_rank: int | None = None,
@@ -126,17 +150,20 @@ class LowRankImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         _warn_of_few_cells(cells)
         random = np.random.RandomState(check_random_state(self.random_state).randint(2**31 - 1))
         held = held_out_cells(self.validation, cells, random)
-        offsets = (True if self.environments_ else None) if isinstance(self.offsets, str) else bool(self.offsets)
         settings = TableSettings(
             environments=codes,
             options=options,
-            scale_columns=bool(self.scale_columns),
+            offsets=None if isinstance(self.offsets, str) else bool(self.offsets),
+            scale_columns=None if isinstance(self.scale_columns, str) else bool(self.scale_columns),
             scale_rows=bool(self.scale_rows),
             seed=random.randint(2**31 - 1),
             verbose=bool(self.verbose),
         )
-        found, base = best_completion(cells, held, offsets, settings)
-        self._keep(found, base, LowRankTable.fitted(found, base, cells, codes))
+        best = best_completion(cells, held, settings)
+        self._keep(best, LowRankTable.fitted(best.found, best.base, cells, codes))
+        self._keep_errors(unseen_errors(best, cells, held, settings))
+        _warn_of_wild_cells(best, cells, names)
+        _warn_of_large_error(self.relative_error_)
         if self.exact_:
             self.undetermined_rows_, self.undetermined_columns_ = undetermined(cells, self.rank_)
             _warn_of_undetermined(self.undetermined_rows_, self.undetermined_columns_, names)
@@ -174,28 +201,36 @@ class LowRankImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def predict_interval(self, rows: Any, columns: Any, coverage: float = 0.9) -> tuple[np.ndarray, np.ndarray]:
         """Lower and upper ends that hold the true cell with at least this probability (split conformal prediction).
 
-        The width is a quantile of the errors at calibration cells, in units of the cell's scale. The coverage assumes that
-        missing cells are like observed ones (missing at random) and holds on average over cells, not for each one. The
-        interval is a little wide, because the errors are those of a model that was fitted to fewer cells than the one that
-        predicts. With fewer than 1000 held-out cells, the same cells also chose the ridge, which makes it a little narrow. It
-        is infinite in ``undetermined_rows_`` and ``undetermined_columns_``.
+        The width is a quantile of the errors in the cell's column at cells that the model has not seen (up to 200 000 cells:
+        all of them, fold by fold; otherwise, and for an exact fit, the held-out cells). A column with too few of these takes
+        the quantile of all columns, in units of the errors in each. The coverage assumes that missing cells are like observed
+        ones (missing at random) and holds on average over the cells of a column, not for each one. The interval is a little
+        wide, because the errors are those of a model that was fitted to fewer cells than the one that predicts, and a little
+        narrow, because the ridge was chosen on some of the same cells. It is infinite in ``undetermined_rows_`` and
+        ``undetermined_columns_``.
         """
         share = float(errors.number("coverage", coverage, above=0, most=1))
         value = self.predict(rows, columns)
         i, j = (np.atleast_1d(np.asarray(x)) for x in (rows, columns))
         free = np.isin(i, self.undetermined_rows_) | np.isin(j, self.undetermined_columns_)
-        width = np.where(free, np.inf, conformal_width(self._calibration, share) * self._table.base.scale_at(i, j))
+        base = self._table.base
+        widths = column_widths(self._errors.columns, self._errors.model, share, len(self.right_))
+        width = np.where(free, np.inf, widths[j] * base.row_scale[i] * base.units.unit[j])
         return value - width, value + width
 
     def score(self, X: Any, y: Any = None, *, environments: Any = None) -> float:
-        """R^2 at a fifth of the observed cells of ``X`` (rows may be new), which are hidden at random and then filled."""
+        """R^2 at a fifth of the observed cells of ``X`` (rows may be new), which are hidden at random and then filled.
+
+        If columns are scaled, it is that of cells in column units.
+        """
         check_is_fitted(self)
         X = self._checked(X, reset=False)
         cells = observed_cells(X)
         hidden = check_random_state(self.random_state).random_sample(len(cells)) < HIDDEN
         given, truth = cells.take(~hidden), cells.take(hidden)
         codes = self._codes(environments, X.shape[0])
-        return r_squared(truth.values, self._table.at_new_rows(given, truth.rows, truth.columns, codes))
+        filled = truth.with_values(self._table.at_new_rows(given, truth.rows, truth.columns, codes))
+        return r_squared(*map(self._table.base.units.standardised, (truth, filled)))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -207,7 +242,7 @@ class LowRankImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         depth = None if self.depth == "auto" else float(errors.number("depth", self.depth, least=2))
         ridge = None if self.ridge is None else float(errors.number("ridge", self.ridge, above=0))
         most = None if self.max_rank is None else errors.integer("max_rank", self.max_rank, least=1)
-        for name in ("offsets", "exact"):
+        for name in ("offsets", "exact", "scale_columns"):
             if not isinstance(getattr(self, name), bool | np.bool_):
                 errors.choice(name, getattr(self, name), ("auto",))
         return Options(depth, ridge, most, self.exact)
@@ -230,18 +265,50 @@ class LowRankImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def _codes(self, environments: Any, rows: int) -> np.ndarray:
         return known_environment_codes(environments, rows, self.environments_)
 
-    def _keep(self, found: Completion, base: Baseline, table: LowRankTable) -> None:
-        self._table, self._calibration, unit = table, found.calibration, base.unit
+    def _keep(self, best: FittedForm, table: LowRankTable) -> None:
+        (found, base), self._table = best[:2], table
         (self.left_, self.right_), self.singular_values_ = table.factors, table.singular_values
         self.rank_ = len(self.singular_values_)
-        self.mean_, self.row_offsets_, self.column_offsets_ = base.mean, base.rows, base.columns
-        self.scale_, self.row_scale_ = base.scale, base.row_scale
+        self.scaled_, common = best.form.scaled, 1.0 if best.form.scaled else float(base.units.unit[0])
+        self.column_centres_, self.column_units_ = base.units.centre, base.units.unit / common
+        self.mean_, self.row_offsets_, self.column_offsets_ = (x * common for x in (base.mean, base.rows, base.columns))
+        self.scale_, self.row_scale_ = base.scale * base.units.unit, base.row_scale
         self.ridge_, self.depth_ = found.ridge, found.depth
         self.exact_, self.interrupted_ = found.exact, found.interrupted
+        unit = base.scale * common * root_mean_square(base.row_scale)
         self.path_ = np.array([(*stage, error * unit) for *stage, error in found.path], dtype=PATH)
         self.validation_error_ = found.validation_error * unit
-        calibration = found.calibration * unit
-        self.calibration_error_ = float(np.sqrt(np.mean(calibration**2))) if len(calibration) else float("nan")
+        self.calibration_error_ = root_mean_square(found.calibration.values) * unit
+
+    def _keep_errors(self, errors: CellErrors) -> None:
+        self._errors, self.relative_error_ = errors, errors.relative
+        self.column_errors_, self.column_mean_errors_, _ = errors.by_column()
+
+
+def _warn_of_wild_cells(best: FittedForm, cells: ObservedEntries, names: Any) -> None:
+    """Name the first of the cells that are so far from the rest of their column that they are moved inwards."""
+    units = best.base.units
+    if not units.clips:
+        return
+    far = np.flatnonzero(np.abs(cells.values - units.centre[cells.columns]) > WILD * units.unit[cells.columns])
+    if far.size:
+        i, j = int(cells.rows[far[0]]), int(cells.columns[far[0]])
+        warnings.warn(
+            f"{far.size} of {len(cells)} cells are more than {WILD:g} times the usual spread of their column from its median "
+            f"(first: {cells.values[far[0]]:g} in row {i}, column {j if names is None else names[j]}): the fit counts them as "
+            "if they were at that distance; correct them if they are wrong, or take the logarithm of a long-tailed column.",
+            stacklevel=3,
+        )
+
+
+def _warn_of_large_error(relative: float) -> None:
+    """Warn if the means of columns are better."""
+    if relative > NO_BETTER:
+        warnings.warn(
+            f"At cells that the model has not seen, its error is {relative:.3g} times that of filling each column with its "
+            "mean: do not rely on the filled cells, because this table has no low-rank structure that helps.",
+            stacklevel=3,
+        )
 
 
 def _warn_of_few_cells(cells: ObservedEntries) -> None:

@@ -10,11 +10,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
+from scipy.sparse.linalg import LinearOperator, svds
 
 from gyrostat import errors
 from gyrostat.errors import GyrostatError
 
+ROUNDING = 1e-12
+"""X that are symmetric up to this share of their largest entry are symmetric."""
 KINDS = ("dense", "rank-one", "entries")
+MOST_SHARED, OUTLYING = 6, 2.0
+"""The most directions that are looked at for shared components, and how much larger than usual they must be."""
 
 
 class DenseOperator(NamedTuple):
@@ -139,21 +144,42 @@ class ScaledOperator(NamedTuple):
         """The Jacobian of the other operator times the number."""
         return self.scale * self.inner.jacobian(F, G)
 
+    def mean_square(self) -> float:
+        """The mean square of the other operator times that of the number."""
+        return self.scale**2 * self.inner.mean_square()
+
     def take(self, chosen: np.ndarray) -> ScaledOperator:
         """Some of the measurements."""
         return ScaledOperator(self.inner.take(chosen), self.scale)
 
 
+class SharedComponents(NamedTuple):
+    """Directions in which all measurements vary together: orthonormal columns over measurements, and a factor for each.
+
+    Multiplied by its factor, a direction has the size of the others. ``size`` is that of an entry of X without them.
+    """
+
+    basis: np.ndarray
+    factors: np.ndarray
+    size: float
+
+    def evened(self, r: np.ndarray) -> np.ndarray:
+        """Weighted residuals, or columns of them, with the shared directions made smaller."""
+        return r - (self.basis * (1 - self.factors)) @ (self.basis.T @ r)
+
+
 class Responses(NamedTuple):
     """An operator, its responses, and the number of the group (environment) of each response.
 
-    All groups have the same weight. Each has its own intercept, unless ``centred`` is False.
+    All groups have the same weight. Each has its own intercept, unless ``centred`` is False. Residuals along ``shared``
+    directions count less, so that steps that are stable there are not too short elsewhere.
     """
 
     operator: Any
     y: np.ndarray
     groups: np.ndarray
     centred: bool
+    shared: SharedComponents | None = None
 
     def residual(self, F: np.ndarray, G: np.ndarray) -> np.ndarray:
         """``<X_i, F G^T> - y_i`` minus the mean of its group."""
@@ -166,6 +192,67 @@ class Responses(NamedTuple):
         counts = np.bincount(self.groups)
         return e - (np.bincount(self.groups, e) / np.maximum(counts, 1))[self.groups]
 
+    def loss(self, e: np.ndarray) -> float:
+        """The loss of a residual."""
+        if self.shared is None:
+            return float(self.weights @ e**2)
+        return float(np.sum(self.shared.evened(np.sqrt(self.weights) * e) ** 2))
+
+    def gradient(self, e: np.ndarray) -> Any:
+        """The matrix ``sum_i w_i e_i X_i`` of a residual."""
+        if self.shared is None:
+            return self.operator.gradient(self.weights * e)
+        root = np.sqrt(self.weights)
+        return self.operator.gradient(root * self.shared.evened(self.shared.evened(root * e)))
+
+    def with_shared_components(self) -> Responses:
+        """The same responses, with the directions found in which the measurements are far larger than in all others.
+
+        The entries of X are taken for independent: their largest singular value is then about
+        ``sqrt(count) + sqrt(entries of a matrix)`` times the size of an entry.
+        """
+        (n1, n2), m = self.operator.shape, len(self.y)
+        count = min(MOST_SHARED, m - 2, n1 * n2 - 2)
+        if (
+            count < 1
+            or not self.mean_square() > ROUNDING * self.operator.mean_square()
+            or sparse.issparse(getattr(self.operator.inner, "left", None))
+        ):
+            return self._replace(shared=None)
+        U, s = self._largest_directions(count)
+        # The mean square of an entry that is left after the k largest directions, for k = 0, 1, ...
+        left = np.maximum(self.mean_square() - np.cumsum(np.append(0.0, s**2)) / (n1 * n2), 0.0)
+        usual = np.sqrt(left[1:]) * (1 + np.sqrt(n1 * n2 / m))
+        number = int(np.cumprod(s > OUTLYING * usual).sum())
+        if number == 0:
+            return self._replace(shared=None)
+        factors = usual[number - 1] / s[:number]
+        return self._replace(shared=SharedComponents(U[:, :number], factors, float(np.sqrt(left[number]))))
+
+    def mean_square(self) -> float:
+        """The mean square of the entries of all X_i, minus the means of their groups if residuals are centred."""
+        (n1, n2), total = self.operator.shape, self.operator.mean_square()
+        if not self.centred:
+            return total
+        means = [self.operator.gradient((self.groups == g) / np.sum(self.groups == g)) for g in np.unique(self.groups)]
+        return total - float(np.mean([np.sum((M @ np.eye(n2)) ** 2) for M in means])) / (n1 * n2)
+
+    def _largest_directions(self, count: int) -> tuple[np.ndarray, np.ndarray]:
+        """Left singular vectors and singular values of the centred and weighted measurements as rows of a matrix."""
+        n1, n2 = self.operator.shape
+        right, root = np.eye(n2), np.sqrt(self.weights)
+
+        def times(a: np.ndarray) -> np.ndarray:
+            return root * self.centre(self.operator.measure(a.reshape(n1, n2), right))
+
+        def back(e: np.ndarray) -> np.ndarray:
+            return (self.operator.gradient(root * self.centre(np.ravel(e))) @ right).ravel()
+
+        rows = LinearOperator((len(root), n1 * n2), matvec=times, rmatvec=back, dtype=float)
+        start = np.random.RandomState(0).standard_normal(min(rows.shape))
+        U, s, _ = svds(rows, k=count, v0=start, tol=1e-3)
+        return U[:, ::-1], s[::-1]
+
     @property
     def weights(self) -> np.ndarray:
         """The weight of each response. Weights sum to one, and those of each group to the same number."""
@@ -175,6 +262,21 @@ class Responses(NamedTuple):
     def take(self, chosen: np.ndarray) -> Responses:
         """Some of the measurements."""
         return Responses(self.operator.take(chosen), self.y[chosen], self.groups[chosen], self.centred)
+
+
+def sees_symmetric_part(operator: Any) -> bool:
+    """Whether all X_i are symmetric, so that the measurements say nothing about the antisymmetric part of the matrix.
+
+    >>> sees_symmetric_part(DenseOperator(np.ones((3, 2, 2)))), sees_symmetric_part(DenseOperator(np.ones((3, 2, 4))))
+    (True, False)
+    """
+    if operator.shape[0] != operator.shape[1]:
+        return False
+    if isinstance(operator, DenseOperator):
+        X = operator.matrices
+        return bool(np.abs(X - X.mT).max() <= ROUNDING * np.abs(X).max())
+    u, v = operator
+    return bool(abs(u - v).max() == 0)
 
 
 def measurement_operator(X: Any, kind: str, shape: Any, symmetric: bool) -> DenseOperator | RankOneOperator:

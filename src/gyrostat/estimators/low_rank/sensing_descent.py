@@ -33,6 +33,8 @@ ALIKE = 2.0
 
 PATIENCE = 100
 """The number of steps that "auto" waits for that residual."""
+HALVINGS = 14
+"""The number of steps tried, each half as long as the one before."""
 DAMPING = 1e-2
 """ScaledGD adds this to its Gram matrices: without it superfluous columns are divided by nearly zero."""
 FLAT = 1e-10
@@ -48,17 +50,22 @@ class SensedFactors(NamedTuple):
     converged: bool
     solver: str
 
+    @property
+    def fell(self) -> bool:
+        """Whether the loss is finite and no larger than at the start."""
+        return bool(np.isfinite(self.losses[-1]) and self.losses[-1] <= self.losses[0])
+
 
 def sensing_descent(
     data: Responses, F: np.ndarray, G: np.ndarray, *, solver: str, step_size: float, limit: int, tolerance: float
 ) -> SensedFactors:
     """Steps until the loss falls by less than ``tolerance`` of itself in ten steps, or to ``tolerance**2`` of the data."""
-    rule, weights, losses, converged = SolverRule(solver), data.weights, [], False
-    size = float(weights @ data.centre(data.y) ** 2)
+    rule, losses, converged = SolverRule(solver), [], False
+    size = data.loss(data.centre(data.y))
 
     def sense(state: DescentState) -> NumpyReading:
         e = data.residual(*state.params)
-        return NumpyReading(data.operator.gradient(weights * e), float(weights @ e**2))
+        return NumpyReading(data.gradient(e), data.loss(e))
 
     for state in descend(NumpyAsymmetric(), (F, G), sense, rule, constant(step_size), limit):
         if state.step == limit:
@@ -71,6 +78,19 @@ def sensing_descent(
             break
     F, G = state.params
     return SensedFactors(F, G, np.array(losses), converged, rule.solver)
+
+
+def stable_descent(
+    data: Responses, F: np.ndarray, G: np.ndarray, *, solver: str, step_size: float, limit: int, tolerance: float
+) -> tuple[SensedFactors, float]:
+    """The descent with the largest of the steps ``step_size / 2^k`` that does not diverge, and that step."""
+    for halvings in range(HALVINGS):
+        eta = step_size * 0.5**halvings
+        with np.errstate(over="ignore", invalid="ignore"):  # divergence is what is looked for
+            found = sensing_descent(data, F, G, solver=solver, step_size=eta, limit=limit, tolerance=tolerance)
+        if found.fell:
+            break
+    return found, eta
 
 
 def _stalled(losses: list[float], tolerance: float, span: int = 10) -> bool:
@@ -142,7 +162,8 @@ def predicted_rate(data: Responses, found: SensedFactors, step_size: float) -> f
     if step_size * values[0] >= 2:
         return float("nan")
     moving = values > FLAT * values[0]
-    c = (U.T @ (np.sqrt(data.weights) * data.residual(found.F, found.G)))[moving]
+    e = np.sqrt(data.weights) * data.residual(found.F, found.G)
+    c = (U.T @ (e if data.shared is None else data.shared.evened(e)))[moving]
     before, after = np.sum(c**2), np.sum((c * (1 - step_size * values[moving])) ** 2)
     return float(-np.log(after / before)) if after > 0 else float("nan")
 
@@ -153,6 +174,7 @@ def _jacobian(data: Responses, found: SensedFactors) -> np.ndarray:
     if data.centred:
         J = np.stack([data.centre(column) for column in J.T], axis=1)
     J = J * np.sqrt(data.weights)[:, None]
+    J = J if data.shared is None else data.shared.evened(J)
     if found.solver not in ("scaled", "prec"):
         return J
     damping = DAMPING if found.solver == "scaled" else np.sqrt(found.losses[-1])

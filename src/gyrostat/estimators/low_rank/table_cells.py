@@ -11,6 +11,9 @@ from gyrostat import errors
 from gyrostat.errors import GyrostatError
 from gyrostat.estimators.low_rank.solver.observed_entries import ObservedEntries, held_out_mask
 
+FEW = 5.0
+"""The size of errors in a column is shrunken towards that of all columns as if it had this many more cells."""
+
 
 def observed_cells(X: Any) -> ObservedEntries:
     """The cells of an array that are not NaN, or those that a sparse matrix stores (explicit zeros too).
@@ -141,6 +144,26 @@ def conformal_width(calibration: np.ndarray, coverage: float) -> float:
     """
     position = int(np.ceil((len(calibration) + 1) * coverage))
     return float(np.sort(np.abs(calibration))[position - 1]) if position <= len(calibration) else float("inf")
+
+
+def column_widths(columns: np.ndarray, errors: np.ndarray, coverage: float, count: int) -> np.ndarray:
+    """The half width of conformal intervals in each of ``count`` columns, from errors at cells of these columns.
+
+    A column has a quantile of its own if at least two of its errors are expected beyond it. Otherwise it is that of all
+    errors, each divided by the size of errors in its column (shrunken towards that of all), times the size in this column.
+
+    >>> errors = np.concatenate([np.linspace(-1, 1, 99), np.linspace(-10, 10, 99), [0.5]])
+    >>> column_widths(np.repeat([0, 1, 2], [99, 99, 1]), errors, 0.9, 3).round(2).tolist()
+    [0.92, 9.18, 5.35]
+    """
+    counts, squares = (np.bincount(columns, w, minlength=count) for w in (None, errors**2))
+    usual = squares.sum() / max(len(errors), 1)
+    sizes = np.sqrt((squares + FEW * usual) / (counts + FEW))
+    widths = conformal_width(errors / sizes[columns], coverage) * sizes if usual > 0 else np.zeros(count)
+    by_column = np.split(errors[np.argsort(columns, kind="stable")], np.cumsum(counts)[:-1])
+    for j in np.flatnonzero((counts + 1) * (1 - coverage) >= 2):
+        widths[j] = conformal_width(by_column[j], coverage)
+    return widths
 
 
 def r_squared(truth: np.ndarray, filled: np.ndarray) -> float:

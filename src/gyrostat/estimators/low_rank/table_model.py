@@ -1,18 +1,19 @@
-"""A table as ``mean + row offset + column offset + F G^T * scale``.
+"""A table as ``centre + unit * (mean + row offset + column offset + F G^T * scale)``, with a centre and a unit per column.
 
-:class:`Baseline` holds the mean, offsets and scales; :func:`best_completion` decides on offsets and fits the table;
+:class:`Baseline` holds all but F and G; :func:`best_completion` decides on units and offsets and fits the table;
 :class:`LowRankTable` is the fitted table, which also fills rows that were not in the fit.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 
 from gyrostat.errors import GyrostatError
+from gyrostat.estimators.low_rank.column_units import ColumnUnits, column_units
 from gyrostat.estimators.low_rank.solver import Completion, Factors, ObservedEntries, Options, refitted, searched
 from gyrostat.estimators.low_rank.solver.observed_entries import balanced, root_mean_square
 from gyrostat.estimators.low_rank.solver.ridge_path import Ridge, RidgeStage, ridge_regressions
@@ -26,66 +27,74 @@ USELESS, NEEDED = 0.95, 0.7
 """The error of offsets alone, as a share of the error without: above the first they are left out, below the second kept."""
 MOST_CELLS = 200_000_000
 """The largest table that is written out in full."""
+FOLDS, MOST_FOLDED = 5, 200_000
+"""Up to this many cells, the errors behind intervals are those of all cells, each predicted by a model of the other folds."""
+
+
+class TableForm(NamedTuple):
+    """Which parts a table has: offsets of columns, offsets of rows, and units of columns."""
+
+    columns: bool
+    rows: bool
+    scaled: bool
 
 
 class Baseline(NamedTuple):
-    """``mean + row offset + column offset`` (column offsets by environment), and the scales of the remainder."""
+    """``mean + row offset + column offset`` (column offsets by environment) and the scale of the remainder, in column units."""
 
+    units: ColumnUnits
     mean: float
     rows: np.ndarray
     columns: np.ndarray
-    scale: np.ndarray
+    scale: float
     row_scale: np.ndarray
     scales_rows: bool
 
     def at(self, rows: np.ndarray, columns: np.ndarray, environments: np.ndarray) -> np.ndarray:
-        """The offsets of single cells; ``environments`` holds the number of each row's environment."""
-        return self.mean + self.rows[rows] + self.columns[environments[rows], columns]
+        """The offsets of single cells, in the units of the data; ``environments`` holds the number of each row's."""
+        offsets = self.mean + self.rows[rows] + self.columns[environments[rows], columns]
+        return self.units.centre[columns] + self.units.unit[columns] * offsets
 
     def scale_at(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
-        """The scale of single cells."""
-        return self.row_scale[rows] * self.scale[columns]
+        """The scale of single cells, in the units of the data."""
+        return self.row_scale[rows] * self.scale * self.units.unit[columns]
 
     def standardised(self, cells: ObservedEntries, environments: np.ndarray) -> ObservedEntries:
         """The cells minus their offsets, divided by their scales. The low-rank matrix is fitted to these."""
-        remainder = cells.values - self.at(cells.rows, cells.columns, environments)
-        return cells.with_values(remainder / self.scale_at(cells.rows, cells.columns))
-
-    @property
-    def unit(self) -> float:
-        """The root mean square of the scales: it takes an error in standardised units to the units of the data."""
-        return float(np.sqrt(np.mean(self.scale**2) * np.mean(self.row_scale**2)))
+        e = environments[cells.rows]
+        offsets = self.mean + self.rows[cells.rows] + self.columns[e, cells.columns]
+        remainder = self.units.standardised(cells) - offsets
+        return cells.with_values(remainder / (self.row_scale[cells.rows] * self.scale))
 
     def for_rows(self, cells: ObservedEntries, environments: np.ndarray) -> Baseline:
         """The baseline of other rows, whose offsets and scales are computed from those of the columns."""
         n = cells.shape[0]
-        remainder = cells.values - self.mean - self.columns[environments[cells.rows], cells.columns]
+        remainder = self.units.standardised(cells) - self.mean - self.columns[environments[cells.rows], cells.columns]
         offsets = _shrunken_means(cells.rows, remainder, n) if self.rows.any() else np.zeros(n)
         scales = np.ones(n)
         if self.scales_rows:
-            standard = (remainder - offsets[cells.rows]) / self.scale[cells.columns]
-            scales = _shrunken_scales(cells.rows, standard, n, 1.0)
+            scales = _shrunken_scales(cells.rows, (remainder - offsets[cells.rows]) / self.scale, n)
         return self._replace(rows=offsets, row_scale=scales)
 
 
 def baseline(
-    cells: ObservedEntries, environments: np.ndarray, *, offsets: bool, scale_columns: bool, scale_rows: bool = False
+    cells: ObservedEntries, environments: np.ndarray, form: TableForm, own: ColumnUnits, *, scale_rows: bool = False
 ) -> Baseline:
-    """Offsets as alternating shrunken means, and scales of columns (one number for all if not asked for) and of rows."""
+    """Offsets as alternating shrunken means in column units, and the scales of the remainder; ``own`` as in these cells."""
     count, (n, m) = int(environments.max(initial=0)) + 1, cells.shape
+    units = own.used(form.scaled, centred=form.columns)
+    values, e = units.standardised(cells), environments[cells.rows]
     a, b, mean = np.zeros(n), np.zeros((count, m)), 0.0
-    e = environments[cells.rows]
-    if offsets:
-        mean = float(cells.values.mean())
+    if form.columns:
+        mean = float(values.mean())
         column_of_environment = e * m + cells.columns
-        for _ in range(10):
-            remainder = cells.values - mean - a[cells.rows]
+        for _ in range(10 if form.rows else 1):
+            remainder = values - mean - a[cells.rows]
             b = _shrunken_means(column_of_environment, remainder, count * m).reshape(count, m)
-            a = _shrunken_means(cells.rows, cells.values - mean - b[e, cells.columns], n)
-    remainder = cells.values - mean - a[cells.rows] - b[e, cells.columns]
-    overall = float(np.sqrt(np.mean(remainder**2))) or 1.0
-    scale = _shrunken_scales(cells.columns, remainder, m, overall) if scale_columns else np.full(m, overall)
-    base = Baseline(mean, a, b, scale, np.ones(n), scale_rows)
+            if form.rows:
+                a = _shrunken_means(cells.rows, values - mean - b[e, cells.columns], n)
+    remainder = values - mean - a[cells.rows] - b[e, cells.columns]
+    base = Baseline(units, mean, a, b, root_mean_square(remainder) or 1.0, np.ones(n), scale_rows)
     return base._replace(row_scale=base.for_rows(cells, environments).row_scale) if scale_rows else base
 
 
@@ -93,81 +102,193 @@ def _shrunken_means(groups: np.ndarray, values: np.ndarray, count: int) -> np.nd
     return np.bincount(groups, values, minlength=count) / (np.bincount(groups, minlength=count) + SHRINK)
 
 
-def _shrunken_scales(groups: np.ndarray, values: np.ndarray, count: int, usual: float) -> np.ndarray:
-    """The root mean square of each group, shrunken towards the usual one by their ratio: units may differ by any factor."""
+def _shrunken_scales(groups: np.ndarray, values: np.ndarray, count: int) -> np.ndarray:
+    """The root mean square of each group, shrunken towards one by its logarithm: units may differ by any factor."""
     squares, counts = (np.bincount(groups, w, minlength=count) for w in (values**2, None))
-    ratio = np.sqrt(squares / np.maximum(counts, 1)) / usual
-    return usual * np.where(ratio > 1e-9, ratio, 1.0) ** (counts / (counts + SHRINK))
+    ratio = np.sqrt(squares / np.maximum(counts, 1))
+    return np.where(ratio > 1e-9, ratio, 1.0) ** (counts / (counts + SHRINK))
 
 
 class TableSettings(NamedTuple):
-    """How to fit a table. ``environments`` holds the number of each row's environment."""
+    """How to fit a table. ``environments`` holds the number of each row's environment; None: decided on held-out cells."""
 
     environments: np.ndarray
     options: Options
-    scale_columns: bool
+    offsets: bool | None
+    scale_columns: bool | None
     scale_rows: bool
     seed: int
     verbose: bool
 
-    def baseline(self, cells: ObservedEntries, offsets: bool) -> Baseline:
-        """Offsets and scales from these cells."""
-        scaled = {"scale_columns": self.scale_columns, "scale_rows": self.scale_rows}
-        return baseline(cells, self.environments, offsets=offsets, **scaled)
+    def baseline(self, cells: ObservedEntries, form: TableForm, own: ColumnUnits) -> Baseline:
+        """Offsets and scales from these cells, whose own units are given."""
+        return baseline(cells, self.environments, form, own, scale_rows=self.scale_rows)
 
 
-def best_completion(
-    cells: ObservedEntries, held: np.ndarray, offsets: bool | None, settings: TableSettings
-) -> tuple[Completion, Baseline]:
-    """The model with the least error at held-out cells, fitted to all cells, and its offsets.
+class FittedForm(NamedTuple):
+    """A completion, its baseline and its form.
 
-    With ``offsets=None`` models with and without offsets are compared. The baseline of a model that is judged does not use
-    the held-out cells either.
+    ``error`` is that at held-out cells, in the columns' own units, and ``judged`` is the baseline without these cells.
     """
-    train = cells.take(~held)
-    choices = _offset_choices(cells, held, train, settings) if offsets is None else (offsets,)
-    tried: list[tuple[Completion, Baseline, bool]] = []
-    for with_offsets in choices:
-        base = settings.baseline(train, with_offsets)
-        found = _searched(base.standardised(cells, settings.environments), held, with_offsets, settings)
-        tried.append((found, base, with_offsets))
-        if found.exact or found.interrupted:
+
+    found: Completion
+    base: Baseline
+    form: TableForm
+    error: float
+    judged: Baseline
+
+    @property
+    def final(self) -> bool:
+        """Whether nothing else is to be tried: the fit is exact, or Ctrl-C ended it."""
+        return self.found.exact or self.found.interrupted
+
+
+def best_completion(cells: ObservedEntries, held: np.ndarray, settings: TableSettings) -> FittedForm:
+    """The model with the least error at held-out cells, fitted to all cells.
+
+    The baseline of a model that is judged does not use the held-out cells either.
+    """
+    train, own = cells.take(~held), column_units(cells.take(~held))
+    scaled = own.differ(large=len(cells) > LARGE) if settings.scale_columns is None else settings.scale_columns
+    pairs = _offset_choices(cells.take(held), train, scaled is not False, settings, own)
+    choices = [TableForm(columns, rows, scaled is not False) for columns, rows in pairs]
+    tried: list[FittedForm] = []
+    for form in choices:
+        tried.append(_fitted_form(cells, held, form, settings, own))
+        if tried[-1].final:
             break
-    found, base, with_offsets = tried[-1] if found.exact else min(tried, key=lambda one: _error(*one[:2]))
-    if found.exact or found.interrupted:
-        return found, base
-    whole = settings.baseline(cells, with_offsets)
-    return refitted(whole.standardised(cells, settings.environments), found), whole
+    best = tried[-1] if tried[-1].final else min(tried, key=lambda one: one.error)
+    if scaled is None and not best.final:  # units may differ, or columns of one unit may vary more or less: try both
+        other = _fitted_form(cells, held, best.form._replace(scaled=False), settings, own)
+        best = other if other.final or other.error <= best.error else best
+    if best.final:
+        return best
+    whole = settings.baseline(cells, best.form, column_units(cells))
+    return best._replace(found=refitted(whole.standardised(cells, settings.environments), best.found), base=whole)
+
+
+def _fitted_form(
+    cells: ObservedEntries, held: np.ndarray, form: TableForm, settings: TableSettings, own: ColumnUnits
+) -> FittedForm:
+    base = settings.baseline(cells.take(~held), form, own)
+    standardised = base.standardised(cells, settings.environments)
+    # Estimated offsets leave no exact fit to be found.
+    inexact = form.columns and settings.options.exact == "auto"
+    options = settings.options._replace(exact=False) if inexact else settings.options
+    report = _print_stage if settings.verbose else None
+    found = searched(standardised, held, options, np.random.RandomState(settings.seed), report)
+    judged = found.judged
+    wrong = judged.values * base.scale_at(judged.rows, judged.columns) / own.unit[judged.columns]
+    error = root_mean_square(wrong)
+    return FittedForm(found, base, form, np.inf if np.isnan(error) else error, base)
 
 
 def _offset_choices(
-    cells: ObservedEntries, held: np.ndarray, train: ObservedEntries, settings: TableSettings
-) -> Iterable[bool]:
-    out = cells.take(held)
-    bases = (settings.baseline(train, offsets) for offsets in (False, True))
-    errors = (out.values - base.at(out.rows, out.columns, settings.environments) for base in bases)
-    without, with_offsets = map(root_mean_square, errors)
-    if len(out) >= ENOUGH_HELD and with_offsets > USELESS * without:
-        return (False,)  # offsets are a matrix of rank two, so useless ones only add to the rank
-    if len(out) >= ENOUGH_HELD and (len(cells) > LARGE or (with_offsets < NEEDED * without and values_repeat(cells))):
-        return (True,)
-    return False, True
+    out: ObservedEntries, train: ObservedEntries, scaled: bool, settings: TableSettings, own: ColumnUnits
+) -> list[tuple[bool, bool]]:
+    """Pairs (column offsets, row offsets) to try. Row offsets are taken if they help at held-out cells."""
+    if settings.offsets is not None:
+        return [(settings.offsets, settings.offsets)]
+    forms = [TableForm(*pair, scaled) for pair in ((False, False), (True, False), (True, True))]
+
+    def error(form: TableForm) -> float:
+        base = settings.baseline(train, form, own)
+        return root_mean_square(base.standardised(out, settings.environments).values * base.scale)
+
+    without, by_column, by_both = map(error, forms)
+    with_offsets = (True, not by_both > by_column)
+    if settings.environments.any():  # each environment has offsets of its own
+        return [with_offsets]
+    least = min(by_column, by_both)
+    if len(out) >= ENOUGH_HELD and least > USELESS * without:
+        return [(False, False)]  # offsets are a matrix of rank two, so useless ones only add to the rank
+    if len(out) >= ENOUGH_HELD and (len(train) > LARGE or (least < NEEDED * without and values_repeat(train))):
+        return [with_offsets]
+    return [(False, False), with_offsets]
 
 
-def _searched(
-    standardised: ObservedEntries, held: np.ndarray, with_offsets: bool, settings: TableSettings
-) -> Completion:
-    # Estimated offsets leave no exact fit to be found.
-    inexact = with_offsets and settings.options.exact == "auto"
-    options = settings.options._replace(exact=False) if inexact else settings.options
-    report = _print_stage if settings.verbose else None
-    return searched(standardised, held, options, np.random.RandomState(settings.seed), report)
+# --- errors at cells that a model has not seen ----------------------------------------------------
 
 
-def _error(found: Completion, base: Baseline) -> float:
-    """The validation error in the units of the data; NaN counts as infinite."""
-    value = found.validation_error * base.unit
-    return np.inf if np.isnan(value) else value
+class CellErrors(NamedTuple):
+    """Errors at cells, of the model and of the means of columns: ``unit`` takes them to the units of the data.
+
+    ``row_scale`` is the scale of each cell's row; errors of the model are divided by it.
+    """
+
+    columns: np.ndarray
+    model: np.ndarray
+    means: np.ndarray
+    row_scale: np.ndarray
+    unit: np.ndarray
+
+    @property
+    def relative(self) -> float:
+        """The error of the model over that of the means of columns, over all cells in column units; NaN if none."""
+        own, means = (root_mean_square(x) for x in (self.model * self.row_scale, self.means))
+        return own / means if means > 0 else float("nan")
+
+    def by_column(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Root mean square errors of the model and of the means in each column, in its units, and the number of cells."""
+        counts = np.bincount(self.columns, minlength=len(self.unit))
+
+        def size(x: np.ndarray) -> np.ndarray:
+            squares = np.bincount(self.columns, x**2, minlength=len(self.unit))
+            return np.sqrt(np.divide(squares, counts, out=np.full(len(counts), np.nan), where=counts > 0)) * self.unit
+
+        return size(self.model * self.row_scale), size(self.means), counts
+
+
+def unseen_errors(best: FittedForm, cells: ObservedEntries, held: np.ndarray, settings: TableSettings) -> CellErrors:
+    """Errors of the model at cells that it was not fitted to.
+
+    These are all cells, fold by fold, if there are not too many of them, and otherwise, or if the fit is exact or was
+    interrupted, the cells held out for it.
+    """
+    unit = best.base.units.unit
+    if best.final or len(cells) > MOST_FOLDED:
+        return _errors(best.judged, best.found.calibration, cells, cells.take(~held), unit)
+    parts = zip(*(part[:4] for part in _fold_errors(best, cells, settings, unit)), strict=True)
+    columns, model, means, row_scale = map(np.concatenate, parts)
+    return CellErrors(columns, model, means, row_scale, unit)
+
+
+def _fold_errors(
+    best: FittedForm, cells: ObservedEntries, settings: TableSettings, unit: np.ndarray
+) -> Iterator[CellErrors]:
+    fold = np.random.RandomState(settings.seed).permutation(len(cells)) % FOLDS
+    # A column of fewer cells than folds would have no unit where all of them are left out.
+    enough = np.bincount(cells.columns, minlength=cells.shape[1])[cells.columns] >= FOLDS
+    for k in range(FOLDS):
+        train, out = cells.take((fold != k) | ~enough), cells.take((fold == k) & enough)
+        base = settings.baseline(train, best.form, column_units(train))
+        factors = refitted(base.standardised(train, settings.environments), best.found).factors
+        residual = base.standardised(out, settings.environments).residual(factors)
+        yield _errors(base, out.with_values(residual), cells, train, unit)
+
+
+def _errors(
+    base: Baseline, residuals: ObservedEntries, cells: ObservedEntries, train: ObservedEntries, unit: np.ndarray
+) -> CellErrors:
+    """Standardised residuals, and the errors of the means of ``train``, in the given units of columns."""
+    j = residuals.columns
+    model = residuals.values * base.scale * base.units.unit[j] / unit[j]
+    means = (_values_at(cells, residuals) - _column_means(train)[j]) / unit[j]
+    return CellErrors(j, model, means, base.row_scale[residuals.rows], unit)
+
+
+def _values_at(cells: ObservedEntries, out: ObservedEntries) -> np.ndarray:
+    """The values of the cells at the positions of ``out``, which are some of them."""
+    all_cells, wanted = (x.rows.astype(np.int64) * cells.shape[1] + x.columns.astype(np.int64) for x in (cells, out))
+    return cells.values[np.searchsorted(all_cells, wanted)]
+
+
+def _column_means(cells: ObservedEntries) -> np.ndarray:
+    """The mean of each column, or of all cells where it has none."""
+    count = np.bincount(cells.columns, minlength=cells.shape[1])
+    peak = float(np.abs(cells.values).max(initial=0.0)) or 1.0  # sums of the largest numbers would be infinite
+    total = np.bincount(cells.columns, cells.values / peak, minlength=cells.shape[1])
+    return np.where(count > 0, total / np.maximum(count, 1), np.mean(cells.values / peak)) * peak
 
 
 def _print_stage(phase: str, stage: RidgeStage) -> None:
@@ -224,4 +345,4 @@ class LowRankTable(NamedTuple):
         base = self.base.for_rows(given, environments)
         offsets = base.mean + base.rows[:, None] + base.columns[environments]
         low_rank = self.row_factors(given, environments) @ self.factors.right.T
-        return offsets + low_rank * base.scale * base.row_scale[:, None]
+        return base.units.centre + base.units.unit * (offsets + low_rank * base.scale * base.row_scale[:, None])

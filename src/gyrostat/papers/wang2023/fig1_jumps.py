@@ -300,8 +300,8 @@ def _rate(ds: xr.Dataset) -> Outcome:
     return together(within(0.97, 1.03, quotient=quotient), within(5, runs=both.sum()))
 
 
-def _ridge_alone(ds: xr.Dataset) -> Outcome:
-    return within(0.97, 1.03, quotient=ds.over_ridge.median())
+def _faster_than_ridge(ds: xr.Dataset) -> Outcome:
+    return within(1.03, quotient=ds.over_ridge.median())
 
 
 def _descent_stays(ds: xr.Dataset) -> Outcome:
@@ -357,6 +357,7 @@ FIG1 = Experiment(
             criterion="half of the runs jump in [1000, 3000]",
             measure=_about_2000,
             expected="fails",
+            kind="not typical",
             reason="The printed run was an early one: about a quarter of all runs jump in that window.",
         ),
         Claim(
@@ -375,15 +376,13 @@ FIG1 = Experiment(
             measure=_rate,
         ),
         Claim(
-            slug="ridge-alone",
-            statement="After the jump the ridge alone acts on s2: it decays at the rate L eta lambda.",
-            criterion="median rate of s2 between ratios of 1e-6 and 1e-13 within 3 % of -L log(1 - eta lambda)",
-            measure=_ridge_alone,
-            expected="fails",
-            reason=(
-                "Noise turns the first singular pair in every step, and the part orthogonal to it shrinks by the "
-                "cosine: s2 decays about 8 % faster (theory.turning_rate)."
+            slug="faster-than-ridge",
+            statement=(
+                "After the jump s2 decays faster than the ridge alone explains (ours): noise turns the first singular pair "
+                "in every step, and the part orthogonal to it shrinks by the cosine."
             ),
+            criterion="median rate of s2 between ratios of 1e-6 and 1e-13 over -L log(1 - eta lambda) above 1.03",
+            measure=_faster_than_ridge,
         ),
         Claim(
             slug="descent-stays",

@@ -156,6 +156,7 @@ FIG2 = Experiment(
             criterion="probability of five of five >= .9",
             measure=_five_of_five,
             expected="fails",
+            kind="not typical",
             reason="About nine runs in ten jump by step 5000, so five of five has a probability of .6.",
         ),
         Claim(

@@ -207,6 +207,7 @@ LANDSCAPE = Experiment(
             criterion="exactly one minimum of each rank found",
             measure=_three,
             expected="fails",
+            kind="false as printed",
             reason="There are two minima of rank 1: the second has a negative missing entry.",
         ),
         Claim(

@@ -248,6 +248,7 @@ REGIONS = Experiment(
             criterion="bound on eta at lambda = .1 >= .2 for L = 3 or 4",
             measure=_covers,
             expected="fails",
+            kind="not covered",
             reason="The bound is of the order 1e-25 at both depths, so Theorem 3.2 does not explain what is seen.",
         ),
         Claim(
@@ -256,6 +257,7 @@ REGIONS = Experiment(
             criterion="T of Theorem B.2 at lambda = .1 is at most 20,000 steps",
             measure=_probability,
             expected="fails",
+            kind="not covered",
             reason="T is of the order 1e27 steps, and the probability 2^-T.",
         ),
     ],

@@ -144,11 +144,9 @@ def _forces(ds: xr.Dataset) -> Outcome:
     return Outcome({**ends, "needed": _needed(ds)["first"]}, ends["longest"] == 1 and ends["none"] == 0)
 
 
-def _mechanism(ds: xr.Dataset) -> Outcome:
+def _rarer_than_jumps(ds: xr.Dataset) -> Outcome:
     quotient = _predicted(ds) / float(ds.hazard)
-    return Outcome(
-        {"by_streaks": _predicted(ds), "observed": float(ds.hazard), "quotient": quotient}, 0.1 <= quotient <= 10
-    )
+    return Outcome({"by_streaks": _predicted(ds), "observed": float(ds.hazard), "quotient": quotient}, quotient <= 0.1)
 
 
 def _hazard(ds: xr.Dataset) -> Outcome:
@@ -178,12 +176,10 @@ STREAKS = Experiment(
             measure=_forces,
         ),
         Claim(
-            slug="mechanism",
-            statement="Such streaks are how SGD jumps.",
-            criterion="rate of such streaks within a factor 10 of the observed hazard",
-            measure=_mechanism,
-            expected="fails",
-            reason="They are more than ten times rarer than the observed jumps.",
+            slug="not-the-mechanism",
+            statement="Such streaks, the event of the proof, are too rare to be how SGD jumps here (ours).",
+            criterion="rate of such streaks at most a tenth of the observed hazard",
+            measure=_rarer_than_jumps,
         ),
         Claim(
             slug="hazard",

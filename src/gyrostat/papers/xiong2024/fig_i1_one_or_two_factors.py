@@ -143,6 +143,7 @@ FIG_I1 = Experiment(
             ),
             measure=_at_every_scale,
             expected="fails",
+            kind="depends on the reading",
             reason=(
                 "It overtakes only at eta t alpha^2 of about 8, which the axis reaches for alpha = .5 but not for .2 "
                 "and .05."

@@ -127,6 +127,7 @@ FIG_I3 = Experiment(
             criterion="no run with alpha = 5 diverges at eta = .2",
             measure=_literal_diverges,
             expected="fails",
+            kind="false as printed",
             reason=(
                 "At eta = .2 every run from alpha = 5 leaves the finite range, while the printed curve is finite; eta "
                 "= .003 fits all the printed axes."

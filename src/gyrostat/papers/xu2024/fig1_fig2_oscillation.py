@@ -82,17 +82,25 @@ def moments(*, seed: int, progress: Any = None, num_steps: int, step_size: float
         power: np.stack([exact_moments(gs.TwoPoint(spread=M), step_size, power, num_steps) for M in FIGURE2_SPREADS])
         for power in (1.0, 0.1)
     }
+    medians = np.stack([_median_path(M, step_size, num_steps) for M in FIGURE2_SPREADS])
     fine = np.arange(1.0, 15.0, 0.01)
     growth = [moment_growth(gs.TwoPoint(spread=M), step_size, 0.1) for M in fine]
     return xr.Dataset(
         {
             "mean": (("spread", "step"), tables[1.0]),
             "tenth": (("spread", "step"), tables[0.1]),
+            "median": (("spread", "step"), medians),
             "tenth_growth": ("fine_spread", np.array(growth)),
         },
         coords={"spread": list(FIGURE2_SPREADS), "step": np.arange(num_steps + 1), "fine_spread": fine},
         attrs={"step_size": step_size},
     )
+
+
+def _median_path(spread: float, step_size: float, num_steps: int) -> np.ndarray:
+    """The median of |q_t| at even t, that of t - 1 at odd t: half of the factors are of each kind."""
+    low, high = 1 + step_size * (1 - spread), 1 + step_size * (1 + spread)
+    return abs(low * high) ** (np.arange(num_steps + 1) // 2)
 
 
 def draw_figure2(ds: xr.Dataset) -> Figure:
@@ -130,9 +138,8 @@ def draw_figure2(ds: xr.Dataset) -> Figure:
 
 
 def _mean_grows(ds: xr.Dataset) -> Outcome:
-    exact = (1 + ds.attrs["step_size"]) ** ds.step.values
-    gap = float(np.abs(ds["mean"].values / exact - 1).max())
-    return together(within(1.5, np.inf, last_mean=ds["mean"].isel(step=-1).min()), within(0, 1e-9, relative_gap=gap))
+    end = ds.sel(spread=FIGURE2.spread).isel(step=-1)
+    return together(within(1.5, np.inf, mean=end["mean"]), within(0, 0.5, median=end["median"]))
 
 
 def _tenth_falls(ds: xr.Dataset) -> Outcome:
@@ -156,8 +163,8 @@ FIG2 = Experiment(
     claims=[
         Claim(
             slug="mean-grows",
-            statement="E |q_t| grows although the signal oscillates: exactly as (1 + eta)^t.",
-            criterion="final mean >= 1.5 and equal to (1 + eta)^t within 1e-9 for every M",
+            statement="E |q_t| grows, although most runs fall: the mean comes from runs too rare to be seen (M = 8).",
+            criterion="final mean >= 1.5 and final median <= .5, M = 8",
             measure=_mean_grows,
         ),
         Claim(

@@ -155,9 +155,24 @@ FIG3 = Experiment(
         ),
         Claim(
             slug="transition",
-            statement="There is a transition between learning and forgetting the spurious signal, near M = 5.",
-            criterion="half of the runs succeed at an M in [3.3, 5]",
-            measure=lambda ds: within(3.3, 5.0, halfway=halfway(ds)),
+            statement=(
+                "There is a transition between learning and forgetting the spurious signal, at about M = 3.8 with "
+                "environments drawn independently."
+            ),
+            criterion="half of the runs succeed at an M in [3.3, 4.4]",
+            measure=lambda ds: within(3.3, 4.4, halfway=halfway(ds)),
+        ),
+        Claim(
+            slug="transition-around-five",
+            statement="The transition is around M = 5 (as printed).",
+            criterion="half of the runs succeed at an M in [4.5, 5.5]",
+            measure=lambda ds: within(4.5, 5.5, halfway=halfway(ds)),
+            expected="fails",
+            kind="depends on the reading",
+            reason=(
+                "The order of the environments is not printed. Drawn independently the half-way point is about 3.8; one after "
+                "the other it lies between 4 and 5 (xu2024/order/cyclic-transition)."
+            ),
         ),
         Claim(
             slug="closed-form",
@@ -187,6 +202,7 @@ FIG3 = Experiment(
             criterion="90 % quantile over runs of the largest spurious share along the path <= .1",
             measure=_peaks,
             expected="fails",
+            kind="not covered",
             reason=(
                 "Small on most paths, not on all: multiplicative oscillation is intermittent and one run in ten has a "
                 "large excursion. The theorem's bound needs a far larger M (Lemma 7)."
@@ -316,6 +332,7 @@ FIG4 = Experiment(
             criterion="at least 95 % of the runs at eta = .05 end below .1",
             measure=lambda ds: within(0.95, 1, share=share_below(last(ds.spurious), 0.1).sel(step_size=0.05)),
             expected="fails",
+            kind="depends on the reading",
             reason="At eta = .05 about one run in five keeps part of it: the statement is true only of the median.",
         ),
     ],

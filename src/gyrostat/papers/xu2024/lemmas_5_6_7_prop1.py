@@ -207,6 +207,7 @@ LEMMA6 = Experiment(
             criterion="share of runs that reach the barrier at M = 6 <= .01 for r2 = 1 and 5",
             measure=lambda ds: within(0, 0.01, largest_share=ds.hits.sel(spread=6.0).max()),
             expected="fails",
+            kind="not covered",
             reason=(
                 "At M = 6 the factor 1 + eta xi + 2 eta has a growing 2/3-moment: the controller runs away from L_t."
             ),
@@ -304,6 +305,7 @@ LEMMA7 = Experiment(
             criterion="E (1 + eta xi + 2 eta)^(2/3) <= 1 at M = 6",
             measure=lambda ds: within(0, 1, factor=ds.growth.interp(spread=6.0)),
             expected="fails",
+            kind="not covered",
             reason="Theorem 2 does not cover Figure 3: its condition asks for M >= 18.4 at that step size.",
         ),
     ],
@@ -414,6 +416,7 @@ PROPOSITION1 = Experiment(
             criterion="largest C1 needed over smallest <= 3",
             measure=lambda ds: within(1, 3, ratio=ds.constant.max() / ds.constant.min()),
             expected="fails",
+            kind="false as printed",
             reason=(
                 "The smallest constant grows with the rank: at t near the typical overlap the probability is about 1 "
                 "while the bound is 2 exp(-(r1 + r2) t^2/C1). The statement needs t above a constant, or (1 + t) in "

@@ -8,7 +8,7 @@ import numpy as np
 import xarray as xr
 
 import gyrostat as gs
-from gyrostat.experiments.declarations import Claim, Experiment, within
+from gyrostat.experiments.declarations import Claim, Experiment, Outcome, within
 from gyrostat.experiments.statistics import crossing, last, share_below
 from gyrostat.figures.declarations import Figure, Heat, Line, Marker, Panel, Points, band
 from gyrostat.papers.xu2024.fig3_fig4_transition import halfway, success_points
@@ -116,7 +116,7 @@ ORDER = Experiment(
 
 
 GRID_STEPS = [0.01, 0.02, 0.03, 0.05, 0.07, 0.09, 0.12]
-GRID_SPREADS = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 10.0, 12.0, 15.0]
+GRID_SPREADS = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 10.0, 12.0, 15.0, 20.0]
 RULES = ["lyapunov rule", "lambda < 0", "informal window", "supermartingale"]
 
 
@@ -218,6 +218,21 @@ def _accuracy(ds: xr.Dataset, horizon: int = 0) -> dict[str, float]:
     return {rule: float(_covered(ds.predicted.sel(rule=rule).astype(bool) == truth, ds).mean()) for rule in RULES}
 
 
+def _sufficient(ds: xr.Dataset, rule: str) -> Outcome:
+    """Whether a sufficient condition holds anywhere, and is then followed by what it promises."""
+    ds = ds.isel(horizon=0)
+    share = share_below(last(ds.spurious), 0.1).values[_predicted(ds, rule)]
+    found = {"cells": float(share.size), "cells_in_all": float(_covered(xr.ones_like(ds.surrogate), ds).sum())}
+    if not share.size:
+        return Outcome(found, False)
+    return Outcome({**found, "least_share_of_runs": float(share.min())}, bool(share.min() >= 0.5))
+
+
+def _predicted(ds: xr.Dataset, rule: str) -> np.ndarray:
+    """The cells in which a rule holds, of those that the theory speaks of."""
+    return _covered(ds.predicted.sel(rule=rule), ds).fillna(0).values.astype(bool)
+
+
 PREDICTOR = Experiment(
     name="predictor",
     title="Predicting the transition",
@@ -251,23 +266,19 @@ PREDICTOR = Experiment(
             ),
         ),
         Claim(
-            slug="informal-rule",
-            statement="The informal window of section 4 predicts when the spurious signal stays small.",
-            criterion="right in at least 90 % of the cells at T = 10/eta",
-            measure=lambda ds: within(0.9, 1, accuracy=_accuracy(ds)["informal window"]),
+            slug="informal-window-covers",
+            statement="The informal window of section 4 covers cells in which most runs eliminate the spurious signal.",
+            criterion="it holds in at least one cell at T = 10/eta, and most runs succeed in every cell in which it holds",
+            measure=lambda ds: _sufficient(ds, "informal window"),
             expected="fails",
-            reason=(
-                "It is a sufficient condition with loose constants; in this grid it is never met although most cells "
-                "succeed."
-            ),
+            kind="not covered",
+            reason="It is a sufficient condition, and it is empty for M below about 71; most cells succeed without it.",
         ),
         Claim(
-            slug="lemma-7-rule",
-            statement="Lemma 7's supermartingale condition predicts when the spurious signal stays small.",
-            criterion="right in at least 90 % of the cells at T = 10/eta",
-            measure=lambda ds: within(0.9, 1, accuracy=_accuracy(ds)["supermartingale"]),
-            expected="fails",
-            reason="Sufficient, not necessary: at eta = .05 it holds for M between 18 and 23 only.",
+            slug="lemma-7-sufficient",
+            statement="Where Lemma 7's supermartingale condition holds, most runs eliminate the spurious signal.",
+            criterion="it holds in at least one cell at T = 10/eta, and most runs succeed in every cell in which it holds",
+            measure=lambda ds: _sufficient(ds, "supermartingale"),
         ),
     ],
     weight=25,

@@ -118,6 +118,12 @@ def _ratios(ds: xr.Dataset) -> np.ndarray:
     return np.concatenate([median(ds[f"{axis}_error"]).values / ds[f"{axis}_law"].values for axis in axes])
 
 
+def _informative_bound(ds: xr.Dataset) -> Outcome:
+    error = float(ds.dimension_error.sel(dimension=ds.attrs["dimension"]).fillna(np.inf).max())
+    bound = float(ds.attrs["bound"])
+    return Outcome({"error": error, "bound": bound, "ratio": error / bound}, error <= bound <= 1)
+
+
 THEOREM2 = Experiment(
     name="thm2",
     title="How the error of HeteroSGD scales",
@@ -154,11 +160,15 @@ THEOREM2 = Experiment(
             measure=lambda ds: within(0.85, 1.2, least_ratio=_ratios(ds).min(), largest_ratio=_ratios(ds).max()),
         ),
         Claim(
-            slug="bound",
-            statement="The error obeys the bound (9), its constants taken as 1.",
-            criterion="largest error of any run at the centre over the bound <= 1",
-            measure=lambda ds: within(
-                0, 1, ratio=ds.dimension_error.sel(dimension=ds.attrs["dimension"]).max() / ds.attrs["bound"]
+            slug="bound-says-something",
+            statement="The bound (9), its constants taken as 1, says something about this setting.",
+            criterion="largest error of any run at the centre <= bound <= 1 (the norm of A_star)",
+            measure=_informative_bound,
+            expected="fails",
+            kind="not covered",
+            reason=(
+                "The bound is above 1e6 where the errors are below 1, so it holds and is vacuous: its constants and powers of "
+                "log d are for far larger m."
             ),
         ),
     ],

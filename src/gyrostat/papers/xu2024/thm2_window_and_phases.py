@@ -155,6 +155,7 @@ WINDOW = Experiment(
             criterion="M2/(1536 M1) > 1",
             measure=lambda ds: within(1, np.inf, ratio=ds.attrs["paper_m2"] / (1536 * ds.attrs["paper_m1"])),
             expected="fails",
+            kind="not covered",
             reason="M2 = 18 where 10752 is needed: the constants of the proof are far from what the algorithm needs.",
         ),
     ],
@@ -248,17 +249,13 @@ def _phase_one_end(ds: xr.Dataset) -> Outcome:
     return within(0.95, 1, share_of_runs=inside)
 
 
-def _q_bound(ds: xr.Dataset) -> Outcome:
-    line = calibration_line(
-        ds.attrs["step_size"],
-        ds.attrs["init_scale"],
-        int(ds.step[-1]),
-        bound=ds.attrs["bound_m1"],
-        delta=ds.attrs["delta"],
-        ranks=5,
-    )
-    barrier = ds.attrs["violation"] ** -1.5 * 2**2 * line
-    return within(0.99, 1, share_of_runs=(ds.spurious_part < xr.DataArray(barrier, dims="step")).all("step").mean())
+def _barrier(ds: xr.Dataset) -> Outcome:
+    """delta_star, with the barrier that it bounds and the largest ||Q||_F beside it."""
+    settings = {"bound": ds.attrs["bound_m1"], "delta": ds.attrs["delta"], "ranks": 5}
+    line = calibration_line(ds.attrs["step_size"], ds.attrs["init_scale"], int(ds.step[-1]), **settings)
+    barrier = ds.attrs["violation"] ** -1.5 * 2**2 * float(line.max())
+    measured = {"delta_star": ds.attrs["delta_star"], "barrier": barrier, "largest_q": float(ds.spurious_part.max())}
+    return Outcome(measured, ds.attrs["delta_star"] < 0.01)
 
 
 PHASES = Experiment(
@@ -298,20 +295,15 @@ PHASES = Experiment(
             ),
         ),
         Claim(
-            slug="q-below-barrier",
-            statement="||Q_t||_F stays below p^-1.5 r2^2 L_t in both phases (p = .01/T2).",
-            criterion="true of every step in at least 99 % of the runs",
-            measure=_q_bound,
-        ),
-        Claim(
             slug="barrier-below-one-percent",
-            statement="That barrier is below .01 (Theorem 4: p^-1.5 r2^2 L_t <= delta_star < .01).",
+            statement="||Q_t||_F stays below p^-1.5 r2^2 L_t <= delta_star < .01 (Theorem 4, p = .01/T2).",
             criterion="delta_star < .01, its constant taken as 1",
-            measure=lambda ds: within(0, 0.01, delta_star=ds.attrs["delta_star"]),
+            measure=_barrier,
             expected="fails",
+            kind="not covered",
             reason=(
                 "The isometry constant that this needs is out of reach: even at m = 1e8, delta_star is in the thousands; "
-                "it would take m of about 1e20."
+                "it would take m of about 1e20. Every run stays below the barrier, which is vacuous (above 1e6)."
             ),
         ),
     ],

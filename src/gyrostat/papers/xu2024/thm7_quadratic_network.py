@@ -15,12 +15,22 @@ from gyrostat.figures.declarations import Bars, Figure, Panel, band
 from gyrostat.papers.xu2024.settings import compare
 
 
-class NuclearNorm(gs.RankOne):
-    """Rank-one measurements whose mean response is replaced by ||A_star + A_e||_*, one reading of the printed tau."""
+class NormAsMean(gs.RankOne):
+    """Rank-one measurements whose mean response is replaced by a norm of A_star + A_e, the printed tau.
+
+    ``share`` is 1 for the nuclear norm and 0 for the operator norm, which is what the paper's notation says.
+    """
+
+    share: Any = 0.0
+
+    def __init__(self, num_samples: int, *, truncation: float, share: float):
+        super().__init__(num_samples, truncation=truncation)
+        self.share = np.asarray(share)
 
     def sense(self, state: Any, key: Any, scene: Any, environment: Any) -> Any:
         reading, state = super().sense(state, key, scene, environment)
-        norm = jnp.abs(jnp.linalg.eigvalsh(scene.environments.target(environment.sigma))).sum()
+        values = jnp.abs(jnp.linalg.eigvalsh(scene.environments.target(environment.sigma)))
+        norm = self.share * values.sum() + (1 - self.share) * values.max()
         return reading._replace(response_mean=norm), state
 
 
@@ -42,10 +52,13 @@ def theorem7_data(*, seed: int, progress: Any = None, seeds: int, dimension: int
         "one environment": (gs.QuadraticNetwork(0.025, init_scale=1e-2), plain),
         "pooled": (gs.QuadraticNetwork(0.025, init_scale=1e-2, pooled=True), plain),
         "no shrinkage": (gs.HeteroSGD(0.025, init_scale=1e-2), plain),
-        "tau = nuclear norm": (
-            gs.QuadraticNetwork(0.025, init_scale=1e-2),
-            gs.Problem(environments, NuclearNorm(num_samples, truncation=20.0)),
-        ),
+        **{
+            f"tau = {name} norm": (
+                gs.QuadraticNetwork(0.025, init_scale=1e-2),
+                gs.Problem(environments, NormAsMean(num_samples, truncation=20.0, share=share)),
+            )
+            for name, share in {"operator": 0.0, "nuclear": 1.0}.items()
+        },
     }
     return compare(
         cells,
@@ -103,6 +116,10 @@ def _distance_share(ds: xr.Dataset, name: str) -> float:
     return float(median(last(one.distance)))
 
 
+def _either(**ratios: float) -> Outcome:
+    return Outcome(ratios, min(ratios.values()) <= 1.3)
+
+
 THEOREM7 = Experiment(
     name="thm7",
     title="A two-layer network with quadratic activation",
@@ -144,12 +161,14 @@ THEOREM7 = Experiment(
         ),
         Claim(
             slug="printed-norm",
-            statement="tau_t is the norm ||A_star + A_e|| (as printed; here the nuclear norm).",
-            criterion="median distance with the norm at most 1.3 times that with the mean response",
-            measure=lambda ds: within(
-                0, 1.3, ratio=_distance_share(ds, "tau = nuclear norm") / _distance_share(ds, "one environment")
+            statement="tau_t is the norm ||A_star + A_e|| (as printed: the operator norm; the nuclear norm is tried too).",
+            criterion="median distance at most 1.3 times that with the mean response, with either norm",
+            measure=lambda ds: _either(
+                operator=_distance_share(ds, "tau = operator norm") / _distance_share(ds, "one environment"),
+                nuclear=_distance_share(ds, "tau = nuclear norm") / _distance_share(ds, "one environment"),
             ),
             expected="fails",
+            kind="false as printed",
             reason=(
                 "The mean of <X, M> X is 2 M + trace(M) I: so the signed trace must be subtracted. A norm "
                 "differs from it whenever an environment has a negative eigenvalue."

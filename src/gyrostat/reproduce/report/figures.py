@@ -14,6 +14,7 @@ from gyrostat.figures.declarations import Figure, Panel
 from gyrostat.figures.matplotlib_renderer import render
 from gyrostat.figures.palette import COLOURS, DASHES, INKS
 from gyrostat.figures.plotly_renderer import plotly_panels
+from gyrostat.parallel.checked_files import DamagedStore
 from gyrostat.parallel.workers import explain
 from gyrostat.reproduce.report.folder_contents import ReportedExperiment
 from gyrostat.reproduce.store import ResultsStore
@@ -69,7 +70,10 @@ def figure_view(store: ResultsStore, entry: ReportedExperiment) -> FigureView:
             "gyrostat report DIR --paper FILE.py makes a paper known."
         )
         return _still_only(base, entry, reason)
-    dataset = store.load(entry.name)
+    try:
+        dataset = store.load(entry.name)
+    except DamagedStore as error:
+        return _still_only(base, entry, f"The stored data are damaged: {error}")
     if dataset is None:
         return _still_only(base, entry, "")
     try:

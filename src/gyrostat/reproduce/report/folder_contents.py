@@ -27,11 +27,11 @@ class Status:
     @property
     def brief(self) -> str:
         """Mark and word, for a button."""
-        return f"{self.mark} {self.word.removeprefix('does ').replace('not hold as', 'not as')}"
+        return f"{self.mark} {self.word.removeprefix('does ').partition(',')[0]}"
 
 
 HOLDS = Status("holds", "✓", "holds")
-KNOWN = Status("known", "≠", "does not hold as printed")
+KNOWN = Status("known", "≠", "does not hold, for a known reason")
 SURPRISE = Status("surprise", "!", "surprise")
 NO_CLAIM = Status("none", "–", "no claim")
 FAILED = Status("failed", "×", "could not be computed")
@@ -45,7 +45,7 @@ def claim_status(record: ClaimRecord) -> Status:
     """The status of one claim.
 
     >>> claim_status({"verdict": "fails", "expected": "fails"}).word
-    'does not hold as printed'
+    'does not hold, for a known reason'
     >>> claim_status({"verdict": "fails", "expected": "holds"}).word
     'surprise'
     """
@@ -115,7 +115,7 @@ class ReportedExperiment:
 
     @property
     def explanation(self) -> str:
-        """Title and status, and the statements that do not hold as printed with their reasons."""
+        """Title and status, and the statements that do not hold with their reasons."""
         known = [f"≠ {r['statement']} {r['reason']}" for r in self.records if claim_status(r) is KNOWN]
         return "\n".join([f"{self.title}: {self.status.word}", *known])
 

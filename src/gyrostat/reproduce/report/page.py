@@ -131,13 +131,13 @@ def headline(claims: int, held: int, surprises: int, failed: int) -> str:
     """The result of all experiments in one sentence.
 
     >>> headline(12, 10, 0, 0)
-    'No surprise: 10 of 12 statements hold, 2 do not as printed, all as expected.'
+    'No surprise: 10 of 12 statements hold, 2 do not, for known reasons.'
     >>> headline(12, 10, 1, 2)
     '1 of 12 verdicts is a surprise; 2 could not be computed.'
     """
     if not surprises and not failed:
-        others = f"{claims - held} do not as printed, " if held < claims else ""
-        return f"No surprise: {held} of {claims} statements hold, {others}all as expected."
+        others = f", {claims - held} do not, for known reasons" if held < claims else ""
+        return f"No surprise: {held} of {claims} statements hold{others}."
     parts = [f"{surprises} of {claims} verdicts {'is' if surprises == 1 else 'are'} a surprise"] if surprises else []
     parts += [f"{failed} could not be computed"] if failed else []
     return f"{'; '.join(parts)}."

@@ -95,10 +95,11 @@ class Options(NamedTuple):
 
 
 class Completion(NamedTuple):
-    """The chosen factors, how they were chosen, and their errors at untouched entries (``calibration``).
+    """The chosen factors, how they were chosen, and their errors at the entries that judged them and at untouched ones.
 
-    ``path`` lists ridge, depth, rank and validation error of all models; ``num_fitted`` counts the entries fitted so far;
-    ``max_rank`` is the most components that were allowed.
+    ``judged`` and ``calibration`` hold the errors of the best model that was not fitted to these entries. ``path`` lists
+    ridge, depth, rank and validation error of all models; ``num_fitted`` counts the entries fitted so far; ``max_rank`` is
+    the most components that were allowed.
     """
 
     factors: Factors
@@ -107,7 +108,8 @@ class Completion(NamedTuple):
     path: list[tuple[float, float, int, float]]
     exact: bool
     validation_error: float
-    calibration: np.ndarray
+    judged: ObservedEntries
+    calibration: ObservedEntries
     interrupted: bool
     max_rank: int
     num_fitted: int
@@ -165,7 +167,8 @@ def searched(
         path=trials.path,
         exact=exact is not None,
         validation_error=best.validation_error,
-        calibration=calibrating.residual(best.factors),
+        judged=choosing.with_values(choosing.residual(best.factors)),
+        calibration=calibrating.with_values(calibrating.residual(best.factors)),
         interrupted=interrupted,
         max_rank=task.max_rank,
         num_fitted=len(task.train),

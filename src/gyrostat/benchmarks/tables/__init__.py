@@ -1,0 +1,1 @@
+"""Benchmarks of ordinary tables: mixed units, awkward fits, sizes beyond memory, and ratings."""

@@ -1,0 +1,81 @@
+"""The unit of each column of a table: its median and a robust spread, and whether these differ enough to matter."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from gyrostat.estimators.low_rank.solver.observed_entries import ObservedEntries
+
+QUARTILES = 1.349
+"""The distance of the quartiles of a normal distribution, in standard deviations."""
+ALIKE, APART = 3.0, 10.0
+"""Columns whose spreads are within the first factor of the median spread have one unit. Beyond the second they have not, and
+the same holds if levels differ by more than that many spreads. In between, held-out cells decide."""
+EXTREME, FEW = 0.02, 10
+"""The share of the columns at either end that is not looked at, nor are columns of fewer cells: their spreads are far off by
+chance."""
+WILD = 10.0
+"""Cells further than this many units from the median of their column count as if they were at that distance."""
+
+
+class ColumnUnits(NamedTuple):
+    """The centre, the unit and the number of cells of each column; ``clips``: whether cells far outside are moved inwards."""
+
+    centre: np.ndarray
+    unit: np.ndarray
+    counts: np.ndarray
+    clips: bool = False
+
+    def standardised(self, cells: ObservedEntries) -> np.ndarray:
+        """The values of cells in column units."""
+        values = (cells.values - self.centre[cells.columns]) / self.unit[cells.columns]
+        return np.clip(values, -WILD, WILD) if self.clips else values
+
+    def differ(self, *, large: bool) -> bool | None:
+        """Whether columns have different units or levels; None if held-out cells should decide (no for a large table)."""
+        sure = self.counts >= min(FEW, self.counts.max())
+        low, usual, high = np.exp(np.quantile(np.log(self.unit[sure]), [EXTREME, 0.5, 1 - EXTREME]))
+        bottom, top = np.quantile(self.centre[sure], [EXTREME, 1 - EXTREME])
+        factor = max(high / usual, usual / low)
+        if factor > APART or top / usual - bottom / usual > APART:
+            return True
+        return False if factor <= ALIKE or large else None
+
+    def used(self, scaled: bool, *, centred: bool) -> ColumnUnits:
+        """These units if ``scaled`` (without centres unless ``centred``), otherwise one unit for all columns."""
+        if scaled:
+            return self._replace(centre=self.centre if centred else np.zeros_like(self.centre), clips=centred)
+        return self._replace(centre=np.zeros_like(self.centre), unit=np.full_like(self.unit, np.median(self.unit)))
+
+
+def column_units(cells: ObservedEntries) -> ColumnUnits:
+    """The median of each column, and the distance of its quartiles as a standard deviation.
+
+    If the quartiles agree, as in a column of zeros and a few ones, the unit is the standard deviation. Columns without any
+    spread, or without cells, take the median of the other units.
+
+    >>> cells = ObservedEntries((4, 2), *np.indices((4, 2)).reshape(2, -1), np.outer([1.0, 2.0, 3.0, 1e9], [1, 100]).ravel())
+    >>> units = column_units(cells)
+    >>> (units.unit / units.unit[0]).round(6).tolist()
+    [1.0, 100.0]
+    """
+    counts = np.bincount(cells.columns, minlength=cells.shape[1])
+    by_column = np.split(cells.values[cells.column_order], np.cumsum(counts)[:-1])
+    centre, unit = np.array([_centre_and_unit(values) for values in by_column]).T
+    known = unit > 0
+    unit[~known] = np.median(unit[known]) if known.any() else 1.0
+    return ColumnUnits(centre, unit, counts)
+
+
+def _centre_and_unit(values: np.ndarray) -> tuple[float, float]:
+    """The median and the spread of a column; the spread is zero if it is not known."""
+    if not len(values):
+        return 0.0, 0.0
+    peak = float(np.abs(values).max()) or 1.0  # squares of the largest numbers would be infinite
+    low, middle, high = np.quantile(values / peak, [0.25, 0.5, 0.75])
+    spread = (high - low) / QUARTILES
+    if spread <= 1e-12:
+        spread = float(np.std(values / peak))
+    return float(middle * peak), float(spread * peak) if spread > 1e-12 else 0.0

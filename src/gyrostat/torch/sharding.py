@@ -1,0 +1,128 @@
+"""Who divides batches over processes: this process's number, trainers that divide again, and the way around them."""
+
+from __future__ import annotations
+
+import os
+import sys
+from types import FrameType
+from typing import Any, NamedTuple
+
+from torch.utils.data import DataLoader, IterableDataset, Sampler
+
+from gyrostat import errors
+from gyrostat.errors import GyrostatError
+from torch import distributed
+
+NEAR = 12
+"""Frames to look at above an ``__iter__``; accelerate's loaders are at most seven away."""
+
+
+class Process(NamedTuple):
+    """The number of a process and the count of processes that share each step's rows."""
+
+    rank: int
+    num_replicas: int
+
+
+def this_process(rank: int | None, num_replicas: int | None) -> Process:
+    """The number of this process and the count of processes: as given, else from the process group, else one."""
+    if distributed.is_available() and distributed.is_initialized():
+        rank = distributed.get_rank() if rank is None else rank
+        num_replicas = distributed.get_world_size() if num_replicas is None else num_replicas
+    check_pair(rank, num_replicas)
+    return Process(rank or 0, num_replicas or 1)
+
+
+def check_pair(rank: int | None, num_replicas: int | None) -> None:
+    """Refuse a rank without the count of processes, or outside of it."""
+    grouped = distributed.is_available() and distributed.is_initialized()
+    if (rank is None) != (num_replicas is None) and not grouped:
+        raise GyrostatError(
+            f"rank and num_replicas belong together; got rank={rank} and num_replicas={num_replicas}: "
+            "give both, or start torch.distributed first and give none."
+        )
+    if num_replicas is not None:
+        errors.integer("num_replicas", num_replicas, least=1)
+        errors.integer("rank", rank or 0, most=num_replicas - 1, most_because=", num_replicas - 1")
+
+
+def refuse_missing_group(rank: int | None) -> None:
+    """Refuse to hand the same rows to each process of a launcher that has not started torch.distributed."""
+    processes = os.environ.get("WORLD_SIZE", "1")
+    started = distributed.is_available() and distributed.is_initialized()
+    if rank is None and not started and processes.isdigit() and int(processes) > 1:
+        raise GyrostatError(
+            f"WORLD_SIZE is {processes} but torch.distributed has no process group, so every process would get the same rows: "
+            "call init_process_group before the loop, or give rank and num_replicas."
+        )
+
+
+def refuse_second_division(name: str, *, num_replicas: int, hold: int) -> None:
+    """Refuse to be iterated by something that divides batches over processes again.
+
+    What a wrapper does with the batches is not told to what it wraps, so the callers are looked at. Batches in rows of
+    ``hold`` may be divided, by a number that divides ``hold``, if this sampler itself counts one process.
+    """
+    frame: FrameType | None = sys._getframe(2)
+    for _ in range(NEAR):
+        if frame is None:
+            return
+        caller = frame.f_locals.get("self")
+        shares = _shares(caller)
+        if shares > 1 and not (num_replicas == 1 and (getattr(caller, "split_batches", False) or hold % shares == 0)):
+            raise GyrostatError(
+                f"{type(caller).__name__} divides the batches of {name} over {shares} processes, which {name} does itself, so "
+                "steps would mix environments: with accelerate and Hugging Face's Trainer pass the loader to "
+                "gyrostat.torch.prepare_loader(accelerator, loader) instead of accelerator.prepare, with Lightning use "
+                f"Trainer(use_distributed_sampler=False), or leave it to {type(caller).__name__} by rank=0, num_replicas=1, "
+                f"hold={shares}."
+            )
+        frame = frame.f_back
+
+
+def _shares(caller: Any) -> int:
+    """Over how many processes a caller divides what it iterates over; 1 for anything that is no such wrapper."""
+    kind = type(caller)
+    if kind.__name__ == "DataLoaderDispatcher" and kind.__module__.startswith("accelerate"):
+        return int(caller.state.num_processes)
+    # IterableDatasetShard, BatchSamplerShard (accelerate), DistributedSamplerWrapper (Lightning, Catalyst)
+    wraps = isinstance(caller, Sampler | IterableDataset) and not kind.__module__.startswith("gyrostat.")
+    if not wraps:
+        return 1
+    found = getattr(caller, "num_processes", None) or getattr(caller, "num_replicas", None)
+    return found if isinstance(found, int) else 1
+
+
+def prepare_loader(accelerator: Any, loader: DataLoader) -> Any:
+    """A loader for accelerate whose batches are not divided over processes a second time.
+
+    Use it in place of ``accelerator.prepare`` for loaders of :class:`EnvironmentBatchSampler` and
+    :class:`EnvironmentBatchStream`; model and optimiser still go through ``accelerator.prepare``. In a subclass of Hugging
+    Face's ``Trainer``, return ``prepare_loader(self.accelerator, loader)`` from ``get_train_dataloader``. Batches are moved to
+    the accelerator's device, and ``set_epoch``, ``skip_first_batches`` and ``save_state`` work.
+
+    Parameters
+    ----------
+    accelerator : an ``accelerate.Accelerator``
+    loader : a ``DataLoader`` with one of our samplers or streams
+
+    Example (accelerate has to be installed)::
+
+        accelerator = Accelerator()
+        model, optimizer = accelerator.prepare(model, optimizer)
+        loader = prepare_loader(accelerator, DataLoader(data, batch_sampler=sampler))
+    """
+    from accelerate.data_loader import prepare_data_loader
+
+    errors.instance("loader", loader, DataLoader, "a DataLoader that has not been prepared")
+    prepared = prepare_data_loader(
+        loader,
+        device=accelerator.device,
+        num_processes=1,
+        process_index=0,
+        put_on_device=True,
+        dispatch_batches=False,
+        use_stateful_dataloader=accelerator.use_stateful_dataloader,
+    )
+    prepared._is_accelerate_prepared = True  # accelerate's own mark: prepare then only registers it
+    return accelerator.prepare(prepared)
