@@ -145,7 +145,7 @@ def test_missing_values_are_told_or_dropped(frame, tmp_path, quiet):
     ("change", "options", "message"),
     [
         (None, {"kind": "cubic"}, "unknown kind 'cubic'"),
-        (None, {"features": "doze"}, "unknown features 'doze': did you mean 'dose'?"),
+        (None, {"features": "doze"}, "unknown --features 'doze': did you mean 'dose'?"),
         (None, {"drop": "dose,protocol,sex"}, "no feature is left in addition to target 'outcome'"),
         (lambda f: f.assign(site="here"), {}, "environment 'site' has only one value, 'here'"),
         (lambda f: f.assign(outcome="high"), {}, "target 'outcome' must hold numbers; it holds words such as 'high'"),
@@ -154,9 +154,23 @@ def test_missing_values_are_told_or_dropped(frame, tmp_path, quiet):
             {},
             "column 'sex' holds 600 different words.*--drop sex",
         ),
-        (lambda f: f.assign(dose=np.inf), {}, "column 'dose' holds infinite values"),
-        (lambda f: f.rename(columns={"outcome": "out"}), {}, "unknown target 'outcome': did you mean 'out'"),
-        (lambda f: f.assign(site=[*["one"], *SITES[1:]]), {}, "'one' has"),
+        (lambda f: f.assign(dose=[np.inf, *f.dose[1:]]), {}, "column 'dose' holds inf in row 1: correct or empty"),
+        (lambda f: f.rename(columns={"outcome": "out"}), {}, "unknown --target 'outcome': did you mean 'out'"),
+        (lambda f: f.assign(outcome=1.0), {}, "target 'outcome' is 1 in every row"),
+        (lambda f: f.assign(dose=1.0, protocol=2.0, sex="f"), {}, "every feature has only one value"),
+        (lambda f: f[:12], {"min_rows": 5}, "only one value, 'Aarhus'"),
+        (
+            lambda f: f.iloc[::100],
+            {},
+            r"fewer than two values of 'site' have at least 7 rows \(for 3 features\): use --min",
+        ),
+        (
+            lambda f: f.assign(dose=["much", *f.dose[1:]]),
+            {},
+            "'dose' has 'much' in row 1, and 599 of its 600 cells are nu",
+        ),
+        (lambda f: f.assign(dose=[1e200, *f.dose[1:]]), {}, "column 'dose' holds 1e[+]200 in row 1"),
+        (None, {"ordered": ["sex"]}, "--ordered 'sex' must name a column and its levels"),
     ],
 )
 def test_bad_tables_are_refused_in_one_sentence(frame, tmp_path, quiet, change, options, message):
@@ -199,15 +213,33 @@ def test_an_unwritable_folder_is_told(frame, tmp_path, quiet):
         (lambda r: "no json", "is not a JSON file"),
         (lambda r: json.dumps({"format": "pickle"}), "is not a gyrostat model"),
         (lambda r: json.dumps({**r, "format_version": 9}), "has format_version 9, and this gyrostat reads 1"),
-        (lambda r: json.dumps({**r, "coefficients": [1.0]}), r"is damaged \(coefficients has shape \(1,\)"),
-        (lambda r: json.dumps({**r, "scale": ["a", "b", "c"]}), "is damaged"),
-        (lambda r: json.dumps({k: v for k, v in r.items() if k != "columns"}), "is damaged"),
+        (lambda r: json.dumps({**r, "coefficients": [1.0]}), r"is damaged \(coefficients has 1 entries and should"),
+        (lambda r: json.dumps({**r, "scale": ["a", "b", "c"]}), r"is damaged \(scale\[0\] must be a finite number"),
+        (lambda r: json.dumps({**r, "scale": [True, 1, 1]}), r"scale\[0\] must be a finite number; got True"),
+        (lambda r: json.dumps({**r, "scale": [1, 0, 1]}), "scale must be above zero; got 0"),
+        (lambda r: json.dumps({**r, "centre": [1, float("nan"), 1]}), "NaN is not a finite number"),
+        (lambda r: json.dumps(r).replace(json.dumps(r["intercept"]), "1e999"), "1e999 is not a finite number"),
+        (lambda r: json.dumps({**r, "intercept": 10**400}), "intercept must be a finite number"),
+        (lambda r: json.dumps({**r, "intercept": "0"}), "intercept must be a finite number; got '0'"),
+        (lambda r: json.dumps({**r, "features": ["dose", "protocol", "sex=f"]}), "features are not those of columns"),
+        (lambda r: json.dumps({**r, "target": "dose"}), "'dose' occurs twice among columns"),
+        (lambda r: json.dumps({**r, "target": None}), "target must be text; got None"),
+        (lambda r: json.dumps({**r, "matrix": [[1.0]]}), "matrix must be null in a linear model"),
+        (lambda r: json.dumps({**r, "colour": 1}), "colour is not a field"),
+        (lambda r: json.dumps({**r, "columns": [{"name": "dose", "levels": ["a", "a"]}]}), "levels must be different"),
+        (lambda r: json.dumps({**r, "columns": [{"name": 3, "levels": None}]}), r"columns\[0\].name must be text"),
+        (lambda r: json.dumps(r)[:-1] + ', "kind": "linear"}', "'kind' occurs twice"),
+        (lambda r: "[" * 100_000, "nested 100000 deep"),
+        (lambda r: json.dumps({k: v for k, v in r.items() if k != "columns"}), r"is damaged \(columns is missing"),
         (lambda r: json.dumps({**r, "kind": "cubic"}), "is damaged"),
     ],
 )
-def test_damaged_models_are_refused(frame, tmp_path, quiet, change, message):
-    fitted(frame, tmp_path, quiet)
-    path = tmp_path / "out" / "model.json"
+def test_damaged_models_are_refused(tmp_path, change, message):
+    path, columns = tmp_path / "model.json", (Column("dose"), Column("protocol"), Column("sex", ("f", "m")))
+    SavedModel("linear", "outcome", "site", columns, [0.0] * 3, [1.0] * 3, 0.125, coefficients=[1.0, 0.0, -1.0]).write(
+        path
+    )
+    SavedModel.read(path)
     path.write_text(change(json.loads(path.read_text())))
     with pytest.raises(GyrostatError, match=message):
         SavedModel.read(path)

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from gyrostat.cli.console import console
+from gyrostat.cli.file_options import Decimal, Encoding, Ordered, Separator, Thousands
 
 
 def fit(
@@ -35,6 +36,18 @@ def fit(
     missing: Annotated[
         str, typer.Option(help="What to do with rows that have missing values: error or drop.")
     ] = "error",
+    min_rows: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            help="Leave out environments with fewer rows. [default: as many as the number of features requires]",
+        ),
+    ] = None,
+    ordered: Ordered = None,
+    separator: Separator = None,
+    decimal: Decimal = None,
+    thousands: Thousands = None,
+    encoding: Encoding = None,
     seed: Annotated[int, typer.Option(metavar="K", help="The same seed gives the same numbers.")] = 0,
 ) -> None:
     """Find the effects that hold in every environment, and fit a model of those.
@@ -42,6 +55,7 @@ def fit(
     Writes model.json (plain JSON), heterogeneity.csv, a forest plot and summary.html.
     """
     from gyrostat.tables import fit_and_predict
+    from gyrostat.tables.table_files import FileFormat
 
     fit_and_predict.fit(
         data,
@@ -58,4 +72,7 @@ def fit(
         missing=missing,
         seed=seed,
         directions="principal" if principal else "features",
+        text_format=FileFormat(separator, decimal, thousands, encoding),
+        ordered=ordered or (),
+        min_rows=min_rows,
     )

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from gyrostat.cli.console import console
+from gyrostat.cli.file_options import Decimal, Encoding, Separator, Thousands
 
 
 def predict(
@@ -16,8 +17,13 @@ def predict(
     out: Annotated[Path, typer.Option(metavar="FILE", help="The file for the predictions (CSV).")] = Path(
         "predictions.csv"
     ),
+    separator: Separator = None,
+    decimal: Decimal = None,
+    thousands: Thousands = None,
+    encoding: Encoding = None,
 ) -> None:
     """Predict the target for the rows of a table with a saved model."""
     from gyrostat.tables import fit_and_predict
+    from gyrostat.tables.table_files import FileFormat
 
-    fit_and_predict.predict(model, data, out, console())
+    fit_and_predict.predict(model, data, out, console(), FileFormat(separator, decimal, thousands, encoding))

@@ -18,9 +18,19 @@ from gyrostat.errors import GyrostatError
 from gyrostat.estimators import InvariantLinearRegressor, InvariantQuadraticRegressor
 from gyrostat.estimators.invariant.diagnosis import HeterogeneityReport, heterogeneity, shown_p
 from gyrostat.tables.forest_plot import draw_forest
+from gyrostat.tables.row_checks import (
+    SPARE_ROWS,
+    clean_columns,
+    in_command_words,
+    leakage_notes,
+    parsed_orders,
+    refuse_constant_target,
+    with_enough_rows,
+    without_constants,
+)
 from gyrostat.tables.saved_model import KINDS, Column, SavedModel, column, feature_matrix, model_columns
 from gyrostat.tables.summary_page import findings, percent, write_summary
-from gyrostat.tables.table_files import cannot_be_written, read_table
+from gyrostat.tables.table_files import NOTES, FileFormat, cannot_be_written, read_table
 
 MODEL = "model.json"
 
@@ -33,6 +43,7 @@ class ModelRows:
     y: np.ndarray
     labels: np.ndarray
     columns: tuple[Column, ...]
+    notes: tuple[str, ...] = ()
 
 
 def fit(
@@ -51,12 +62,20 @@ def fit(
     missing: str = "error",
     directions: str = "features",
     seed: int = 0,
+    text_format: FileFormat = FileFormat(),  # noqa: B008  (immutable)
+    ordered: Sequence[str] = (),
+    min_rows: int | None = None,
 ) -> tuple[SavedModel, HeterogeneityReport]:
     """Fit the table in ``data``; write the model, ``heterogeneity.csv``, a forest plot and ``summary.html`` into ``out``."""
     errors.choice("kind", kind, KINDS)
     with _writing(out):  # an unwritable folder is refused before anything is computed
         out.mkdir(parents=True, exist_ok=True)
-    rows = rows_of_table(read_table(data), target, environment, features, drop, missing)
+    frame = read_table(data, text_format)
+    rows = rows_of_table(
+        frame, target, environment, features, drop, missing, ordered=ordered, min_rows=min_rows, adjust=adjust
+    )
+    for note in rows.notes:
+        console.print(note, markup=False, highlight=False, soft_wrap=True)
     report = heterogeneity(rows.X, rows.y, rows.labels, adjust=adjust, tolerance=tolerance, level=level)
     if kind == "linear":
         options = {"tolerance": tolerance, "level": level, "adjust": adjust, "directions": directions}
@@ -86,10 +105,18 @@ def fit(
     return model, report
 
 
-def predict(model: Path, data: Path, out: Path, console: Console) -> np.ndarray:
+def predict(
+    model: Path,
+    data: Path,
+    out: Path,
+    console: Console,
+    text_format: FileFormat = FileFormat(),  # noqa: B008  (immutable)
+) -> np.ndarray:
     """Predict each row of ``data``, and write the column ``prediction`` of a CSV file."""
     saved = SavedModel.read(model / MODEL if model.is_dir() else model)
-    frame = read_table(data)
+    frame = read_table(data, text_format)
+    for note in frame.attrs[NOTES]:
+        console.print(note, markup=False, highlight=False, soft_wrap=True)
     values = saved.predict(frame)
     with _writing(out):
         pd.DataFrame({"row": np.arange(1, len(frame) + 1), "prediction": values}).to_csv(out, index=False)
@@ -109,29 +136,57 @@ def predict(model: Path, data: Path, out: Path, console: Console) -> np.ndarray:
 
 
 def rows_of_table(
-    frame: pd.DataFrame, target: str, environment: str, features: str, drop: str, missing: str
+    frame: pd.DataFrame,
+    target: str,
+    environment: str,
+    features: str,
+    drop: str,
+    missing: str,
+    *,
+    ordered: Sequence[str] = (),
+    min_rows: int | None = None,
+    adjust: bool = True,
 ) -> ModelRows:
-    """The chosen columns of a table, checked, as input of a model."""
-    column(frame, "target", target), column(frame, "environment", environment)
+    """The chosen columns of a table, checked, as input of a model, and notes on what was left out or looks wrong."""
+    column(frame, "--target", target), column(frame, "--environment", environment)
     names = _chosen_features(frame, target, environment, features, drop)
+    orders = parsed_orders(ordered, list(frame.columns))
+    frame = clean_columns(frame, [*names, target], left_as_words=list(orders))
+    notes = list(frame.attrs[NOTES])
     frame = _complete_rows(frame, [*names, target, environment], missing)
-    columns, labels, (y,) = model_columns(frame, names), frame[environment].to_numpy(), model_columns(frame, [target])
-    if len(pd.unique(labels)) < 2:
+    _refuse_one_environment(frame[environment], environment)
+    columns = model_columns(frame, without_constants(frame, names, notes), orders)
+    notes += [f"{c.name} has an order: {' < '.join(c.levels or ())}." for c in columns if c.kind == "ordered"]
+    notes += [f"{c.name} holds dates and counts as days." for c in columns if c.kind == "date"]
+    count = sum(len(c.features) for c in columns)
+    least, why = (count + SPARE_ROWS, f" (for {count} features)") if adjust else (3, "")
+    if min_rows is not None:
+        least, why = max(errors.integer("--min-rows", min_rows, least=1), least), why if min_rows < least else ""
+    frame = with_enough_rows(frame, environment, least, why, notes)
+    (response,), labels = model_columns(frame, [target]), frame[environment].to_numpy()
+    if response.kind in ("category", "ordered"):
         raise GyrostatError(
-            f"environment {environment!r} has only one value, {errors.shown(labels[0])}: name a column with several."
+            f"target {target!r} must hold numbers; it holds words such as {(response.levels or '')[0]!r}."
         )
-    if y.levels is not None:
-        raise GyrostatError(f"target {target!r} must hold numbers; it holds words such as {y.levels[0]!r}.")
     X = pd.DataFrame(feature_matrix(frame, columns), columns=[name for c in columns for name in c.features])
-    return ModelRows(X, feature_matrix(frame, [y])[:, 0], labels, tuple(columns))
+    y = feature_matrix(frame, [response])[:, 0]
+    refuse_constant_target(target, y)
+    return ModelRows(X, y, labels, tuple(columns), (*notes, *leakage_notes(X, y, labels, target)))
+
+
+def _refuse_one_environment(labels: pd.Series, environment: str) -> None:
+    if labels.nunique() < 2:
+        raise GyrostatError(
+            f"environment {environment!r} has only one value, {errors.shown(labels.iloc[0])}: name a column with several."
+        )
 
 
 def _chosen_features(frame: pd.DataFrame, target: str, environment: str, features: str, drop: str) -> list[str]:
     def listed(option: str, text: str) -> list[str]:
         return [errors.choice(option, name.strip(), frame.columns) for name in text.split(",") if name.strip()]
 
-    left_out = [target, environment, *listed("drop", drop)]
-    names = [name for name in (listed("features", features) or frame.columns) if name not in left_out]
+    left_out = [target, environment, *listed("--drop", drop)]
+    names = [name for name in (listed("--features", features) or frame.columns) if name not in left_out]
     if not names:
         raise GyrostatError(
             f"no feature is left in addition to target {target!r} and environment {environment!r}: name some with --features."
@@ -209,5 +264,5 @@ def _print_report(console: Console, report: HeterogeneityReport, model: SavedMod
             )
     console.print(table)
     for sentence in findings(report, model):
-        console.print(sentence, highlight=False)
+        console.print(in_command_words(sentence), highlight=False)
     console.print(f"Model, table, forest plot and summary.html are in {out}", highlight=False)

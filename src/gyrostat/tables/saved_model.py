@@ -1,7 +1,7 @@
 """Fitted models as files in plain JSON (numbers and names, nothing is executed), and table columns as their inputs.
 
     {"format": "gyrostat-model", "format_version": 1, "kind": "linear", "target": "y", "environment": "site",
-     "columns": [{"name": "dose", "levels": null}, {"name": "sex", "levels": ["f", "m"]}],
+     "columns": [{"name": "dose", "levels": null, "kind": "number"}, {"name": "sex", "levels": ["f", "m"], "kind": "category"}],
      "features": ["dose", "sex=m"], "centre": [0.0, 0.0], "scale": [1.0, 1.0],
      "intercept": 0.3, "coefficients": [1.0, -0.5], "matrix": null, "about": {...}}
 
@@ -12,7 +12,9 @@ With ``z = (features - centre) / scale`` the prediction is ``intercept + coeffic
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import re
+import sys
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -23,9 +25,11 @@ import pandas as pd
 from gyrostat import errors
 from gyrostat.errors import GyrostatError
 from gyrostat.parallel.whole_files import write_whole
+from gyrostat.tables.table_files import as_dates, as_numbers, is_text, refuse_too_large
 
 FORMAT, FORMAT_VERSION = "gyrostat-model", 1
 KINDS = ("linear", "quadratic")
+COLUMN_KINDS = ("number", "category", "ordered", "date")
 MOST_LEVELS = 50
 """The most words in a column that is taken for a category rather than for names or remarks."""
 
@@ -39,46 +43,74 @@ def column(frame: pd.DataFrame, option: str, name: str) -> pd.Series:
 class Column:
     """A column of a table as input of a model.
 
-    It is one number or, with ``levels``, a category, which becomes a 0/1 feature for each level except the first.
+    Its ``kind`` is ``"number"``; ``"category"``, which becomes a 0/1 feature for each of ``levels`` except the first;
+    ``"ordered"``, the number of the level, counted from zero; or ``"date"``, in days since 1970. With levels it is a category
+    unless something else is given.
     """
 
     name: str
     levels: tuple[str, ...] | None = None
+    kind: str = "number"
+
+    def __post_init__(self) -> None:
+        if self.levels is not None and self.kind == "number":
+            object.__setattr__(self, "kind", "category")
 
     @property
     def features(self) -> list[str]:
         """The names of the features that the column becomes."""
-        return [self.name] if self.levels is None else [f"{self.name}={level}" for level in self.levels[1:]]
+        if self.kind != "category" or self.levels is None:
+            return [self.name]
+        return [f"{self.name}={level}" for level in self.levels[1:]]
 
     def numbers(self, frame: pd.DataFrame) -> np.ndarray:
         """The features of the column, (rows, features)."""
         values = column(frame, "column", self.name)
+        if self.kind == "date":
+            return self._checked(values, as_dates(values), "dates")
         if self.levels is None:
-            as_numbers = pd.to_numeric(values, errors="coerce")
-            if (bad := as_numbers.isna() & values.notna()).any():
-                raise GyrostatError(
-                    f"column {self.name!r} must hold numbers; row {_first_row(bad)} has {values[bad].iloc[0]!r}."
-                )
-            return as_numbers.to_numpy(np.float64)[:, None]
+            return self._checked(values, pd.to_numeric(values, errors="coerce"), "numbers")
         words = values.astype(str)
         if (bad := ~words.isin(self.levels)).any():
             raise GyrostatError(
                 f"column {self.name!r} has {words[bad].iloc[0]!r} in row {_first_row(bad)}, which no row had when the model "
                 f"was fitted; known are {', '.join(self.levels[:8])}: leave such rows out, or fit again with them."
             )
+        if self.kind == "ordered":
+            return words.map({level: i for i, level in enumerate(self.levels)}).to_numpy(np.float64)[:, None]
         return (words.to_numpy()[:, None] == np.array(self.levels[1:], dtype=object)).astype(np.float64)
 
+    def _checked(self, values: pd.Series, numbers: pd.Series | None, wanted: str) -> np.ndarray:
+        bad = values.notna() & (True if numbers is None else numbers.isna())
+        if numbers is None or bad.any():
+            got = f"; row {_first_row(bad)} has {values[bad].iloc[0]!r}" if bad.any() else ""
+            raise GyrostatError(f"column {self.name!r} must hold {wanted}{got}.")
+        return numbers.to_numpy(np.float64)[:, None]
 
-def model_columns(frame: pd.DataFrame, names: Sequence[str]) -> list[Column]:
-    """The named columns as inputs of a model: numbers and booleans as numbers, words as categories."""
-    return [_model_column(column(frame, "feature", name)) for name in names]
+
+def model_columns(
+    frame: pd.DataFrame, names: Sequence[str], orders: Mapping[str, tuple[str, ...]] | None = None
+) -> list[Column]:
+    """The named columns as inputs of a model: numbers and truths as numbers, dates as days, words as categories.
+
+    ``orders`` holds the levels of columns whose words have an order, from the lowest.
+    """
+    return [_model_column(column(frame, "feature", name), (orders or {}).get(name)) for name in names]
 
 
-def _model_column(values: pd.Series) -> Column:
+def _model_column(values: pd.Series, order: tuple[str, ...] | None) -> Column:
     name = str(values.name)
-    if pd.api.types.is_numeric_dtype(values) or pd.api.types.is_bool_dtype(values):
+    if order is None and isinstance(values.dtype, pd.CategoricalDtype) and values.cat.ordered:
+        order = tuple(map(str, values.cat.categories))
+    if order is not None:
+        return Column(name, order, "ordered")
+    if as_dates(values) is not None:
+        return Column(name, None, "date")
+    if not is_text(values):
         return Column(name)
     levels = sorted(values.dropna().astype(str).unique())
+    if known := known_order(levels):
+        return Column(name, known, "ordered")
     if len(levels) > MOST_LEVELS:
         raise GyrostatError(
             f"column {name!r} holds {len(levels)} different words, too many for a category: leave it out with --drop {name}."
@@ -86,14 +118,45 @@ def _model_column(values: pd.Series) -> Column:
     return Column(name, tuple(levels))
 
 
+KNOWN_ORDERS = (
+    "very low,low,medium,high,very high",
+    "low,moderate,high",
+    "small,medium,large",
+    "poor,fair,good,very good,excellent",
+    "none,mild,moderate,severe",
+    "never,rarely,sometimes,often,always",
+    "strongly disagree,disagree,neutral,agree,strongly agree",
+)
+"""Scales whose words have an order that everybody knows."""
+
+
+def known_order(levels: Sequence[str]) -> tuple[str, ...] | None:
+    """The levels in their order, if all of them are words of a known scale or ranges of numbers; otherwise None.
+
+    >>> known_order(["high", "low", "medium"]), known_order(["10-19", "5-9", "20+"]), known_order(["f", "m"])
+    (('low', 'medium', 'high'), ('5-9', '10-19', '20+'), None)
+    """
+    if len(levels) < 3:
+        return None
+    for scale in (text.split(",") for text in KNOWN_ORDERS):
+        if all(level.strip().lower() in scale for level in levels):
+            return tuple(sorted(levels, key=lambda level: scale.index(level.strip().lower())))
+    starts = [
+        re.fullmatch(r"[<≤]?\s*(\d+(?:\.\d+)?)\s*(?:[-–]\s*\d+(?:\.\d+)?|\+)?", level.strip()) for level in levels
+    ]
+    if all(starts) and any(not level.strip().isdigit() for level in levels):
+        first = {level: float(found.group(1)) for level, found in zip(levels, starts, strict=True) if found}
+        return tuple(sorted(levels, key=lambda level: (not level.strip().startswith(("<", "≤")), first[level])))
+    return None
+
+
 def feature_matrix(frame: pd.DataFrame, columns: Sequence[Column]) -> np.ndarray:
     """All features of ``columns``, (rows, features)."""
-    X = np.hstack([c.numbers(frame) for c in columns])
-    if not np.isfinite(X).all():
-        j = int(np.flatnonzero(~np.isfinite(X).all(axis=0))[0])
-        name = [c.name for c in columns for _ in c.features][j]
-        raise GyrostatError(f"column {name!r} holds infinite values: leave those rows out.")
-    return X
+    parts = [c.numbers(frame) for c in columns]
+    for c, part in zip(columns, parts, strict=True):
+        for values in part.T:
+            refuse_too_large(c.name, values)
+    return np.hstack(parts)
 
 
 def _first_row(chosen: pd.Series) -> int:
@@ -127,6 +190,8 @@ class SavedModel:
 
     def predict(self, frame: pd.DataFrame) -> np.ndarray:
         """Predictions for the rows of a table; NaN where one of its columns has no value."""
+        cleaned = [c.name for c in self.columns if c.kind == "number" and c.name in frame]
+        frame = frame.assign(**{name: as_numbers(frame[name], "--drop") for name in cleaned if is_text(frame[name])})
         z = np.full((len(frame), len(self.features)), np.nan)
         whole = frame[[c.name for c in self.columns if c.name in frame]].notna().all(axis=1).to_numpy()
         z[whole] = (feature_matrix(frame[whole], self.columns) - self.centre) / self.scale
@@ -143,45 +208,151 @@ class SavedModel:
     def read(cls, path: Path) -> SavedModel:
         """Load a file that :meth:`write` has written; any other file is refused."""
         try:
-            record = json.loads(path.read_text(encoding="utf-8"))
+            text = path.read_text(encoding="utf-8")
         except OSError as error:
             raise GyrostatError(f"the model {str(path)!r} cannot be read: {error.strerror}.") from None
+        except UnicodeError:
+            raise GyrostatError(f"{str(path)!r} is not a JSON file: give a model that gyrostat fit wrote.") from None
+        try:
+            record = strict_json(text)
+        except GyrostatError as error:
+            raise GyrostatError(f"the model {str(path)!r} is damaged ({error}): fit again.") from None
         except ValueError:
             raise GyrostatError(f"{str(path)!r} is not a JSON file: give a model that gyrostat fit wrote.") from None
         if not isinstance(record, dict) or record.get("format") != FORMAT:
             raise GyrostatError(f"{str(path)!r} is not a gyrostat model: give one that gyrostat fit wrote.")
-        if record.get("format_version") != FORMAT_VERSION:
+        if record.get("format_version") != FORMAT_VERSION or isinstance(record["format_version"], bool):
             raise GyrostatError(
                 f"{str(path)!r} has format_version {errors.shown(record.get('format_version'))}, and this gyrostat reads "
                 f"{FORMAT_VERSION}: fit again, or use the version that wrote it."
             )
         try:
             return _model_from(record)
-        except (KeyError, TypeError, ValueError) as error:
+        except GyrostatError as error:
             raise GyrostatError(f"the model {str(path)!r} is damaged ({error}): fit again.") from None
 
 
+# --- what a file may hold -------------------------------------------------------------------------
+
+DEEPEST = 12
+"""The most brackets within brackets."""
+FIELDS: tuple[str, ...] = (
+    *("format", "format_version", "kind", "target", "environment", "columns", "features"),
+    *("centre", "scale", "intercept", "coefficients", "matrix", "about"),
+)
+"""The fields of a file: no others, and none missing. A new field is added here and read in :func:`_model_from`."""
+
+
+def strict_json(text: str) -> Any:
+    """The content of a JSON text in which every number is finite, no name occurs twice, and brackets are not too deep.
+
+    >>> strict_json('{"scale": [1, 2], "scale": 3}')
+    Traceback (most recent call last):
+    gyrostat.errors.GyrostatError: 'scale' occurs twice
+    """
+    depth = deepest = 0
+    for bracket in re.sub(r'"(?:[^"\\]|\\.)*"', "", text):
+        depth += (bracket in "[{") - (bracket in "]}")
+        deepest = max(deepest, depth)
+    if deepest > DEEPEST:
+        raise GyrostatError(f"brackets are nested {deepest} deep, and {DEEPEST} is the most")
+
+    def finite(number: str) -> float:
+        value = float(number)
+        if not np.isfinite(value):
+            raise GyrostatError(f"{number} is not a finite number")
+        return value
+
+    return json.loads(text, parse_constant=finite, parse_float=finite, object_pairs_hook=_unique)
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    names = [name for name, _ in pairs]
+    if repeated := [name for name in names if names.count(name) > 1]:
+        raise GyrostatError(f"{repeated[0]!r} occurs twice")
+    return dict(pairs)
+
+
 def _model_from(record: dict[str, Any]) -> SavedModel:
-    columns = tuple(
-        Column(str(c["name"]), None if c["levels"] is None else tuple(map(str, c["levels"]))) for c in record["columns"]
-    )
-    kind = errors.choice("kind", record["kind"], KINDS)
-    count = sum(len(c.features) for c in columns)
-    shapes: dict[str, tuple[int, ...]] = {"centre": (count,), "scale": (count,)}
-    shapes |= {"coefficients": (count,)} if kind == "linear" else {"matrix": (count, count)}
-    numbers = {name: errors.array(name, record[name], ndim=len(shape)) for name, shape in shapes.items()}
-    for name, shape in shapes.items():
-        if numbers[name].shape != shape:
-            raise GyrostatError(f"{name} has shape {numbers[name].shape} and should have {shape}")
+    for name in (*FIELDS, *record):
+        if name not in record or name not in FIELDS:
+            raise GyrostatError(f"{name} is {'missing' if name in FIELDS else 'not a field of a model'}")
+    kind = errors.choice("kind", _text("kind", record["kind"]), KINDS)
+    columns = _columns(record["columns"])
+    target, environment = (_text(name, record[name]) for name in ("target", "environment"))
+    names = [c.name for c in columns]
+    for name in (*names, target, environment):
+        if [*names, target, environment].count(name) > 1:
+            raise GyrostatError(f"{name!r} occurs twice among columns, target and environment")
+    features = [name for c in columns for name in c.features]
+    if _texts("features", record["features"]) != features:
+        raise GyrostatError("features are not those of columns")
+    d, used = len(features), "coefficients" if kind == "linear" else "matrix"
+    unused = "matrix" if kind == "linear" else "coefficients"
+    if record[unused] is not None:
+        raise GyrostatError(f"{unused} must be null in a {kind} model")
+    scale = _numbers("scale", record["scale"], (d,))
+    if not (scale > 0).all():
+        raise GyrostatError(f"scale must be above zero; got {scale.min():g}")
+    if not isinstance(record["about"], dict):
+        raise GyrostatError(f"about must be an object; got {errors.shown(record['about'])}")
     return SavedModel(
         kind,
-        str(record["target"]),
-        str(record["environment"]),
+        target,
+        environment,
         columns,
-        intercept=float(record["intercept"]),
-        about=dict(record.get("about", {})),
-        **numbers,
+        centre=_numbers("centre", record["centre"], (d,)),
+        scale=scale,
+        intercept=float(_numbers("intercept", record["intercept"], ())),
+        about=record["about"],
+        **{used: _numbers(used, record[used], (d,) if kind == "linear" else (d, d))},
     )
+
+
+def _columns(listed: Any) -> tuple[Column, ...]:
+    if not isinstance(listed, list) or not listed:
+        raise GyrostatError(f"columns must be a list of objects; got {errors.shown(listed)}")
+    return tuple(_column(f"columns[{i}]", one) for i, one in enumerate(listed))
+
+
+def _column(where: str, record: Any) -> Column:
+    if not isinstance(record, dict) or set(record) - {"name", "levels", "kind"} or "name" not in record:
+        raise GyrostatError(f"{where} must have name, levels and kind; got {errors.shown(record)}")
+    name, levels = _text(f"{where}.name", record["name"]), record.get("levels")
+    kind = record.get("kind", "number" if levels is None else "category")
+    errors.choice(f"{where}.kind", _text(f"{where}.kind", kind), COLUMN_KINDS)
+    if (levels is None) != (kind in ("number", "date")):
+        raise GyrostatError(f"{where}.levels do not go with the kind {kind}")
+    if levels is not None:
+        levels = tuple(_texts(f"{where}.levels", levels))
+        if not levels or len(set(levels)) < len(levels):
+            raise GyrostatError(f"{where}.levels must be different words; got {errors.shown(list(levels))}")
+    return Column(name, levels, kind)
+
+
+def _text(name: str, value: Any) -> str:
+    if not isinstance(value, str):
+        raise GyrostatError(f"{name} must be text; got {errors.shown(value)}")
+    return value
+
+
+def _texts(name: str, value: Any) -> list[str]:
+    if not isinstance(value, list):
+        raise GyrostatError(f"{name} must be a list of texts; got {errors.shown(value)}")
+    return [_text(f"{name}[{i}]", one) for i, one in enumerate(value)]
+
+
+def _numbers(name: str, value: Any, shape: tuple[int, ...]) -> np.ndarray:
+    """Nested lists of finite numbers as an array of this shape."""
+    if not shape:
+        if isinstance(value, bool) or not isinstance(value, int | float) or abs(value) > sys.float_info.max:
+            raise GyrostatError(f"{name} must be a finite number; got {errors.shown(value)}")
+        return np.asarray(value, dtype=np.float64)
+    if not isinstance(value, list):
+        raise GyrostatError(f"{name} must be a list of numbers; got {errors.shown(value)}")
+    if len(value) != shape[0]:
+        raise GyrostatError(f"{name} has {len(value)} entries and should have {shape[0]}")
+    return np.array([_numbers(f"{name}[{i}]", one, shape[1:]) for i, one in enumerate(value)]).reshape(shape)
 
 
 def _json_value(x: Any) -> Any:

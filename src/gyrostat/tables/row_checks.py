@@ -1,0 +1,125 @@
+"""What is looked at in a table before a model is fitted to it: bad cells, constant columns, tiny environments, leakage."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+
+from gyrostat import errors
+from gyrostat.errors import GyrostatError
+from gyrostat.tables.table_files import NOTES, as_numbers
+
+NEARLY = 0.999
+"""The correlation within environments with the target from which a feature is suspected to be computed from it."""
+SPARE_ROWS = 4
+"""The rows beyond one per feature that an environment needs, if effects are adjusted for each other."""
+PYTHON_WORDS = {
+    "adjust=True": "a fit without --alone",
+    "use adjust=False": "use --alone",
+    "directions='principal'": "--principal",
+}
+"""Arguments in Python, and the options of the command that stand for them."""
+
+
+def in_command_words(sentence: str) -> str:
+    """A sentence of the estimators with the options of ``gyrostat fit`` in place of arguments in Python.
+
+    >>> in_command_words("too few rows: use adjust=False, fewer features, or larger environments.")
+    'too few rows: use --alone, fewer features, or larger environments.'
+    """
+    for python, option in PYTHON_WORDS.items():
+        sentence = sentence.replace(python, option)
+    return sentence
+
+
+def parsed_orders(texts: Sequence[str], columns: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """The orders of categories that were given as ``COLUMN=low<medium<high``.
+
+    >>> parsed_orders(["size=small<large"], ["size"])
+    {'size': ('small', 'large')}
+    """
+    orders = {}
+    for text in texts:
+        name, sign, levels = text.partition("=")
+        words = tuple(level.strip() for level in levels.split("<"))
+        if not sign or len(words) < 2 or len(set(words)) < len(words) or not all(words):
+            raise GyrostatError(
+                f"--ordered {text!r} must name a column and its levels, such as size=small<medium<large."
+            )
+        orders[errors.choice("--ordered column", name.strip(), columns)] = words
+    return orders
+
+
+def clean_columns(frame: pd.DataFrame, names: Sequence[str], left_as_words: Sequence[str] = ()) -> pd.DataFrame:
+    """The table with numbers in columns of numbers; bad cells are refused, words for missing ones become empty."""
+    cleaned = {name: as_numbers(frame[name], f"--drop {name}") for name in names if name not in left_as_words}
+    empty = {name: int(c.isna().sum() - frame[name].isna().sum()) for name, c in cleaned.items()}
+    told = [f"{count} cells of {name} hold a word for a missing value" for name, count in empty.items() if count]
+    result = frame.assign(**cleaned)
+    result.attrs[NOTES] = [*frame.attrs.get(NOTES, []), *(f"{text}, and count as empty." for text in told)]
+    return result
+
+
+def without_constants(frame: pd.DataFrame, names: list[str], notes: list[str]) -> list[str]:
+    """The columns with more than one value; the others are named in ``notes``."""
+    constant = [name for name in names if frame[name].nunique(dropna=False) < 2]
+    if constant:
+        verb = "has" if len(constant) == 1 else "have"
+        notes.append(
+            f"{', '.join(constant)} {verb} only one value and {'was' if len(constant) == 1 else 'were'} left out."
+        )
+    if len(constant) == len(names):
+        raise GyrostatError("every feature has only one value: there is nothing to compare.")
+    return [name for name in names if name not in constant]
+
+
+def with_enough_rows(frame: pd.DataFrame, environment: str, least: int, why: str, notes: list[str]) -> pd.DataFrame:
+    """The rows of environments with at least ``least`` rows; the other environments are named in ``notes``."""
+    counts = frame[environment].value_counts(sort=False)
+    small = counts[counts < least]
+    if small.empty:
+        return frame
+    if len(counts) - len(small) < 2:
+        raise GyrostatError(
+            f"fewer than two values of {environment!r} have at least {least} rows{why}: use --min-rows, fewer features "
+            "(--features, --drop), or --alone."
+        )
+    names = ", ".join(map(str, small.index[:5])) + (f" and {len(small) - 5} more" if len(small) > 5 else "")
+    notes.append(
+        f"{len(small)} of {len(counts)} environments have fewer than {least} rows{why} and were left out with their "
+        f"{int(small.sum())} rows: {names} (change with --min-rows)."
+    )
+    return frame[~frame[environment].isin(small.index)]
+
+
+def refuse_constant_target(target: str, y: np.ndarray) -> None:
+    """Refuse a target that has one value."""
+    if len(y) and np.ptp(y) == 0:
+        raise GyrostatError(f"target {target!r} is {y[0]:g} in every row: there is nothing to explain.")
+
+
+def leakage_notes(X: pd.DataFrame, y: np.ndarray, labels: np.ndarray, target: str) -> list[str]:
+    """A sentence for each feature that is nearly the target, within environments.
+
+    >>> y = np.arange(6.0)
+    >>> leakage_notes(pd.DataFrame({"copy": 2 * y, "x": [1.0, 5, 2, 8, 1, 3]}), y, np.repeat([0, 1], 3), "y")[0][:37]
+    'copy is nearly y (correlation 1.0000)'
+    """
+    _, codes = np.unique(pd.Series(labels).astype(str), return_inverse=True)
+
+    def centred(v: np.ndarray) -> np.ndarray:
+        scaled = v / (np.abs(v).max() or 1.0)
+        away = scaled - (np.bincount(codes, scaled) / np.bincount(codes))[codes]
+        size = np.linalg.norm(away)
+        return away / size if size > 1e-10 * np.linalg.norm(scaled) else 0 * away
+
+    own = centred(y)
+    found = {str(name): float(abs(own @ centred(X[name].to_numpy(np.float64)))) for name in X}
+    return [
+        f"{name} is nearly {target} (correlation {value:.4f}): if it is computed from it, or only known after it, leave it "
+        f"out with --drop {name.partition('=')[0]}."
+        for name, value in found.items()
+        if value > NEARLY
+    ]

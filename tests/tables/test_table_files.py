@@ -1,0 +1,139 @@
+"""Files as people have them: separators, decimal commas, encodings, names, dates, orders, and what is told about them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from gyrostat.errors import GyrostatError
+from gyrostat.tables.fit_and_predict import rows_of_table
+from gyrostat.tables.saved_model import Column, SavedModel, model_columns
+from gyrostat.tables.table_files import FileFormat, as_dates, read_table
+
+PLAIN = pd.DataFrame({"site": ["Ærø", "Kiel", "Kiel"], "dose": [1234.5, 2.25, -3.0], "n": [1, 2, 3]})
+
+
+def text(separator: str, decimal: str, thousands: str = "") -> str:
+    lines = [separator.join(["site", "dose", "n"])]
+    for row in PLAIN.itertuples():
+        dose = f"{row.dose:,.2f}".replace(",", "_").replace(".", decimal).replace("_", thousands)
+        lines.append(separator.join([row.site, f'"{dose}"' if separator in dose else dose, str(row.n)]))
+    return "\n".join(lines) + "\n"
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "cp1252", "utf-16"])
+@pytest.mark.parametrize(
+    ("separator", "decimal", "thousands"),
+    [
+        (",", ".", ""),
+        (";", ",", ""),
+        (";", ",", "."),
+        ("\t", ",", ""),
+        ("|", ".", ","),
+        (",", ".", ","),
+        (";", ".", "'"),
+    ],
+)
+def test_every_way_of_writing_is_the_same_table(tmp_path, encoding, separator, decimal, thousands):
+    path = tmp_path / "rows.csv"
+    path.write_text(text(separator, decimal, thousands), encoding=encoding)
+    frame = read_table(path)
+    pd.testing.assert_frame_equal(frame, PLAIN)
+    told = " ".join(frame.attrs["notes"])
+    assert ("--separator" in told) == (separator != ",") and ("--decimal" in told) == (decimal != ".")
+    assert ("--thousands" in told) == bool(thousands) and ("--encoding" in told) == (encoding in ("cp1252", "utf-16"))
+
+
+def test_what_is_detected_can_be_overridden(tmp_path):
+    path = tmp_path / "rows.csv"
+    path.write_text("a;b\n1,234;2\n5,678;3\n")
+    assert read_table(path).a.tolist() == [1234.0, 5678.0]  # thousands: every comma is followed by three digits
+    assert read_table(path, FileFormat(decimal=",")).a.tolist() == [1.234, 5.678]
+    for wrong in ({"separator": "ab"}, {"encoding": "utf-99"}):
+        with pytest.raises(GyrostatError, match=f"--{next(iter(wrong))}"):
+            FileFormat(**wrong)
+
+
+def test_a_number_of_the_row_is_left_out_and_repeated_names_are_refused(tmp_path):
+    path = tmp_path / "rows.csv"
+    PLAIN.to_csv(path)
+    frame = read_table(path)
+    assert list(frame) == list(PLAIN) and "numbers the rows" in frame.attrs["notes"][0]
+    path.write_text("y,sex,site,y\n1,f,a,2\n")
+    with pytest.raises(GyrostatError, match="2 columns are called 'y'"):
+        read_table(path)
+
+
+def sites(rows: int = 120) -> pd.DataFrame:
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"site": np.repeat(["a", "b", "c"], rows // 3), "x": rng.standard_normal(rows)})
+    return frame.assign(y=frame.x + rng.standard_normal(rows))
+
+
+def rows_of(frame: pd.DataFrame, **options):
+    frame.attrs["notes"] = []
+    return rows_of_table(frame, "y", "site", "", "", "error", **options)
+
+
+def test_tiny_environments_and_constant_columns_are_left_out_and_told():
+    frame = pd.concat([sites(), pd.DataFrame({"site": ["tiny"] * 2, "x": [0.0, 1.0], "y": [0.0, 1.0]})])
+    rows = rows_of(frame.assign(unit="mg"))
+    assert len(rows.y) == 120 and list(rows.X) == ["x"]
+    assert rows.notes[0] == "unit has only one value and was left out."
+    assert rows.notes[1].startswith(
+        "1 of 4 environments have fewer than 5 rows (for 1 features) and were left out with"
+    )
+    assert len(rows_of(frame, min_rows=1).y) == 120  # never fewer than the features require
+
+
+def test_leakage_is_told():
+    frame = sites()
+    assert not rows_of(frame).notes
+    (note,) = rows_of(frame.assign(euros=100 * frame.y + 3)).notes
+    assert note.startswith("euros is nearly y (correlation 1.0000)") and note.endswith("--drop euros.")
+
+
+def test_words_for_missing_numbers_are_empty_cells():
+    frame = sites()
+    frame["x"] = frame.x.map(str)
+    frame.loc[3, "x"] = "n.a."
+    frame.attrs["notes"] = []
+    rows = rows_of_table(frame, "y", "site", "", "", "drop")
+    assert len(rows.y) == 119 and rows.notes[0] == "1 cells of x hold a word for a missing value, and count as empty."
+
+
+@pytest.mark.parametrize("style", ["%Y-%m-%d", "%d.%m.%Y", "%m/%d/%Y", "%Y-%m-%d %H:%M"])
+def test_dates_are_days(style):
+    days = pd.date_range("2023-11-20", periods=60, freq="D")
+    expected = (days - pd.Timestamp(0)).days
+    np.testing.assert_allclose(as_dates(pd.Series(days.strftime(style))), expected)
+    assert as_dates(pd.Series(["a", "b"])) is None and as_dates(pd.Series([1.0, 2.0])) is None
+
+
+def test_orders_are_given_known_or_those_of_the_column(tmp_path):
+    frame = sites().assign(
+        size=np.tile(["low", "high", "medium"], 40),
+        grade=np.tile(["B", "A"], 60),
+        day=pd.date_range("2024-01-01", periods=120),
+    )
+    frame["band"] = pd.Categorical(np.tile(["z", "a"], 60), categories=["z", "a"], ordered=True)
+    rows = rows_of(frame, ordered=["grade=B<A"])
+    assert {c.name: c.kind for c in rows.columns} == {
+        "x": "number",
+        "size": "ordered",
+        "grade": "ordered",
+        "day": "date",
+        "band": "ordered",
+    }
+    assert rows.X["size"][:3].tolist() == [0.0, 2.0, 1.0] and rows.X["band"][:2].tolist() == [0.0, 1.0]
+    assert (
+        "size has an order: low < medium < high." in rows.notes and "day holds dates and counts as days." in rows.notes
+    )
+    model = SavedModel("linear", "y", "site", rows.columns, [0.0] * 5, [1.0] * 5, 0.0, coefficients=[0, 1.0, 0, 0.1, 0])
+    model.write(tmp_path / "model.json")
+    again = SavedModel.read(tmp_path / "model.json")
+    np.testing.assert_array_equal(again.predict(frame), model.predict(frame))
+    assert again.columns == rows.columns and model_columns(frame, ["size"]) == [
+        Column("size", ("low", "medium", "high"), "ordered")
+    ]
