@@ -19,14 +19,19 @@ import gyrostat as gs
 from gyrostat.estimators import InvariantLinearRegressor, stacked
 from gyrostat.estimators.invariant.effects import (
     Effects,
+    RowDesign,
     effects_from_moments,
     environment_parts,
     measured_effects,
     moments,
-    with_robust_errors,
 )
 from gyrostat.estimators.invariant.hetero_sgd import effect_amplification, effect_descent, environment_orders
-from gyrostat.estimators.invariant.hypothesis_tests import cochran, mean_effect_test, spread, spread_interval
+from gyrostat.estimators.invariant.random_effects import (
+    cochran,
+    mean_effect_p,
+    random_effects,
+    spread_interval,
+)
 
 SITES = np.repeat(["n", "s", "e", "w"], [150, 250, 200, 300])
 STRENGTHS = {"n": 1.2, "s": -0.8, "e": 0.9, "w": -0.4}
@@ -54,7 +59,7 @@ def by_site(X, y, centred=True):
 
 
 def parts(X, y, centred=True):
-    return environment_parts(X, y, [np.flatnonzero(site == SITES) for site in STRENGTHS], centred=centred)
+    return environment_parts(X, y, RowDesign([np.flatnonzero(site == SITES) for site in STRENGTHS], centred=centred))
 
 
 def test_effects_are_least_squares_in_each_environment():
@@ -78,7 +83,7 @@ def test_the_tests_of_effects_have_their_level():
     errors = rng.uniform(0.5, 2.0, (4, 10_000))
     truth = np.repeat([0.0, 3.0], 5000)
     effects = truth + errors * rng.standard_normal(errors.shape)
-    differ, present = cochran(effects, errors)[1] < 0.01, mean_effect_test(effects, errors, 0.01)[0] < 0.01
+    differ, present = cochran(effects, errors)[1] < 0.01, mean_effect_p(effects, errors, 0.01)[0] < 0.01
     assert abs(differ.mean() - 0.01) < 4 * np.sqrt(0.0099 / 10_000)
     assert abs(present[:5000].mean() - 0.01) < 4 * np.sqrt(0.0099 / 5000)
     assert present[5000:].mean() > 0.8
@@ -109,42 +114,46 @@ def test_what_errors_explain_is_no_variation():
     errors = np.full((40, 3000), 0.5)
     for tau in (0.0, 0.5, 2.0):
         effects = 1 + tau * rng.standard_normal(errors.shape) + errors * rng.standard_normal(errors.shape)
-        squares = spread(effects, errors) ** 2 * 40 / 39
-        assert np.sqrt(squares.mean()) == pytest.approx(tau, abs=0.05 if tau else 0.25)
+        found = random_effects(effects, errors)
+        assert np.sqrt((found.tau**2).mean()) == pytest.approx(tau, abs=0.05 if tau else 0.25)
+        assert found.mean.mean() == pytest.approx(1, abs=0.05)
     seen = Effects(np.zeros((40, 1, 1)), effects, np.zeros((40, 1, 1)))._replace(covariances=_diagonal(errors[:, :5]))
     few = seen._replace(effects=effects[:, :5])
-    np.testing.assert_allclose(few.denoised(few.differ(0.01)).effects.std(axis=0), spread(few.effects, errors[:, :5]))
+    seen = random_effects(few.effects, errors[:, :5])
+    np.testing.assert_allclose(few.denoised(few.differ(0.01)).effects.std(axis=0), seen.spread)
     alike = few._replace(effects=1 + 0.1 * few.effects)
-    np.testing.assert_allclose(alike.denoised(alike.differ(0.01)).effects, np.broadcast_to(alike.mean, (40, 5)))
+    np.testing.assert_allclose(
+        alike.denoised(alike.differ(0.01)).effects, np.broadcast_to(alike.mean, (40, 5)), rtol=1e-12
+    )
+
+
+def sandwich(Z, y, clusters=None):
+    """HC3, or CV3: each row or cluster left out in turn, by brute force."""
+    Z, clusters = np.column_stack([np.ones(len(Z)), Z]), np.arange(len(Z)) if clusters is None else clusters
+    whole, labels = np.linalg.lstsq(Z, y, rcond=None)[0], np.unique(clusters)
+    left = np.stack([np.linalg.lstsq(Z[clusters != g], y[clusters != g], rcond=None)[0] for g in labels])
+    share = 1.0 if len(labels) == len(y) else (len(labels) - 1) / len(labels)
+    return np.sqrt(share * np.sum((left - whole) ** 2, axis=0))[1:]
 
 
 def test_standard_errors_allow_for_uneven_noise():
-    """Noise that grows with |x|: White's sandwich by hand; where noise is even, both agree within a few per cent."""
+    """Noise that grows with |x|: each row left out by brute force, where that is more than the classical error."""
     rng = np.random.default_rng(3)
     X = rng.standard_normal((len(SITES), 3))
     y = X @ [1.0, 0.0, -1.0] + X[:, 0] ** 2 * rng.standard_normal(len(SITES))
-    data = moments(parts(X, y))
+    rows = [np.flatnonzero(site == SITES) for site in STRENGTHS]
     for adjust in (True, False):
-        plain = effects_from_moments(data, adjust=adjust)
-        found = with_robust_errors(plain, data, parts(X, y), (np.ones(3), 1.0), adjust=adjust)
-        Xe, ye = next(iter(parts(X, y)))
-        columns = [[0, 1, 2]] if adjust else [[0], [1], [2]]
-        for chosen in columns:
-            Z = Xe[:, chosen]
-            bread = np.linalg.inv(Z.T @ Z)
-            left = ye - Z @ (bread @ Z.T @ ye)
-            meat = (Z * left[:, None] ** 2).T @ Z * len(Z) / (len(Z) - 1 - len(chosen))
-            sandwich = np.sqrt(np.diag(bread @ meat @ bread))
-            free = len(Z) - 1 - len(chosen)
-            wanted = np.maximum(sandwich, plain.errors[0, chosen]) * np.sqrt(free / (free - 2))
-            np.testing.assert_allclose(found.errors[0, chosen], wanted, rtol=1e-8)
-        assert (found.errors[:, 0] > 1.3 * plain.errors[:, 0]).all()
-        units, rows = np.array([1e-3, 50.0, 2.0]), [np.flatnonzero(site == SITES) for site in STRENGTHS]
-        (_, one, a), (_, two, b) = (
-            measured_effects(*pair, rows, adjust=adjust) for pair in ((X, y), (X * units, 9 * y))
-        )
-        np.testing.assert_allclose(found.errors, one.errors * a, rtol=1e-9)
-        np.testing.assert_allclose(two.errors * b, 9 * one.errors * a / units, rtol=1e-9)
+        plain = effects_from_moments(moments(parts(X, y)), adjust=adjust)
+        found = measured_effects(X, y, RowDesign(rows), adjust=adjust)
+        for chosen in [[0, 1, 2]] if adjust else [[0], [1], [2]]:
+            free = len(rows[0]) - 1 - len(chosen)
+            wanted = np.maximum(sandwich(X[rows[0]][:, chosen], y[rows[0]]), plain.errors[0, chosen])
+            wanted *= np.sqrt(free / (free - 2))
+            np.testing.assert_allclose(found.feature_effects[1][0, chosen], wanted, rtol=1e-8)
+        assert (found.feature_effects[1][:, 0] > 1.3 * plain.errors[:, 0]).all()
+        units = np.array([1e-3, 50.0, 2.0])
+        other = measured_effects(X * units, 9 * y, RowDesign(rows), adjust=adjust)
+        np.testing.assert_allclose(other.feature_effects[1], 9 * found.feature_effects[1] / units, rtol=1e-9)
 
 
 def test_tests_hold_their_level_in_small_environments():
@@ -152,8 +161,8 @@ def test_tests_hold_their_level_in_small_environments():
     rng = np.random.default_rng(4)
     wrong = []
     for _ in range(200):
-        X, rows = rng.standard_normal((96, 3)), np.split(np.arange(96), 8)
-        _, seen, _ = measured_effects(X, X @ [1.0, 0.0, -0.5] + rng.standard_normal(96), rows, adjust=True)
+        X, design = rng.standard_normal((96, 3)), RowDesign(np.split(np.arange(96), 8))
+        seen = measured_effects(X, X @ [1.0, 0.0, -0.5] + rng.standard_normal(96), design, adjust=True).effects
         wrong += (cochran(seen.effects, seen.errors)[1] < 0.01).tolist()
     assert np.mean(wrong) < 0.025
 
@@ -217,15 +226,22 @@ def test_recovers_what_holds_everywhere(seed):
 
 
 def test_the_coefficients_kept_are_those_of_least_squares():
-    """Every environment with a baseline of its own: dummies."""
-    X, y = data()
-    model = InvariantLinearRegressor(random_state=0).fit(X, y, environments=SITES)
-    kept = np.setdiff1d(range(6), model.spurious_features_)
+    """Every environment with a baseline of its own (dummies) and, where noise differs, its own precision as weight."""
+    X, y = data(correlation=0.0)
     dummies = (SITES[:, None] == np.array(list(STRENGTHS))).astype(float)
-    oracle = LinearRegression(fit_intercept=False).fit(np.hstack([X[:, kept], dummies]), y)
-    np.testing.assert_allclose(model.coef_[kept], oracle.coef_[: len(kept)], atol=1e-8)
-    assert np.count_nonzero(model.coef_) == len(kept)
-    assert model.predict(X).mean() == pytest.approx(y.mean(), abs=1e-10)
+    for response in (y, X[:, 0] + 0.5 * np.random.default_rng(1).standard_normal(len(y))):
+        model = InvariantLinearRegressor(random_state=0).fit(X, response, environments=SITES)
+        kept = np.setdiff1d(range(6), model.spurious_features_)
+        weights = np.ones(len(y))
+        # The removed effect is noise, of another size in each environment.
+        for site in STRENGTHS if len(kept) < 6 else []:
+            here = site == SITES
+            left = response[here] - LinearRegression().fit(X[here][:, kept], response[here]).predict(X[here][:, kept])
+            weights[here] = (here.sum() - 1 - len(kept)) / (left @ left)
+        oracle = LinearRegression(fit_intercept=False).fit(np.hstack([X[:, kept], dummies]), response, weights)
+        np.testing.assert_allclose(model.coef_[kept], oracle.coef_[: len(kept)], atol=1e-8)
+        assert np.count_nonzero(model.coef_) == len(kept)
+        assert model.predict(X).mean() == pytest.approx(response.mean(), abs=1e-10)
 
 
 def test_beats_pooled_least_squares_where_its_mean_spurious_effect_turns_round():

@@ -2,6 +2,7 @@
 
 from .environment_labels import stacked as stacked
 from .invariant.linear import InvariantLinearRegressor as InvariantLinearRegressor
+from .invariant.logistic import InvariantLogisticClassifier as InvariantLogisticClassifier
 from .invariant.matrix_and_quadratic import InvariantMatrixRegressor as InvariantMatrixRegressor
 from .invariant.matrix_and_quadratic import InvariantQuadraticRegressor as InvariantQuadraticRegressor
 from .low_rank.imputer import LowRankImputer as LowRankImputer

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gyrostat import errors
-from gyrostat.environments.row_labels import grouped
+from gyrostat.environments.row_labels import coded, grouped
 from gyrostat.errors import GyrostatError
 
 
@@ -43,6 +43,25 @@ def environment_codes(environments: Any, count: int) -> tuple[list, np.ndarray]:
     if len(codes) != count:
         raise GyrostatError(f"environments must hold one label for each of the {count} rows; got {len(codes)}.")
     return labels, codes
+
+
+def cluster_codes(cluster: Any, count: int, environments: list, rows: list[np.ndarray], *, least: int) -> Any:
+    """The number of each row's cluster, or None; every environment must have at least ``least`` clusters."""
+    if cluster is None:
+        return None
+    try:
+        _, codes = coded(cluster)
+    except GyrostatError as error:
+        raise GyrostatError(str(error).replace("environments", "cluster", 1)) from None
+    if len(codes) != count:
+        raise GyrostatError(f"cluster must hold one label for each of the {count} rows of X; got {len(codes)}.")
+    for label, mine in zip(environments, rows, strict=True):
+        if (found := len(np.unique(codes[mine]))) < least:
+            raise GyrostatError(
+                f"cluster must have at least {least} values in every environment, or errors cannot be estimated; "
+                f"{errors.shown(label)} has {found}: merge environments, or leave it out."
+            )
+    return codes
 
 
 def known_environment_codes(environments: Any, count: int, known: list) -> np.ndarray:

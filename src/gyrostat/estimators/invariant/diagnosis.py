@@ -15,20 +15,29 @@ from sklearn.utils.validation import check_X_y
 from gyrostat import __version__, errors
 from gyrostat.errors import GyrostatError
 from gyrostat.estimators.environment_labels import rows_by_environment
-from gyrostat.estimators.invariant.effects import Effects, measured_effects, principal_directions
+from gyrostat.estimators.invariant.effects import Effects, principal_directions
 from gyrostat.estimators.invariant.hetero_sgd import effect_amplification
-from gyrostat.estimators.invariant.hypothesis_tests import (
-    covariate_shifts,
+from gyrostat.estimators.invariant.hypothesis_tests import covariate_shifts, look_like_consequences
+from gyrostat.estimators.invariant.influence import (
+    KEPT,
+    LARGE,
+    REMOVED,
+    UNCLEAR,
+    LargestRow,
+    most_influential_row,
+    without_each,
+)
+from gyrostat.estimators.invariant.linear import InvariantLinearRegressor, leading_directions
+from gyrostat.estimators.invariant.random_effects import (
     effects_differ_p,
-    look_like_consequences,
-    mean_effect_test,
-    spread,
+    known_effects,
+    mean_effect_p,
+    random_effects,
+    shrunken,
     spread_interval,
 )
-from gyrostat.estimators.invariant.linear import InvariantLinearRegressor
 from gyrostat.theory.transition import LEARNT
 
-KEPT, REMOVED, UNCLEAR = "kept", "removed", "cannot be told"
 FEW_ENVIRONMENTS = 4
 """With fewer environments than this, the bound on a spread is so wide that more environments are needed first."""
 
@@ -38,16 +47,19 @@ class HeterogeneityReport:
     """The result of :func:`heterogeneity`.
 
     ``features`` and ``directions`` are labelled arrays over (environment, feature) and (environment, direction): effects,
-    standard errors, intervals, the spread with its interval and its share of the mean, p-values, Lyapunov exponents (per
-    step, of the paper's method and with the estimator's amplification), verdicts and reasons. ``directions.loading`` holds the
-    weights of the features in each principal direction of variation. ``advice`` holds sentences about the data as a whole.
-    Effects are in units of the data. Those whose name ends in ``_sd``, and those along principal directions, are in standard
-    deviations.
+    standard errors, intervals, the mean of the random-effects model with its interval, the spread with its interval and its
+    share of the mean, p-values, Lyapunov exponents (per step, of the paper's method and with the estimator's
+    amplification), verdicts and reasons, and coefficients of the fitted model with standard errors and intervals.
+    ``mean_without`` and ``verdict_without`` leave out one environment at a time. ``directions.loading`` holds the weights of
+    the features in each principal direction of variation. ``advice`` holds sentences about the data as a whole, ``row`` the
+    row with the largest influence on an effect. Effects are in units of the data. Those whose name ends in ``_sd``, and those
+    along principal directions, are in standard deviations. An effect is NaN where its feature does not vary.
     """
 
     features: xr.Dataset
     directions: xr.Dataset
     advice: tuple[str, ...]
+    row: LargestRow | None = None
 
     def table(self) -> pd.DataFrame:
         """One row for each feature and for each principal direction of variation."""
@@ -65,6 +77,9 @@ def heterogeneity(
     y: Any,
     environments: Any,
     *,
+    cluster: Any = None,
+    sample_weight: Any = None,
+    family: str | None = None,
     tolerance: float = 0.5,
     level: float = 0.01,
     confidence: float = 0.95,
@@ -74,10 +89,10 @@ def heterogeneity(
 ) -> HeterogeneityReport:
     """How the effect of each feature, and of each principal direction of variation, differs between environments.
 
-    ``tolerance``, ``level``, ``adjust`` and ``step_size`` are those of :class:`~gyrostat.estimators.InvariantLinearRegressor`,
-    whose decisions are reported; intervals have ``confidence``. A verdict is ``"kept"`` if the interval of the variation is
-    within the tolerance, ``"removed"`` if the estimator leaves the direction out, and otherwise ``"cannot be told"``, with a
-    reason.
+    ``cluster``, ``sample_weight``, ``family``, ``tolerance``, ``level``, ``adjust`` and ``step_size`` are those of
+    :class:`~gyrostat.estimators.InvariantLinearRegressor`, whose decisions are reported; intervals have ``confidence``. A
+    verdict is ``"kept"`` if the interval of the variation is within the tolerance, ``"removed"`` if the estimator leaves the
+    direction out, and otherwise ``"cannot be told"``, with a reason.
 
     >>> rng = np.random.default_rng(0)
     >>> X, site = rng.standard_normal((2000, 3)), np.repeat(["a", "b", "c", "d"], 500)
@@ -88,41 +103,111 @@ def heterogeneity(
     """
     names = feature_names if feature_names is not None else getattr(X, "columns", None)
     X, y = check_X_y(X, y, dtype=np.float64, y_numeric=True)
-    labels, rows = rows_by_environment(environments, len(X), least=3)
     names = [f"x{j}" for j in range(X.shape[1])] if names is None else [str(name) for name in names]
     if len(names) != X.shape[1]:
         raise GyrostatError(f"feature_names must name the {X.shape[1]} columns of X; got {len(names)} names.")
     within = float(errors.number("confidence", confidence, above=0, most=0.9999))
+    _, rows = rows_by_environment(environments, len(X), least=3)
     model = InvariantLinearRegressor(
-        tolerance=tolerance, level=level, adjust=adjust, step_size=step_size, random_state=0
-    ).fit(X, y, environments=environments)
-    _, measured, units = measured_effects(X, y, rows, adjust=adjust)
-    environment_names = [str(label) for label in labels]
-    options = {"tolerance": tolerance, "level": level, "confidence": within, "step_size": model.step_size_}
-    removed = np.isin(np.arange(len(names)), model.spurious_features_)
-    features = _dataset(measured, model.amplification_, removed, environment_names, ("feature", names), units, options)
-    consequence = look_like_consequences(X, y, rows, level) & (features.differ_p.values < level)
+        tolerance=tolerance, level=level, adjust=adjust, step_size=step_size, family=family, random_state=0
+    ).fit(X, y, environments=environments, cluster=cluster, sample_weight=sample_weight)
+    return report_of(model, X, y, rows, names, within)
+
+
+def report_of(
+    model: InvariantLinearRegressor,
+    X: np.ndarray,
+    y: np.ndarray,
+    rows: list[np.ndarray],
+    names: list[str],
+    confidence: float,
+) -> HeterogeneityReport:
+    """The report on a model that was fitted to these rows, with ``directions="features"``."""
+    options = {
+        "tolerance": model.tolerance,
+        "level": model.level,
+        "confidence": confidence,
+        "step_size": model.step_size_,
+    }
+    environment_names = [str(label) for label in model.environments_]
+    features = _feature_dataset(model, environment_names, names, options)
+    numeric = model.family_ == "gaussian" and len(rows) > 1
+    consequence = look_like_consequences(X, y, rows, model.level) if numeric else np.zeros(len(names), bool)
     shifts = covariate_shifts(X, rows)
     features = features.assign(
-        consequence=("feature", consequence),
+        consequence=("feature", consequence & (features.differ_p.values < model.level)),
         shift_mean_p=("feature", shifts.mean),
         shift_variance_p=("feature", shifts.variance),
         shift_ratio=("feature", shifts.ratio),
     )
-    directions = _principal_dataset(measured, model, environment_names, names, options)
+    directions = _principal_dataset(model._measured.effects, model, environment_names, names, options)
     attributes = {
         **options,
-        "adjust": adjust,
+        "adjust": model.adjust,
+        "family": model.family_,
         "num_steps": model.n_iter_,
         "version": __version__,
         "status": model.status_,
     }
-    advice = _advice(features, directions, level)
-    return HeterogeneityReport(features.assign_attrs(attributes), directions.assign_attrs(attributes), advice)
+    row = most_influential_row(model._measured)
+    advice = _advice(features, directions, model, row)
+    return HeterogeneityReport(features.assign_attrs(attributes), directions.assign_attrs(attributes), advice, row)
+
+
+def _feature_dataset(
+    model: InvariantLinearRegressor, environment_names: list[str], names: list[str], options: dict[str, Any]
+) -> xr.Dataset:
+    """The labelled arrays of the features. Collinear features have the verdict on their largest combination."""
+    measured = model._measured
+    effects, errors_ = (x / measured.units for x in (model.effects_, model.effect_errors_))
+    removed = np.isin(np.arange(len(names)), model.spurious_features_)
+    data = _dataset(
+        effects, errors_, model.amplification_, removed, environment_names, ("feature", names), measured.units, options
+    )
+    words = list(zip(data.verdict.values.tolist(), data.reason.values.tolist(), strict=True))
+    lead = leading_directions(len(names), model.collinear_features_)
+    if len(lead) and model.collinear_features_:
+        combined = measured.effects
+        judged = _dataset(
+            combined.effects,
+            combined.errors,
+            model.amplification_,
+            model._removed_directions,
+            environment_names,
+            ("feature", names),
+            np.ones(len(names)),
+            options,
+        )
+        for group in model.collinear_features_:
+            for j in group:
+                others = _listed([names[i] for i in group if i != j])
+                reason = f"nearly repeats {others}, judged together: {judged.reason.values[group[0]]}"
+                words[j] = (str(judged.verdict.values[group[0]]), reason)
+    for j in model.site_level_features_:
+        words[j] = (UNCLEAR, _site_level_reason(model, int(j)))
+    half = stats.t.isf((1 - options["confidence"]) / 2, model.coef_dof_) * model.coef_se_
+    return data.assign(
+        verdict=("feature", [word for word, _ in words]),
+        reason=("feature", [reason for _, reason in words]),
+        coefficient=("feature", model.coef_),
+        coefficient_error=("feature", model.coef_se_),
+        coefficient_low=("feature", model.coef_ - half),
+        coefficient_high=("feature", model.coef_ + half),
+    )
+
+
+def _site_level_reason(model: InvariantLinearRegressor, j: int) -> str:
+    K = len(model.environments_)
+    if np.isnan(model.coef_se_[j]):
+        return (
+            f"the same for all rows of an environment, and {K} environments are too few for its effect: none is given"
+        )
+    return f"the same for all rows of an environment: its effect comes from comparing {K} environments"
 
 
 def _dataset(
-    measured: Effects,
+    effects: np.ndarray,
+    standard_errors: np.ndarray,
     kappa: np.ndarray,
     removed: np.ndarray,
     environment_names: list[str],
@@ -132,19 +217,23 @@ def _dataset(
 ) -> xr.Dataset:
     """The labelled arrays of some directions."""
     dim, names = along
+    known = known_effects(standard_errors)
+    effects, standard_errors = np.where(known, effects, 0.0), np.where(known, standard_errors, 0.0)
     tests = {key: options[key] for key in ("step_size", "level", "confidence")}
-    found = evidence(measured.effects, measured.errors, kappa, **tests)
-    count, (tolerance, level) = len(environment_names), (options["tolerance"], options["level"])
-    words = verdicts(found, removed, environments=count, tolerance=tolerance, level=level)
-    half = stats.norm.isf((1 - options["confidence"]) / 2) * measured.errors
+    found = evidence(effects, standard_errors, kappa, **tests)
+    words = verdicts(found, removed, environment_names, tolerance=options["tolerance"], level=options["level"])
+    rule = {key: options[key] for key in ("tolerance", "level", "confidence")}
+    without = without_each(effects, standard_errors, **rule)
+    half = stats.norm.isf((1 - options["confidence"]) / 2) * standard_errors
     both, size = ("environment", dim), np.maximum(np.abs(found.mean), np.finfo(float).tiny)
-    data = {
-        "effect": (both, measured.effects * units),
-        "error": (both, measured.errors * units),
-        "low": (both, (measured.effects - half) * units),
-        "high": (both, (measured.effects + half) * units),
-        "effect_sd": (both, measured.effects),
+    shown = {"effect": effects, "error": standard_errors, "low": effects - half, "high": effects + half}
+    data: dict[str, Any] = {name: (both, np.where(known, x, np.nan) * units) for name, x in shown.items()}
+    data |= {
+        "effect_sd": (both, np.where(known, effects, np.nan)),
         "mean": (dim, found.mean * units),
+        "mean_error": (dim, found.mean_error * units),
+        "mean_low": (dim, found.mean_low * units),
+        "mean_high": (dim, found.mean_high * units),
         "mean_p": (dim, found.mean_p),
         "spread": (dim, found.spread * units),
         "variation": (dim, found.spread / size),
@@ -155,6 +244,11 @@ def _dataset(
         "amplification": (dim, kappa),
         "lyapunov": (dim, found.lyapunov),
         "lyapunov_amplified": (dim, found.lyapunov_amplified),
+        "mean_without": (both, without.means * units),
+        "verdict_without": (
+            both,
+            np.where(without.whole == [w for w, _ in words], without.verdicts, [w for w, _ in words]),
+        ),
         "verdict": (dim, [word for word, _ in words]),
         "reason": (dim, [reason for _, reason in words]),
     }
@@ -176,14 +270,17 @@ def _principal_dataset(
     kappa = effect_amplification(
         rotated.denoised(varies), options["tolerance"], step_size=eta, init_scale=alpha, num_steps=steps
     )[:count]
-    along = Effects(rotated.maps[:, :count, :count], rotated.effects[:, :count], rotated.covariances[:, :count, :count])
+    effects, standard_errors = rotated.effects[:, :count], rotated.errors[:, :count]
     tests = {key: options[key] for key in ("step_size", "level", "confidence")}
-    found = evidence(along.effects, along.errors, kappa, **tests)
+    found = evidence(effects, standard_errors, kappa, **tests)
     # The Lyapunov rule of theory.transition: alpha exp(lambda T) stays below the root of a tenth of the effect.
     removed = found.lyapunov_amplified * steps < 0.5 * np.log(LEARNT * np.abs(found.mean)) - np.log(alpha)
     labels = [f"direction {i + 1}" for i in range(count)]
-    data = _dataset(along, kappa, removed, environment_names, ("direction", labels), np.ones(count), options)
-    return data.assign(loading=(("feature", "direction"), W[:, :count])).assign_coords(feature=names)
+    along = ("direction", labels)
+    data = _dataset(effects, standard_errors, kappa, removed, environment_names, along, np.ones(count), options)
+    loading = model._measured.basis @ W[:, :count]
+    loading = loading / np.maximum(np.linalg.norm(loading, axis=0), np.finfo(float).tiny)
+    return data.assign(loading=(("feature", "direction"), loading)).assign_coords(feature=names)
 
 
 def _table(data: xr.Dataset, dim: str) -> pd.DataFrame:
@@ -198,20 +295,26 @@ def _table(data: xr.Dataset, dim: str) -> pd.DataFrame:
 class Evidence(NamedTuple):
     """The numbers behind the verdicts, each an array (d,) over directions.
 
-    ``mean``: the mean effect over environments, with ``mean_p``, the p-value of no effect, and ``mean_error``, the standard
-    error behind it. ``spread``: the standard deviation of effects without the part that errors add, with the ends of its
-    interval. ``differ_p``: the adjusted p-value that effects are the same. ``one_sign``: whether all effects have the sign of
-    the mean. ``lyapunov``, ``lyapunov_amplified``: Lyapunov exponents per step.
+    ``mean``: the mean of the random-effects model, with its error and the ends of its interval; ``mean_p``, the p-value of no
+    effect; ``visible``, the smallest effect that the test would see. ``spread``: the standard deviation of effects without the
+    part that errors add, with the ends of its interval. ``differ_p``: the adjusted p-value that effects are the same.
+    ``one_sign``: whether all effects, without their errors, have the sign of the mean. ``known``: the number of environments
+    with a known effect, and ``only``, the last of these. ``lyapunov``, ``lyapunov_amplified``: Lyapunov exponents per step.
     """
 
     mean: Any
-    mean_p: Any
     mean_error: Any
+    mean_low: Any
+    mean_high: Any
+    mean_p: Any
+    visible: Any
     spread: Any
     spread_low: Any
     spread_high: Any
     differ_p: Any
     one_sign: Any
+    known: Any
+    only: Any
     lyapunov: Any
     lyapunov_amplified: Any
 
@@ -224,58 +327,70 @@ def evidence(
     While it is small, a direction with mean effect m > 0 is multiplied by ``1 + eta (m + (1 + kappa) (effect_e - m))`` in
     environment e. Its Lyapunov exponent is the mean of the logarithm (``kappa = 0``: the paper's own method).
     """
-    mean, real_spread = effects.mean(axis=0), spread(effects, errors)
-    mean_p, mean_error = mean_effect_test(effects, errors, level)
+    model, real = random_effects(effects, errors), shrunken(effects, errors)
+    mean_p, visible = mean_effect_p(effects, errors, level)
     low, high = spread_interval(effects, errors, 1 - confidence)
-    share = real_spread / np.maximum(effects.std(axis=0), np.finfo(float).tiny)
-    deviations = np.sign(mean) * share * (effects - mean)
+    deviations = np.sign(model.mean) * (real - model.mean)
+    known = known_effects(errors)
 
     def exponent(k: np.ndarray | float) -> np.ndarray:
-        factors = np.abs(1 + step_size * (np.abs(mean) + (1 + k) * deviations))
+        factors = np.abs(1 + step_size * (np.abs(model.mean) + (1 + k) * deviations))
         return np.log(np.maximum(factors, 1e-300)).mean(axis=0)
 
+    mean_low, mean_high = model.interval(confidence)
     return Evidence(
-        mean=mean,
+        mean=model.mean,
+        mean_error=model.error,
+        mean_low=mean_low,
+        mean_high=mean_high,
         mean_p=mean_p,
-        mean_error=mean_error,
-        spread=real_spread,
+        visible=visible,
+        spread=model.spread,
         spread_low=low,
         spread_high=high,
         differ_p=effects_differ_p(effects, errors),
-        one_sign=(np.sign(effects) == np.sign(mean)).all(axis=0),
+        one_sign=(np.sign(real) == np.sign(model.mean)).all(axis=0),
+        known=known.sum(axis=0),
+        only=np.argmax(known, axis=0),
         lyapunov=exponent(0.0),
         lyapunov_amplified=exponent(kappa),
     )
 
 
 def verdicts(
-    found: Evidence, removed: np.ndarray, *, environments: int, tolerance: float, level: float
+    found: Evidence, removed: np.ndarray, environment_names: Sequence[str], *, tolerance: float, level: float
 ) -> list[tuple[str, str]]:
     """A verdict and its reason for each direction; ``removed`` marks the directions that the estimator leaves out."""
     return [
-        _verdict(Evidence(*(x[j] for x in found)), bool(removed[j]), environments, tolerance, level)
+        _verdict(Evidence(*(x[j] for x in found)), bool(removed[j]), environment_names, tolerance, level)
         for j in range(len(found.mean))
     ]
 
 
-def _verdict(x: Evidence, removed: bool, environments: int, tolerance: float, level: float) -> tuple[str, str]:
+def _verdict(
+    x: Evidence, removed: bool, environment_names: Sequence[str], tolerance: float, level: float
+) -> tuple[str, str]:
+    environments = len(environment_names)
     if environments == 1:
         return UNCLEAR, "one environment: there is nothing to compare"
+    if x.known == 0:
+        return UNCLEAR, "it does not vary within any environment"
+    if x.known == 1:
+        return UNCLEAR, f"it varies in {environment_names[x.only]} only: there is nothing to compare"
     size, differs = abs(x.mean), x.differ_p < level
     varies = f"effects differ (p {shown_p(x.differ_p)})"
     if removed:
         how = "and change sign" if not x.one_sign else "though all have one sign: it oscillates only when amplified"
         return REMOVED, f"{varies} by {_share(x.spread, size)} of their mean, {how}"
     if not differs and x.mean_p >= level:
-        bound = stats.norm.isf(level / 2) * x.mean_error
-        return UNCLEAR, f"no effect is seen: one of less than {bound:.2g} standard deviations would not be"
+        return UNCLEAR, f"no effect is seen: the data cannot show an effect smaller than {x.visible:.2g} SD"
     if x.spread_high <= tolerance * size:
         return KEPT, f"effects vary by at most {_share(x.spread_high, size)} of their mean"
     if differs and x.one_sign:
         return UNCLEAR, f"{varies}, and all have one sign: nothing oscillates"
-    if environments < FEW_ENVIRONMENTS:
+    if x.known < FEW_ENVIRONMENTS:
         most = _share(x.spread_high, size)
-        return UNCLEAR, f"{environments} environments are too few: effects may vary by {most} of their mean"
+        return UNCLEAR, f"{x.known} environments are too few: effects may vary by {most} of their mean"
     return UNCLEAR, f"too little data: effects may vary by {_share(x.spread_high, size)} of their mean"
 
 
@@ -292,15 +407,89 @@ def shown_p(value: float) -> str:
 # --- advice ---------------------------------------------------------------------------------------
 
 
-def _advice(features: xr.Dataset, directions: xr.Dataset, level: float) -> tuple[str, ...]:
-    """Sentences on what is kept and removed, on shifts of covariates, and on features that look like consequences."""
+def _advice(
+    features: xr.Dataset, directions: xr.Dataset, model: InvariantLinearRegressor, row: LargestRow
+) -> tuple[str, ...]:
+    """Sentences, the most important first: constant predictions, verdicts, collinear and site-level features, influence of
+    single environments and rows, shifts of covariates, and features that look like consequences.
+    """
     sentences = (
+        _constant(model),
         _counts(features),
         _combinations(features, directions),
-        _shift(features, level),
+        *(_collinear(features, group) for group in model.collinear_features_),
+        _site_level(features, model),
+        _one_environment(features),
+        _one_row(features, row),
+        _shift(features, model.level),
         _consequences(features),
     )
     return tuple(sentence for sentence in sentences if sentence)
+
+
+def _constant(model: InvariantLinearRegressor) -> str:
+    if np.any(model.coef_ != 0):
+        return ""
+    return (
+        "Predictions are constant: no feature is left in the model. Decide on combinations of features "
+        "(directions='principal'), or allow more variation (tolerance)."
+    )
+
+
+def _collinear(features: xr.Dataset, group: np.ndarray) -> str:
+    names = features.feature.values[group].tolist()
+    return (
+        f"{_listed(names)} nearly repeat each other within environments, so their separate effects cannot be told apart. The "
+        "verdict is on the combination that varies most, and predictions use the combinations that hold."
+    )
+
+
+def _site_level(features: xr.Dataset, model: InvariantLinearRegressor) -> str:
+    chosen = model.site_level_features_
+    if not len(chosen):
+        return ""
+    names, K = _listed(features.feature.values[chosen].tolist()), len(model.environments_)
+    if np.isnan(model.coef_se_[chosen]).any():
+        return (
+            f"{names}: the same for all rows of an environment. {K} environments are too few to tell such an effect from other "
+            "differences between environments, so none is given."
+        )
+    return (
+        f"{names}: the same for all rows of an environment. The effect comes from comparing {K} environments, so other "
+        "differences between them may be in it."
+    )
+
+
+def _one_environment(features: xr.Dataset) -> str:
+    """Verdicts that rest on a single environment."""
+    changed = features.verdict_without != features.verdict
+    found = [
+        f"without {features.environment.values[e]} the verdict on {features.feature.values[j]} would be "
+        f"{features.verdict_without.values[e, j]}"
+        for e, j in np.argwhere(changed.transpose("environment", "feature").values)
+        if features.verdict.values[j] != UNCLEAR and features.verdict_without.values[e, j] != UNCLEAR
+    ]
+    more = f", and {len(found) - 3} more" if len(found) > 3 else ""
+    return f"A single environment decides: {'; '.join(found[:3])}{more}." if found else ""
+
+
+def _one_row(features: xr.Dataset, row: LargestRow) -> str:
+    if row.ratio < LARGE:
+        return ""
+    name, where = features.feature.values[row.feature], features.environment.values[row.environment]
+    return (
+        f"Row {row.row + 1} alone moves the effect of {name} in {where} from {row.without:.3g} to {row.effect:.3g} "
+        f"({row.ratio:.1f} standard errors): check it."
+    )
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Names as text.
+
+    >>> _listed(["a", "b", "c"])
+    'a, b and c'
+    """
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 def _named(features: xr.Dataset, chosen: xr.DataArray) -> str:

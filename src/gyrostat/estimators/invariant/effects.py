@@ -8,24 +8,82 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gyrostat.errors import GyrostatError, shown
-from gyrostat.estimators.invariant.hypothesis_tests import effects_differ_p, mean_effect_test, unexplained_share
+from gyrostat.estimators.invariant.random_effects import (
+    effects_differ_p,
+    known_effects,
+    mean_effect_p,
+    random_effects,
+    shrunken,
+)
+from gyrostat.estimators.invariant.score_covariance import RowInfluence, score_covariance
 
 CONSTANT = 1e-10
-"""A feature (or a combination of features) with less than this share of the usual variance counts as constant."""
+"""A feature (or a combination of features) with less than this share of the usual variance counts as constant, and so does a
+feature whose standard deviation within an environment is less than this share of its size."""
 SIMULATIONS = 400
 """The number of simulated sets of effects without variation that observed variation is compared with."""
+
+
+class EnvironmentPart(NamedTuple):
+    """The rows ``where`` of one environment: features and responses minus their means, times the roots of the weights.
+
+    ``weights`` have mean one within the environment, and ``size`` is the sum of the weights as they were given. ``clusters``
+    numbers the cluster of each row, or is None if rows are independent.
+    """
+
+    X: np.ndarray
+    y: np.ndarray
+    means: np.ndarray
+    level: float
+    size: float
+    where: np.ndarray
+    weights: np.ndarray | None = None
+    clusters: np.ndarray | None = None
+
+
+class RowDesign(NamedTuple):
+    """What is known of the rows besides features and responses: environments, weights and clusters (None: none given)."""
+
+    rows: list[np.ndarray]
+    weights: np.ndarray | None = None
+    clusters: np.ndarray | None = None
+    centred: bool = True
+
+
+def environment_parts(X: np.ndarray, y: np.ndarray, design: RowDesign) -> Iterator[EnvironmentPart]:
+    """Copies of the rows of one environment after another, minus its own (weighted) means if ``centred``."""
+    for mine in design.rows:
+        Xe, ye = X[mine], y[mine].astype(np.float64)
+        size, w = float(len(mine)), None
+        if design.weights is not None:
+            size = float(design.weights[mine].sum())
+            w = design.weights[mine] * (len(mine) / size)
+        means, level = np.zeros(X.shape[1]), 0.0
+        if design.centred:
+            means, level = np.average(Xe, axis=0, weights=w), float(np.average(ye, weights=w))
+            Xe -= means
+            ye -= level
+        if w is not None:
+            Xe *= np.sqrt(w)[:, None]
+            ye *= np.sqrt(w)
+        clusters = None if design.clusters is None else design.clusters[mine]
+        yield EnvironmentPart(Xe, ye, means, level, size, mine, w, clusters)
 
 
 class Moments(NamedTuple):
     """``X_e^T X_e / n_e``, ``X_e^T y_e / n_e``, ``y_e^T y_e / n_e`` and the number of rows n_e of each environment e.
 
     A step of descent on a squared loss needs no more: it costs d^2 for any number of rows, and the data are read once.
+    ``means`` and ``levels`` are the means of features and responses that were subtracted, ``sizes`` the sums of weights.
     """
 
     grams: np.ndarray
     crosses: np.ndarray
     energies: np.ndarray
     counts: np.ndarray
+    means: np.ndarray
+    levels: np.ndarray
+    sizes: np.ndarray
 
     @property
     def gram(self) -> np.ndarray:
@@ -34,52 +92,56 @@ class Moments(NamedTuple):
 
     @property
     def scales(self) -> tuple[np.ndarray, float]:
-        """The root mean square of each feature and of the response; one where it is zero."""
-        squares = np.append(np.diagonal(self.gram), self.energies.mean())
-        roots = np.where(squares > 0, np.sqrt(np.maximum(squares, 0.0)), 1.0)
+        """The usual root mean square of each feature and of the response: the median environment, of those where it varies.
+
+        A single environment with a corrupted row then does not change the scale. One where nothing varies.
+        """
+        squares = np.column_stack([np.diagonal(self.grams, axis1=1, axis2=2), self.energies])
+        roots = np.sqrt([np.median(x[x > 0]) if (x > 0).any() else 1.0 for x in squares.T])
         return roots[:-1], float(roots[-1])
+
+    @property
+    def constant(self) -> np.ndarray:
+        """Which features are constant in every environment."""
+        return np.diagonal(self.grams, axis1=1, axis2=2).max(axis=0) == 0
 
     def scaled(self, features: np.ndarray, response: float) -> Moments:
         """The moments of ``X / features`` and ``y / response``."""
-        grams = self.grams / np.multiply.outer(features, features)
-        return Moments(grams, self.crosses / (features * response), self.energies / response**2, self.counts)
+        return self._replace(
+            grams=self.grams / np.multiply.outer(features, features),
+            crosses=self.crosses / (features * response),
+            energies=self.energies / response**2,
+            means=self.means / features,
+            levels=self.levels / response,
+        )
 
     def rotated(self, W: np.ndarray) -> Moments:
-        """The moments along the columns of an orthogonal W instead of the features."""
-        return self._replace(grams=W.T @ self.grams @ W, crosses=self.crosses @ W)
+        """The moments along the columns of W instead of the features."""
+        return self._replace(grams=W.T @ self.grams @ W, crosses=self.crosses @ W, means=self.means @ W)
 
-    def least_squares(self, chosen: np.ndarray) -> np.ndarray:
-        """Least-squares coefficients on the chosen features (the shortest solution, if there are several); others are zero.
-
-        Each row has the same weight: an effect that holds everywhere is known best where there are most rows.
-        """
-        weights = self.counts / self.counts.sum()
-        gram, cross = np.tensordot(weights, self.grams, axes=1), weights @ self.crosses
-        beta, where = np.zeros(len(cross)), np.flatnonzero(chosen)
-        if where.size:
-            beta[where] = np.linalg.lstsq(gram[np.ix_(where, where)], cross[where], rcond=1e-10)[0]
-        return beta
+    def on(self, chosen: np.ndarray) -> Moments:
+        """The moments of the chosen features."""
+        where = np.flatnonzero(chosen)
+        grams = self.grams[:, where[:, None], where]
+        return self._replace(grams=grams, crosses=self.crosses[:, where], means=self.means[:, where])
 
 
-def environment_parts(
-    X: np.ndarray, y: np.ndarray, rows: list[np.ndarray], *, centred: bool
-) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Copies of the rows and responses of one environment after another, minus its own means if ``centred``."""
-    for mine in rows:
-        Xe, ye = X[mine], y[mine].astype(np.float64)
-        if centred:
-            Xe -= Xe.mean(axis=0)
-            ye -= ye.mean()
-        yield Xe, ye
+def moments(parts: Iterable[EnvironmentPart]) -> Moments:
+    """The moments of each environment. What is left of a constant feature after rounding is set to zero.
 
-
-def moments(parts: Iterable[tuple[np.ndarray, np.ndarray]]) -> Moments:
-    """The moments of each environment.
-
-    >>> moments([(np.array([[1.0], [3.0]]), np.array([2.0, 6.0]))]).crosses.tolist()
+    >>> X, y = np.array([[1.0], [3.0]]), np.array([2.0, 6.0])
+    >>> moments(environment_parts(X, y, RowDesign([np.arange(2)], centred=False))).crosses.tolist()
     [[10.0]]
     """
-    each = [(X.T @ X / len(y), X.T @ y / len(y), y @ y / len(y), len(y)) for X, y in parts]
+    each = []
+    for part in parts:
+        n = len(part.y)
+        gram, cross = part.X.T @ part.X / n, part.X.T @ part.y / n
+        flat = np.diagonal(gram) <= (CONSTANT * part.means) ** 2
+        gram[flat], gram[:, flat], cross[flat] = 0.0, 0.0, 0.0
+        energy = part.y @ part.y / n
+        energy = 0.0 if energy <= (CONSTANT * part.level) ** 2 else energy
+        each.append((gram, cross, energy, n, part.means, part.level, part.size))
     return Moments(*(np.array(x) for x in zip(*each, strict=True)))
 
 
@@ -87,7 +149,8 @@ class Effects(NamedTuple):
     """Effects by environment and feature.
 
     ``maps_e beta - effects_e`` is the residual of environment e in units of effects; ``covariances_e`` is the covariance of
-    the estimation errors of its effects.
+    the estimation errors of its effects. An effect with variance zero is unknown: the feature does not vary in that
+    environment, or only together with others.
     """
 
     maps: np.ndarray
@@ -97,7 +160,12 @@ class Effects(NamedTuple):
     @property
     def errors(self) -> np.ndarray:
         """Standard errors, by environment and feature."""
-        return np.sqrt(np.diagonal(self.covariances, axis1=1, axis2=2))
+        return np.sqrt(np.maximum(np.diagonal(self.covariances, axis1=1, axis2=2), 0.0))
+
+    @property
+    def known(self) -> np.ndarray:
+        """Which effects are known, by environment and feature."""
+        return known_effects(self.errors)
 
     @property
     def mean(self) -> np.ndarray:
@@ -118,16 +186,15 @@ class Effects(NamedTuple):
 
     def present(self, level: float) -> np.ndarray:
         """Whether the mean effect is further from zero than errors explain."""
-        return mean_effect_test(self.effects, self.errors, level)[0] < level
+        return mean_effect_p(self.effects, self.errors, level)[0] < level
 
     def denoised(self, varies: np.ndarray) -> Effects:
-        """Effects whose deviations from the mean are only what estimation errors do not explain.
+        """Effects of which only the mean and the variation of the random-effects model are left.
 
-        Deviations are shrunken by the share of the spread that errors are expected to add, and to zero where effects are not
-        known to vary.
+        Where effects are not known to vary, all are the mean.
         """
-        share = np.where(varies, unexplained_share(self.effects, self.errors), 0.0)
-        return self._replace(effects=self.mean + share * (self.effects - self.mean))
+        alike = random_effects(self.effects, self.errors).mean
+        return self._replace(effects=np.where(varies, shrunken(self.effects, self.errors), alike))
 
     def rotated(self, W: np.ndarray) -> Effects:
         """Effects along the columns of an orthogonal W instead of the features."""
@@ -143,83 +210,161 @@ def effects_from_moments(data: Moments, *, adjust: bool) -> Effects:
     """Effects adjusted for all other features (``adjust``: least squares in each environment), or of each feature alone.
 
     Neither depends on the variances of the features, which may differ between environments while the effects are the
-    same. Where a feature is constant it has no effect, and takes the mean of the other environments.
+    same. Where a feature is constant its effect is unknown, and takes the mean of the other environments.
 
-    >>> data = Moments(np.array([[[1.0, 0.5], [0.5, 1.0]]]), np.array([[1.0, 0.5]]), np.array([2.0]), np.array([100]))
+    >>> one = {"means": np.zeros((1, 2)), "levels": np.zeros(1), "sizes": np.array([100.0])}
+    >>> data = Moments(np.array([[[1.0, 0.5], [0.5, 1.0]]]), np.array([[1.0, 0.5]]), np.array([2.0]), np.array([100]), **one)
     >>> adjusted, alone = (effects_from_moments(data, adjust=adjust).effects for adjust in (True, False))
-    >>> adjusted.round(9).tolist(), alone.tolist()
+    >>> abs(adjusted).round(9).tolist(), alone.tolist()
     ([[1.0, 0.0]], [[1.0, 0.5]])
     """
-    constant, inverses = _inverses(data, adjust)
+    unknown, inverses = inverse_moments(data, adjust)
     maps, effects = inverses @ data.grams, (inverses @ data.crosses[:, :, None])[..., 0]
-    left = data.energies - (np.sum(effects * data.crosses, axis=1) if adjust else 0.0)
-    # rows beyond the coefficients and a mean
-    free = np.maximum(data.counts - 1 - (constant.shape[1] if adjust else 1), 1)
-    covariances = maps @ inverses * (np.maximum(left, 0.0) / free)[:, None, None]
-    for e, j in np.argwhere(constant & ~constant.all(axis=0)):
-        others = ~constant[:, j]
-        maps[e, j], effects[e, j] = maps[others, j].mean(axis=0), effects[others, j].mean()
+    covariances = maps @ inverses * noise_variances(data, effects, adjust=adjust)[:, None, None]
+    covariances /= data.counts[:, None, None]
+    for e, j in np.argwhere(unknown):
+        others = ~unknown[:, j]
+        maps[e, j] = maps[others, j].mean(axis=0) if others.any() else np.eye(len(maps[e]))[j]
+        effects[e, j] = effects[others, j].mean() if others.any() else 0.0
+        covariances[e, j], covariances[e, :, j] = 0.0, 0.0
     return Effects(maps, effects, covariances)
+
+
+def noise_variances(data: Moments, effects: np.ndarray, *, adjust: bool) -> np.ndarray:
+    """The variance of the residuals in each environment. Some noise remains even where a fit is perfect."""
+    left = data.energies - (np.sum(effects * data.crosses, axis=1) if adjust else 0.0)
+    return np.maximum(left, 1e-20 * np.maximum(data.energies, 1e-280)) * data.counts / free_rows(data, adjust)
+
+
+def free_rows(data: Moments, adjust: bool) -> np.ndarray:
+    """The rows of each environment beyond the coefficients and a mean."""
+    return np.maximum(data.counts - 1 - (data.grams.shape[1] if adjust else 1), 1)
+
+
+def inverse_moments(data: Moments, adjust: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Which effects cannot be known in which environments, and the inverses of the second moments or of their diagonals."""
+    diagonals = np.diagonal(data.grams, axis1=1, axis2=2)
+    if not adjust:
+        constant = diagonals <= CONSTANT * diagonals.mean(axis=0)
+        alone = np.divide(1, diagonals, out=np.zeros_like(diagonals), where=~constant)
+        return constant, alone[:, :, None] * np.eye(constant.shape[1])
+    values, vectors = np.linalg.eigh(data.grams)
+    null = values <= CONSTANT * np.maximum(values[:, -1:], np.finfo(float).tiny)
+    unknown = np.einsum("ejk,ek->ej", vectors**2, null) > 1e-6
+    roots = vectors * np.where(null, 0.0, np.where(null, 1.0, values) ** -0.5)[:, None, :]
+    return unknown, roots @ np.swapaxes(roots, 1, 2)
+
+
+class MeasuredEffects(NamedTuple):
+    """Effects in standard deviations along the columns of a basis of features.
+
+    ``data`` are moments along the basis (of residuals on the scale of a link: of the features only), ``gram`` and ``means``
+    those of the features: the mean second moment within environments, in standard deviations, and the means in units of the
+    data. ``scales`` are the units of features and response. ``levels`` holds the response of each
+    environment at the means of its features, and ``level_errors`` its standard error. ``meats`` holds the covariances of
+    the scores, from which those of pooled coefficients follow, and ``influences`` the row of each environment that moves
+    effects most.
+    """
+
+    data: Moments
+    effects: Effects
+    scales: tuple[np.ndarray, float]
+    basis: np.ndarray
+    gram: np.ndarray
+    means: np.ndarray
+    levels: np.ndarray
+    level_errors: np.ndarray
+    meats: np.ndarray
+    influences: list[RowInfluence]
+
+    @property
+    def units(self) -> np.ndarray:
+        """The factors that take coefficients of features back to the units of the data."""
+        return self.scales[1] / self.scales[0]
+
+    @property
+    def feature_effects(self) -> tuple[np.ndarray, np.ndarray]:
+        """The effect of each feature in each environment and its standard error, in units of the data; NaN if unknown."""
+        to = self.basis * self.units[:, None]
+        unknown = (~self.effects.known).astype(float) @ (np.abs(self.basis) > 0).T > 0
+        variances = np.einsum("ij,ejk,ik->ei", to, self.effects.covariances, to)
+        effects, errors = self.effects.effects @ to.T, np.sqrt(np.maximum(variances, 0.0))
+        return np.where(unknown, np.nan, effects), np.where(unknown, np.nan, errors)
+
+    def along(self, W: np.ndarray) -> MeasuredEffects:
+        """The same effects along the columns of an orthogonal W."""
+        meats = W.T @ self.meats @ W
+        return self._replace(
+            data=self.data.rotated(W), effects=self.effects.rotated(W), basis=self.basis @ W, meats=meats
+        )
 
 
 def with_robust_errors(
     measured: Effects,
     data: Moments,
-    parts: Iterable[tuple[np.ndarray, np.ndarray]],
+    parts: Iterable[EnvironmentPart],
     scales: tuple[Any, float],
+    basis: np.ndarray,
     *,
     adjust: bool,
-) -> Effects:
-    """The same effects with standard errors that also hold if the size of the noise changes from row to row.
+) -> tuple[Effects, np.ndarray, list[RowInfluence]]:
+    """The same effects with standard errors that also hold if noise changes from row to row, or is shared within clusters.
 
-    White's sandwich estimator (with n over n - coefficients) is too small in small environments, and the classical formula
-    is too small if noise is larger where features are: the larger of the two is taken for each feature. With f rows beyond
-    the coefficients an effect over its error is Student's t, with variance f / (f - 2). Errors are multiplied by the root
-    of this, because all tests compare with a normal distribution. ``parts`` are rows and responses; divided by ``scales``
-    (features, response) they give ``data``.
+    :func:`score_covariance` may be too small in small environments, and the classical formula is too small if noise is larger
+    where features are: the larger of the two is taken for each effect, times a factor for tests that compare with a normal
+    distribution. ``parts`` are rows and responses; divided by ``scales`` (features, response) and
+    along ``basis`` they give ``data``.
     """
-    (features, response), (_, inverses) = scales, _inverses(data, adjust)
-    covariances, units = measured.covariances.copy(), response / features
-    for e, (X, y) in enumerate(parts):
-        n, d = X.shape
-        free = max(n - 1 - (d if adjust else 1), 1)
-        if adjust:
-            X *= (y - X @ (measured.effects[e] * units))[:, None]  # in place, to save memory: X is a copy already
-            bread = inverses[e] / (features * response)
-            sandwich = np.einsum("ij,jk,ik->i", bread, X.T @ X / (n * free), bread, optimize=True)
-        else:
-            X *= y[:, None] - X * (measured.effects[e] * units)
-            sandwich = (
-                np.einsum("ij,ij->j", X, X) / (n * free) * (np.diagonal(inverses[e]) / (features * response)) ** 2
-            )
+    (features, response), (_, inverses) = scales, inverse_moments(data, adjust)
+    covariances, meats, influences = measured.covariances.copy(), [], []
+    for e, part in enumerate(parts):
+        bread, beta = basis @ inverses[e] @ basis.T / np.multiply.outer(features, features), basis @ measured.effects[e]
+        found = score_covariance(part, beta * response / features, bread, adjust=adjust)
+        meat = basis.T @ (found.meat / np.multiply.outer(features, features) / response**2) @ basis
+        sandwich = np.einsum("ij,jk,ik->i", inverses[e], meat, inverses[e], optimize=True)
         classical = np.diagonal(covariances[e])
-        factor = np.sqrt(np.divide(sandwich, classical, out=np.ones(d), where=classical > 0).clip(1.0))
-        factor *= np.sqrt(free / max(free - 2, 1 / 3))
+        factor = np.sqrt(np.divide(sandwich, classical, out=np.ones(len(classical)), where=classical > 0).clip(1.0))
+        factor *= np.where(np.abs(basis) > 0, found.factor[:, None], 0.0).max(axis=0)
         covariances[e] *= np.multiply.outer(factor, factor)
-    return measured._replace(covariances=covariances)
+        lone = np.abs(basis[found.lone]).sum(axis=0) > 0
+        covariances[e, lone], covariances[e, :, lone] = 0.0, 0.0
+        meats.append(meat)
+        influences.append(found.influence)
+    return measured._replace(covariances=covariances), np.array(meats), influences
 
 
 def measured_effects(
-    X: np.ndarray,
-    y: np.ndarray,
-    rows: list[np.ndarray],
-    *,
-    adjust: bool,
-    standardize: bool = True,
-    centred: bool = True,
-) -> tuple[Moments, Effects, np.ndarray]:
-    """Moments and effects in standard deviations, and the factors that take coefficients back to the units of the data.
+    X: np.ndarray, y: np.ndarray, design: RowDesign, *, adjust: bool, standardize: bool = True
+) -> MeasuredEffects:
+    """Effects in standard deviations, along features or (where features repeat each other) along combinations of them.
 
     The data are read twice, one environment at a time: for second moments, then for the sizes of residuals.
     """
-    raw = moments(environment_parts(X, y, rows, centred=centred))
+    from gyrostat.estimators.invariant.collinear_features import identifiable_basis
+
+    raw = moments(environment_parts(X, y, design))
     features, response = raw.scales
     if not standardize:
         features = np.ones_like(features)
     data = raw.scaled(features, response)
-    parts = environment_parts(X, y, rows, centred=centred)
-    plain = effects_from_moments(data, adjust=adjust)
-    return data, with_robust_errors(plain, data, parts, (features, response), adjust=adjust), response / features
+    basis = identifiable_basis(data.gram) if adjust else np.eye(len(features))
+    along = data.rotated(basis)
+    plain = effects_from_moments(along, adjust=adjust)
+    parts = environment_parts(X, y, design)
+    effects, meats, influences = with_robust_errors(plain, along, parts, (features, response), basis, adjust=adjust)
+    noise = noise_variances(along, plain.effects, adjust=adjust)
+    return MeasuredEffects(
+        along,
+        effects,
+        scales=(features, response),
+        basis=basis,
+        gram=data.gram,
+        means=raw.means,
+        levels=raw.levels,
+        level_errors=response * np.sqrt(noise / raw.counts),
+        meats=meats,
+        influences=influences,
+    )
 
 
 def refuse_small_environments(environments: list, rows: list[np.ndarray], features: int) -> None:
@@ -231,16 +376,6 @@ def refuse_small_environments(environments: list, rows: list[np.ndarray], featur
             f"{features + 4} rows; {shown(environments[e])} has {len(rows[e])}: use adjust=False, fewer features, or larger "
             "environments."
         )
-
-
-def _inverses(data: Moments, adjust: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Which features are constant in which environments, and the inverses of the second moments or of their diagonals."""
-    diagonals = np.diagonal(data.grams, axis1=1, axis2=2)
-    constant = diagonals <= CONSTANT * diagonals.mean(axis=0)
-    if adjust:
-        return constant, np.linalg.pinv(data.grams, rcond=CONSTANT, hermitian=True)
-    alone = np.divide(1, diagonals, out=np.zeros_like(diagonals), where=~constant)
-    return constant, alone[:, :, None] * np.eye(constant.shape[1])
 
 
 def principal_directions(measured: Effects, level: float) -> tuple[np.ndarray, np.ndarray]:

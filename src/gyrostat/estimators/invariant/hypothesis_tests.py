@@ -1,7 +1,4 @@
-"""Statistical tests of what differs between environments: effects with known standard errors, and the features themselves.
-
-Effects and standard errors are arrays (K environments, d directions).
-"""
+"""Statistical tests of how the features themselves differ between environments, and which look like consequences."""
 
 from __future__ import annotations
 
@@ -10,104 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import stats
 
-# --- effects --------------------------------------------------------------------------------------
-
-
-def _weights(errors: np.ndarray, tau2: np.ndarray | float = 0.0) -> np.ndarray:
-    """Precisions. An effect without error, where nothing varied, has weight zero."""
-    return np.divide(1.0, errors**2 + tau2, out=np.zeros_like(errors), where=errors > 0)
-
-
-def cochran(effects: np.ndarray, errors: np.ndarray, tau2: np.ndarray | float = 0.0) -> tuple[np.ndarray, np.ndarray]:
-    """Cochran's Q and its p-value.
-
-    Q is chi-square with K - 1 degrees of freedom if effects differ only by errors and by a variance ``tau2``.
-
-    >>> Q, p = cochran(np.array([[1.0], [3.0]]), np.array([[1.0], [1.0]]))
-    >>> float(Q[0]), round(float(p[0]), 3)
-    (2.0, 0.157)
-    """
-    w = _weights(errors, tau2)
-    mean = (w * effects).sum(axis=0) / np.maximum(w.sum(axis=0), np.finfo(float).tiny)
-    Q = (w * (effects - mean) ** 2).sum(axis=0)
-    return Q, stats.chi2.sf(Q, np.maximum((w > 0).sum(axis=0) - 1, 1))
-
-
-def effects_differ_p(effects: np.ndarray, errors: np.ndarray) -> np.ndarray:
-    """Cochran's p-values, adjusted for the number of directions (Benjamini and Hochberg 1995)."""
-    return stats.false_discovery_control(cochran(effects, errors)[1])
-
-
-def mean_effect_test(effects: np.ndarray, errors: np.ndarray, level: float) -> tuple[np.ndarray, np.ndarray]:
-    """The p-value of no mean effect, and the standard error of the mean that the test uses.
-
-    If effects do not differ at ``level``, that is the mean with the smallest error (weights are precisions); otherwise it
-    is the mean over these environments with equal weights.
-    """
-    K, w = len(effects), _weights(errors)
-    total = np.maximum(w.sum(axis=0), np.finfo(float).tiny)
-    differ = effects_differ_p(effects, errors) < level
-    mean = np.where(differ, effects.mean(axis=0), (w * effects).sum(axis=0) / total)
-    error = np.where(differ, np.sqrt(np.mean(errors**2, axis=0) / K), np.where(w.any(axis=0), total**-0.5, 0.0))
-    return 2 * stats.norm.sf(np.divide(np.abs(mean), error, out=np.zeros_like(mean), where=error > 0)), error
-
-
-def spread(effects: np.ndarray, errors: np.ndarray) -> np.ndarray:
-    """The standard deviation over these environments, without the part that errors are expected to add.
-
-    >>> spread(np.array([[1.0], [3.0]]), np.array([[0.5], [0.5]])).round(3).tolist()
-    [0.935]
-    """
-    K = len(effects)
-    return np.sqrt(np.maximum(effects.var(axis=0) - (K - 1) / K * np.mean(errors**2, axis=0), 0.0))
-
-
-def unexplained_share(effects: np.ndarray, errors: np.ndarray) -> np.ndarray:
-    """``spread`` as a share of the observed standard deviation: the part that errors do not explain."""
-    observed = effects.std(axis=0)
-    return np.divide(spread(effects, errors), observed, out=np.zeros_like(observed), where=observed > 0)
-
-
-def spread_interval(effects: np.ndarray, errors: np.ndarray, level: float) -> tuple[np.ndarray, np.ndarray]:
-    """An interval for the standard deviation tau of effects over environments like these (Q-profile: Viechtbauer 2007).
-
-    It holds the tau at which Cochran's Q with precisions ``1 / (error^2 + tau^2)`` is not surprising; Q falls as tau grows.
-    Effects that agree better than their errors suggest would give an upper end of zero. For the upper end they are
-    therefore spread out until Q has the value that errors alone give, K - 1.
-
-    >>> low, high = spread_interval(np.array([[1.0], [3.0], [-2.0]]), np.full((3, 1), 0.1), 0.05)
-    >>> round(float(low[0]), 2), round(float(high[0]), 1)
-    (1.31, 15.8)
-    """
-    free = max(len(effects) - 1, 1)
-    wide = _spread_out(effects, errors, free)
-    low = _tau_at(effects, errors, stats.chi2.ppf(1 - level / 2, free))
-    return low, _tau_at(wide, errors, stats.chi2.ppf(level / 2, free))
-
-
-def _spread_out(effects: np.ndarray, errors: np.ndarray, least: float) -> np.ndarray:
-    """Effects whose Q is at least ``least``: deviations are scaled by one factor, or alternate if there are none."""
-    alternating = np.where(np.arange(len(effects)) % 2, 1.0, -1.0)[:, None] * errors
-    none = cochran(effects, errors)[0] < 1e-9 * least
-    effects = np.where(none, effects.mean(axis=0) + alternating, effects)
-    Q = np.maximum(cochran(effects, errors)[0], np.finfo(float).tiny)
-    centre = effects.mean(axis=0)
-    return centre + np.maximum(np.sqrt(least / Q), 1.0) * (effects - centre)
-
-
-def _tau_at(effects: np.ndarray, errors: np.ndarray, wanted: float) -> np.ndarray:
-    """The tau at which Q is ``wanted``, by bisection; zero if Q is already lower at tau = 0."""
-    low = np.zeros(effects.shape[1])
-    # Q <= sum (b - mean)^2 / tau^2, so that Q is below the wanted value beyond this tau.
-    high = np.sqrt(np.maximum(np.sum((effects - effects.mean(axis=0)) ** 2, axis=0) / wanted, 1e-300))
-    for _ in range(60):
-        middle = (low + high) / 2
-        above = cochran(effects, errors, middle**2)[0] > wanted
-        low, high = np.where(above, middle, low), np.where(above, high, middle)
-    return high * (cochran(effects, errors)[0] > wanted)
-
-
-# --- features -------------------------------------------------------------------------------------
+from gyrostat.estimators.invariant.random_effects import cochran, mean_effect_p
 
 
 class CovariateShifts(NamedTuple):
@@ -138,20 +38,47 @@ def covariate_shifts(X: np.ndarray, rows: list[np.ndarray]) -> CovariateShifts:
 
 
 def look_like_consequences(X: np.ndarray, y: np.ndarray, rows: list[np.ndarray], level: float) -> np.ndarray:
-    """Features that look like consequences of y: ``x = a + c y + noise`` with the same c and the same noise everywhere.
+    """Features that look like consequences of y: ``x = a + c y + noise`` with the same c everywhere.
 
-    In IRM's example the second feature is ``y + noise``. Its effect on y, by itself, changes with the variance of y,
-    although nothing about the feature changes. In the reverse regression nothing varies: neither the slope on y (Cochran)
-    nor the size of the residuals (Brown and Forsythe), while the variance of the feature follows that of y. If neither the
-    effect of the feature by itself nor its variance differs, the direction cannot be told, and the feature is not named.
+    In IRM's example the second feature is ``y + noise``. Its effect on y, by itself, changes with the variances of y and of
+    the noise, although the way in which it comes from y does not change. A feature is named if
+
+    - its effect on y by itself differs between environments (Cochran), and so does its variance,
+    - its slope on y, given all other features, does not differ, and is not zero,
+    - given y, no other feature says anything about it (Bonferroni). A cause is different: causes of the same response depend
+      on each other given the response.
+
+    The size of the noise may differ. Where environments have too few rows to adjust for other features, the slope on y alone is
+    taken.
     """
     forward = [_slopes(X[mine], y[mine][:, None]) for mine in rows]
-    backward = [_slopes(y[mine][:, None], X[mine]) for mine in rows]
-    effects, slopes = ([np.stack([f[i] for f in found]) for i in (0, 1)] for found in (forward, backward))
-    related = mean_effect_test(slopes[0], slopes[1], level)[0] < level
-    noise_p = _welch(_distances_from_medians([residuals for *_, residuals in backward]))
-    same = related & (cochran(*slopes)[1] >= level) & (noise_p >= level)
-    return same & (cochran(*effects)[1] < level) & (covariate_shifts(X, rows).variance < level)
+    effects, errors = (np.stack([f[i] for f in forward]) for i in (0, 1))
+    slopes, slope_errors, others_p = _reverse_slopes(X, y, rows)
+    related = mean_effect_p(slopes, slope_errors, level)[0] < level
+    same = related & (cochran(slopes, slope_errors)[1] >= level) & (others_p >= level)
+    return same & (cochran(effects, errors)[1] < level) & (covariate_shifts(X, rows).variance < level)
+
+
+def _reverse_slopes(X: np.ndarray, y: np.ndarray, rows: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Slopes (K, d) of each feature on y given the other features, their errors, and p-values that the others say nothing."""
+    K, d = len(rows), X.shape[1]
+    if min(map(len, rows)) < d + 5:
+        alone = [_slopes(y[mine][:, None], X[mine]) for mine in rows]
+        return np.stack([a[0] for a in alone]), np.stack([a[1] for a in alone]), np.ones(d)
+    slopes, slope_errors, largest = np.zeros((K, d)), np.zeros((K, d)), np.zeros(d)
+    for e, mine in enumerate(rows):
+        together = np.column_stack([X[mine], y[mine]])
+        # In the regression of one column on all others, coefficients and errors follow from the inverse covariance P.
+        P = np.linalg.pinv(np.cov(together, rowvar=False), rcond=1e-10, hermitian=True)
+        own = np.maximum(np.diagonal(P)[:d], 1e-200)[:, None]
+        coefficients = -P[:d] / own
+        left = np.maximum(np.diagonal(P)[None] - P[:d] ** 2 / own, 0.0)
+        deviations = np.sqrt(np.where(own > 1e-200, left / np.maximum(own, 1e-200), 0.0) / (len(mine) - d - 1))
+        slopes[e], slope_errors[e] = coefficients[:, d], deviations[:, d]
+        ratios = np.divide(np.abs(coefficients), deviations, out=np.zeros_like(deviations), where=deviations > 0)
+        np.fill_diagonal(ratios, 0.0)
+        largest = np.maximum(largest, ratios[:, :d].max(axis=1))
+    return slopes, slope_errors, np.minimum(2 * stats.norm.sf(largest) * max(K * (d - 1), 1), 1.0)
 
 
 def _distances_from_medians(parts: list[np.ndarray]) -> list[np.ndarray]:
@@ -177,7 +104,7 @@ def _welch(parts: list[np.ndarray]) -> np.ndarray:
     n = np.array([len(part) for part in parts])[:, None]
     means = np.stack([part.mean(axis=0) for part in parts])
     variances = np.stack([part.var(axis=0, ddof=1) for part in parts])
-    floor = 1e-12 * np.maximum((means**2).max(axis=0), np.finfo(float).tiny)
+    floor = np.maximum(1e-12 * (means**2).max(axis=0), 1e-200)
     w = n / np.maximum(variances, floor)
     share = w / w.sum(axis=0)
     F = (w * (means - (share * means).sum(axis=0)) ** 2).sum(axis=0) / (K - 1)

@@ -2,21 +2,34 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from gyrostat import errors
 from gyrostat.errors import GyrostatError
-from gyrostat.estimators.environment_labels import rows_by_environment
+from gyrostat.estimators.environment_labels import cluster_codes, rows_by_environment
+from gyrostat.estimators.invariant.collinear_features import collinear_groups
 from gyrostat.estimators.invariant.effects import (
+    CONSTANT,
     Effects,
+    MeasuredEffects,
+    RowDesign,
     measured_effects,
     principal_directions,
     refuse_small_environments,
+)
+from gyrostat.estimators.invariant.families import (
+    FAMILIES,
+    LinkFamily,
+    LinkRows,
+    fitted_intercept,
+    link_rows,
+    outcome_kind,
 )
 from gyrostat.estimators.invariant.hetero_sgd import (
     WEAKEST_EFFECT,
@@ -26,131 +39,89 @@ from gyrostat.estimators.invariant.hetero_sgd import (
     effect_step,
     environment_orders,
 )
+from gyrostat.estimators.invariant.pooled_coefficients import PooledFit, pooled_gaussian, pooled_link
+from gyrostat.estimators.invariant.random_effects import between_effects, random_effects
+from gyrostat.estimators.invariant.score_covariance import LEAST_CLUSTERS
 from gyrostat.theory.transition import LEARNT
 
 PART = 0.1
 """A feature belongs to a direction if its entry in the unit vector is larger than this."""
+LEAST_FREE = 3
+"""The fewest environments beyond the coefficients between environments and a mean."""
+HINTS = {
+    "binary": "y holds only 0 and 1: use family='binomial' or InvariantLogisticClassifier, whose verdicts do not follow base "
+    "rates, or family='gaussian' to take them as numbers.",
+    "count": "y looks like counts: use family='poisson', whose verdicts do not follow base rates, or family='gaussian' to take "
+    "them as numbers.",
+}
+"""What is said of responses that are not measured on a line, if no family was given."""
 
 
-class InvariantLinearRegressor(RegressorMixin, BaseEstimator):
-    """Coefficients that hold in every environment: HeteroSGD on the diagonal model, with amplified heterogeneity.
+class OutcomeWarning(UserWarning):
+    """The response looks like 0/1 or counts, and no family was given."""
 
-    Descent on ``beta = u * u - v * v`` from a small start uses one environment per step. A feature whose effect varies over
-    environments grows in some steps and shrinks in others, which shrinks it in the long run, while a feature with the same
-    effect everywhere grows. Descent on the pooled data would keep both. Features that are not shown to vary are kept, so that
-    the result is least squares if there is no heterogeneity.
 
-    Parameters
-    ----------
-    tolerance : how much an effect may vary between environments (its standard deviation over its mean) and still count as
-        invariant. Variation that estimation errors explain does not count.
-    level : the level of the tests of whether effects differ (Cochran's, with standard errors that allow for uneven noise) and
-        of whether there is an effect at all. A feature is removed only if its effects differ at this level.
-    adjust : whether the effect of a feature is adjusted for all others (least squares within an environment, which then
-        needs more rows than features) or is that of the feature alone. Neither solves IRM's example, in which a feature is a
-        consequence of the response and only variances change; ``gyrostat.heterogeneity`` recognises it.
-    step_size : ``"auto"`` or a number; the step for features and responses of unit variance. ``"auto"`` is 0.1, or less if
-        the effects require it: steps are stable if ``2 step_size sum |effects| <= 1`` in every environment. The
-        amplification of each feature follows from the transition predictor at that step.
-    num_steps : ``"auto"`` or a number; ``"auto"`` is twice the number that an effect of 0.05 standard deviations needs to be
-        learnt. If this is more than 50000, it is refused with advice.
-    num_orders : the number of random orders of the environments over which the result is averaged.
-    init_scale : the size of u and v at the start.
-    refit : whether the coefficients of the kept features are refitted by least squares, with equal weight for all rows and
-        an intercept for each environment. Descent itself shrinks them, by about ``1 - (variation / tolerance)^2``.
-    directions : ``"features"``: each feature is kept or removed. ``"principal"``: principal directions in which effects vary
-        between environments (in standard deviations) are kept or removed, for spurious combinations of features.
-    standardize : whether features are divided by their standard deviation within environments.
-    fit_intercept : whether means are subtracted. They are subtracted within each environment: an environment in which all
-        responses are higher has another baseline, not another effect. ``intercept_`` fits the mean over all rows.
-    random_state : for the orders.
+class InvariantLinearModel(BaseEstimator):
+    """The common part of the regressor and the classifier: from rows to coefficients."""
 
-    Attributes
-    ----------
-    coef_, intercept_ : the prediction is ``X @ coef_ + intercept_``, in any environment. The coefficients of removed features
-        are zero; with ``adjust=False`` or ``refit=False``, so are those of features too weak to be learnt.
-    invariant_features_ : the numbers of the features that were learnt and whose mean effect is not zero at ``level``.
-    spurious_features_ : the numbers of the removed features: forgotten by the descent, and different between environments at
-        ``level``. A feature in neither list has an effect that is too small or too uncertain for a decision.
-    invariant_directions_, spurious_directions_ : the same as unit vectors in standard deviations, (features, count). With
-        ``directions="principal"`` the decision was on these, and the lists of features hold all features that belong to them.
-    effects_, effect_errors_ : the effect of each feature in each environment, and its standard error.
-    environments_ : the labels, in the order of their first rows.
-    path_, path_steps_ : coefficients during the descent (before ``refit``), averaged over orders, and the steps.
-    n_iter_, step_size_, amplification_ : the number of steps, the step, and the kappa of each feature.
-    status_ : ``"settled"``; ``"moving"`` if a clear effect of 0.05 standard deviations or more that was not removed is
-        not yet learnt, or still changed by a tenth over the last two quarters of the path (increase ``num_steps``);
-        ``"nothing invariant"`` if every feature was removed, so that predictions are constant; ``"one environment"`` if there
-        was nothing to compare, so that nothing can be found spurious.
+    tolerance: float
+    level: float
+    adjust: bool
+    directions: str
+    step_size: float | str
+    num_steps: int | str
+    num_orders: int
+    init_scale: float
+    refit: bool
+    standardize: bool
+    fit_intercept: bool
+    random_state: Any
 
-    >>> rng = np.random.default_rng(0)
-    >>> X, site = rng.standard_normal((600, 3)), np.repeat(["a", "b", "c"], 200)
-    >>> y = X[:, 0] + np.repeat([1.0, -1.0, 0.6], 200) * X[:, 1] + 0.1 * rng.standard_normal(600)
-    >>> model = InvariantLinearRegressor().fit(X, y, environments=site)
-    >>> model.invariant_features_.tolist(), model.spurious_features_.tolist()
-    ([0], [1])
-    """
-
-    def __init__(
-        self,
-        *,
-        tolerance: float = 0.5,
-        level: float = 0.01,
-        adjust: bool = True,
-        directions: str = "features",
-        step_size: float | str = "auto",
-        num_steps: int | str = "auto",
-        num_orders: int = 8,
-        init_scale: float = 1e-3,
-        refit: bool = True,
-        standardize: bool = True,
-        fit_intercept: bool = True,
-        random_state: Any = None,
-    ):
-        self.tolerance = tolerance
-        self.level = level
-        self.adjust = adjust
-        self.directions = directions
-        self.step_size = step_size
-        self.num_steps = num_steps
-        self.num_orders = num_orders
-        self.init_scale = init_scale
-        self.refit = refit
-        self.standardize = standardize
-        self.fit_intercept = fit_intercept
-        self.random_state = random_state
-
-    def fit(self, X: Any, y: Any, *, environments: Any = None) -> InvariantLinearRegressor:
-        """Fit on rows ``X``, responses ``y`` and one label per row; without labels all rows are one environment."""
+    def _fit_rows(
+        self, X: np.ndarray, y: np.ndarray, family: str, environments: Any, cluster: Any, sample_weight: Any
+    ) -> np.ndarray:
+        """Set the attributes of a fit to checked arrays, except for the intercept; returns the coefficients (d,)."""
         tolerance = float(errors.number("tolerance", self.tolerance, above=0))
         level = float(errors.number("level", self.level, above=0, most=0.5))
         alpha = float(errors.number("init_scale", self.init_scale, above=0))
-        X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True, ensure_min_samples=2)
         self.environments_, rows = rows_by_environment(environments, len(X), least=2 if self.fit_intercept else 1)
+        clusters = cluster_codes(cluster, len(X), self.environments_, rows, least=LEAST_CLUSTERS)
         if self.adjust:
             refuse_small_environments(self.environments_, rows, X.shape[1])
-        options = {"adjust": self.adjust, "standardize": self.standardize, "centred": self.fit_intercept}
-        data, measured, units = measured_effects(X, y, rows, **options)
-        W, varies = self._basis(measured, level)
-        rotated = measured.rotated(W)
+        design = RowDesign(rows, sample_weight, clusters, self.fit_intercept)
+        link = None
+        if family == "gaussian":
+            measured = measured_effects(X, y, design, adjust=self.adjust, standardize=self.standardize)
+        else:
+            link = self._link_rows(X, y, design, LinkFamily(family))
+            measured = link.measured()
+        W, varies = self._basis(measured.effects, level)
+        rotated = measured.effects.rotated(W)
+        model = random_effects(rotated.effects, rotated.errors)
         path, learnt = self._descend(rotated.denoised(varies), tolerance, alpha)
-        found = np.abs(learnt) > np.maximum(LEARNT * np.abs(rotated.mean), 10 * alpha**2)  # and above the start
-        removed = ~found & varies
+        found = np.abs(learnt) > np.maximum(LEARNT * np.abs(model.mean), 10 * alpha**2)  # and above the start
+        # A weak effect may not be learnt in these steps although it hardly varies, which is no reason to remove it.
+        removed = ~found & varies & (model.spread > tolerance * np.abs(model.mean))
         present = rotated.present(level) if len(rows) > 1 else np.ones_like(found)
         # Joint least squares can estimate weak effects too. For features alone, the small start decides what is weak.
         kept = ~removed if self.adjust else found
-        coefficients = data.rotated(W).least_squares(kept) if self.refit else np.where(found, learnt, 0.0)
-        self.coef_ = W @ coefficients * units
-        self.intercept_ = float(y.mean() - X.mean(axis=0) @ self.coef_) if self.fit_intercept else 0.0
-        self.invariant_directions_, self.spurious_directions_ = W[:, found & present], W[:, removed]
-        self.invariant_features_, self.spurious_features_ = (
-            np.flatnonzero(np.abs(V).max(axis=1, initial=0.0) > PART)
-            for V in (self.invariant_directions_, self.spurious_directions_)
-        )
-        self.effects_, self.effect_errors_ = measured.effects * units, measured.errors * units
-        self.path_ = path @ W.T * units
-        self.status_ = "nothing invariant" if removed.all() else _status(path, rotated, found, present & ~removed)
-        return self
+        along, unlearnt = measured.along(W), np.where(found, learnt, 0.0)
+        fit = self._pooled(X, y, design, along, link.along(W) if link else None, kept, level) if self.refit else None
+        self._set_coefficients(along, fit, kept, unlearnt)
+        self._set_features(along, found & present, removed)
+        self.effects_, self.effect_errors_ = measured.feature_effects
+        self.path_ = path @ along.basis.T * measured.units
+        self.status_ = _status(path, rotated, found, present & ~removed)
+        if not (kept & rotated.known.any(axis=0)).any() and measured.effects.known.any():
+            self.status_ = "nothing invariant"
+        self._measured, self._removed_directions = measured, removed
+        self._set_between(along, fit, level)
+        return self._coefficients
+
+    def _link_rows(self, X: np.ndarray, y: np.ndarray, design: RowDesign, family: LinkFamily) -> LinkRows:
+        if not (self.adjust and self.fit_intercept):
+            raise GyrostatError(f"family={family.name!r} needs adjust=True and fit_intercept=True.")
+        return link_rows(X, y, design, family, standardize=self.standardize)
 
     def _basis(self, measured: Effects, level: float) -> tuple[np.ndarray, np.ndarray]:
         """The directions to decide on, as columns, and a mask of those that vary."""
@@ -176,11 +147,236 @@ class InvariantLinearRegressor(RegressorMixin, BaseEstimator):
         self.n_iter_, self.step_size_, self.amplification_ = steps, eta, kappa
         return path, late.mean(axis=0)
 
+    def _pooled(
+        self,
+        X: np.ndarray,
+        y: np.ndarray,
+        design: RowDesign,
+        along: MeasuredEffects,
+        link: LinkRows | None,
+        kept: np.ndarray,
+        level: float,
+    ) -> PooledFit:
+        if link is not None:
+            return pooled_link(link, along, kept, level)
+        return pooled_gaussian(X, y, design, along, kept, level, own=self.adjust)
+
+    def _set_coefficients(
+        self, along: MeasuredEffects, fit: PooledFit | None, kept: np.ndarray, learnt: np.ndarray
+    ) -> None:
+        """Coefficients and their standard errors in units of the data."""
+        directions = along.basis * along.units[:, None]
+        if fit is None:
+            self._coefficients = directions @ learnt
+            self.coef_se_, self.coef_dof_ = (np.full(len(learnt), np.nan) for _ in range(2))
+            return
+        used = directions[:, kept]
+        self._coefficients = used @ fit.coef
+        variances = np.einsum("ij,jk,ik->i", used, fit.covariance, used)
+        self.coef_se_ = np.where(variances > 0, np.sqrt(np.maximum(variances, 0.0)), np.nan)
+        belongs = np.where(np.abs(used) > 0, fit.free, np.inf).min(axis=1, initial=np.inf)
+        self.coef_dof_ = np.where(variances > 0, belongs, np.nan)
+
+    def _set_features(self, along: MeasuredEffects, invariant: np.ndarray, removed: np.ndarray) -> None:
+        """The lists of features and directions."""
+        unit = along.basis / np.linalg.norm(along.basis, axis=0)
+        self.invariant_directions_, self.spurious_directions_ = unit[:, invariant], unit[:, removed]
+        groups = collinear_groups(along.gram) if self.adjust else []
+        self.collinear_features_ = groups
+        lead = leading_directions(len(unit), groups)
+        if self.directions == "features":
+            self.invariant_features_, self.spurious_features_ = (np.flatnonzero(m[lead]) for m in (invariant, removed))
+        else:
+            self.invariant_features_, self.spurious_features_ = (
+                np.flatnonzero(np.abs(V).max(axis=1, initial=0.0) > PART)
+                for V in (self.invariant_directions_, self.spurious_directions_)
+            )
+
+    def _set_between(self, along: MeasuredEffects, fit: PooledFit | None, level: float) -> None:
+        """The coefficients of features that are constant within environments, if there are environments enough."""
+        means, levels = along.means, along.levels
+        size = np.abs(means).max(axis=0)
+        site = (np.diagonal(along.gram) == 0) & (np.ptp(means, axis=0) > CONSTANT * size)
+        self.site_level_features_ = np.flatnonzero(site)
+        chosen = means[:, site]
+        Z = (chosen - chosen.mean(axis=0)) / np.where(chosen.std(axis=0) > 0, chosen.std(axis=0), 1.0)
+        if not site.any() or fit is None or len(means) < Z.shape[1] + 1 + LEAST_FREE:
+            return
+        if np.linalg.matrix_rank(Z, tol=1e-6) < Z.shape[1]:
+            return
+        away = means - means.mean(axis=0)
+        left = levels - away @ self._coefficients
+        variances = np.nan_to_num(self.coef_se_) ** 2
+        found = between_effects(left, np.sqrt(along.level_errors**2 + away**2 @ variances), Z)
+        scale = chosen.std(axis=0)
+        self._coefficients[site] = found.coefficients / scale
+        self.coef_se_[site], self.coef_dof_[site] = found.errors / scale, found.free
+
+
+def leading_directions(d: int, groups: list[np.ndarray]) -> np.ndarray:
+    """The direction that decides on each feature: its own, or the largest combination of its collinear group."""
+    lead = np.arange(d)
+    for group in groups:
+        lead[group] = group[0]
+    return lead
+
+
+def chosen_family(family: str | None, y: np.ndarray) -> str:
+    """The family that was given, or "gaussian" with a warning if the response looks like something else."""
+    if family is not None:
+        return errors.choice("family", family, FAMILIES)
+    if hint := HINTS.get(outcome_kind(y)):
+        warnings.warn(hint, OutcomeWarning, stacklevel=3)
+    return "gaussian"
+
+
+def row_weights(sample_weight: Any, X: np.ndarray) -> np.ndarray | None:
+    """The weights of the rows, or None if all are the same."""
+    if sample_weight is None:
+        return None
+    weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+    if not weights.any():
+        raise GyrostatError("sample_weight must not be zero for all rows.")
+    return weights
+
+
+def rows_with_weight(weights: np.ndarray | None, *arrays: Any) -> list[Any]:
+    """The rows of arrays and labels whose weight is not zero; None stays None."""
+    if weights is None or weights.all():
+        return list(arrays)
+    on = np.flatnonzero(weights)
+    return [None if a is None else a[on] if isinstance(a, np.ndarray) else [list(a)[i] for i in on] for a in arrays]
+
+
+class InvariantLinearRegressor(RegressorMixin, InvariantLinearModel):
+    """Coefficients that hold in every environment: HeteroSGD on the diagonal model, with amplified heterogeneity.
+
+    Descent on ``beta = u * u - v * v`` from a small start uses one environment per step. A feature whose effect varies over
+    environments grows in some steps and shrinks in others, which shrinks it in the long run, while a feature with the same
+    effect everywhere grows. Descent on the pooled data would keep both. Features that are not shown to vary are kept, so that
+    the result is least squares if there is no heterogeneity.
+
+    Parameters
+    ----------
+    tolerance : how much an effect may vary between environments (its standard deviation over its mean) and still count as
+        invariant. Variation that estimation errors explain does not count.
+    family : ``"gaussian"``: least squares. ``"binomial"``: y is 0 or 1, and effects are log odds ratios. ``"poisson"``: y is
+        a count, or any amount of at least zero, and effects are on its logarithm. None: least squares, with a warning if y
+        looks like 0/1 or counts. The other families need ``adjust`` and ``fit_intercept``; for classes see
+        :class:`~gyrostat.estimators.InvariantLogisticClassifier`.
+    level : the level of the tests of whether effects differ (Cochran's, with standard errors that allow for uneven noise) and
+        of whether there is an effect at all. A feature is removed only if its effects differ at this level.
+    adjust : whether the effect of a feature is adjusted for all others (least squares within an environment, which then
+        needs more rows than features) or is that of the feature alone. Neither solves IRM's example, in which a feature is a
+        consequence of the response and only variances change; ``gyrostat.heterogeneity`` recognises it.
+    step_size : ``"auto"`` or a number; the step for features and responses of unit variance. ``"auto"`` is 0.1, or less if
+        the effects require it: steps are stable if ``2 step_size sum |effects| <= 1`` in every environment. The
+        amplification of each feature follows from the transition predictor at that step.
+    num_steps : ``"auto"`` or a number; ``"auto"`` is twice the number that an effect of 0.05 standard deviations needs to be
+        learnt. If this is more than 50000, it is refused with advice.
+    num_orders : the number of random orders of the environments over which the result is averaged.
+    init_scale : the size of u and v at the start.
+    refit : whether the coefficients of the kept features are refitted, with an intercept for each environment: by least
+        squares, where an environment with more noise has less weight (if a test sees noise differ), and environments
+        have more equal weights for effects that differ. Descent itself shrinks them, by about ``1 - (variation /
+        tolerance)^2``.
+    directions : ``"features"``: each feature is kept or removed. ``"principal"``: principal directions in which effects vary
+        between environments (in standard deviations) are kept or removed, for spurious combinations of features.
+    standardize : whether features are divided by their standard deviation within environments.
+    fit_intercept : whether means are subtracted. They are subtracted within each environment: an environment in which all
+        responses are higher has another baseline, not another effect. ``intercept_`` fits the mean over all rows.
+    random_state : for the orders.
+
+    Attributes
+    ----------
+    coef_, intercept_ : the prediction is ``X @ coef_ + intercept_``, in any environment (its inverse link, for other
+        families). The coefficients of removed features are zero; with ``adjust=False`` or ``refit=False``, so are those of
+        features too weak to be learnt. A feature that is constant within environments has a coefficient from the comparison of
+        environments, if there are at least four more of them than of such features, and otherwise zero.
+    coef_se_, coef_dof_ : standard errors of ``coef_``, for environments like these: they allow for uneven noise, for clusters,
+        and for the variation of effects over environments. ``coef_ +- t * coef_se_`` is an interval, with Student's t of
+        ``coef_dof_`` degrees of freedom. NaN where a coefficient was not estimated.
+    collinear_features_ : groups of features that nearly repeat each other within environments. Decisions are on combinations.
+    site_level_features_ : the numbers of the features that are constant within environments, but not between them.
+    family_ : the family.
+    invariant_features_ : the numbers of the features that were learnt and whose mean effect is not zero at ``level``.
+    spurious_features_ : the numbers of the removed features: forgotten by the descent, and different between environments at
+        ``level``. A feature in neither list has an effect that is too small or too uncertain for a decision.
+    invariant_directions_, spurious_directions_ : the same as unit vectors in standard deviations, (features, count). With
+        ``directions="principal"`` the decision was on these, and the lists of features hold all features that belong to them.
+    effects_, effect_errors_ : the effect of each feature in each environment, and its standard error; NaN where it does not
+        vary.
+    environments_ : the labels, in the order of their first rows.
+    path_, path_steps_ : coefficients during the descent (before ``refit``), averaged over orders, and the steps.
+    n_iter_, step_size_, amplification_ : the number of steps, the step, and the kappa of each feature.
+    status_ : ``"settled"``; ``"moving"`` if a clear effect of 0.05 standard deviations or more that was not removed is
+        not yet learnt, or still changed by a tenth over the last two quarters of the path (increase ``num_steps``);
+        ``"nothing invariant"`` if every feature was removed, so that predictions are constant; ``"one environment"`` if there
+        was nothing to compare, so that nothing can be found spurious.
+
+    >>> rng = np.random.default_rng(0)
+    >>> X, site = rng.standard_normal((600, 3)), np.repeat(["a", "b", "c"], 200)
+    >>> y = X[:, 0] + np.repeat([1.0, -1.0, 0.6], 200) * X[:, 1] + 0.1 * rng.standard_normal(600)
+    >>> model = InvariantLinearRegressor().fit(X, y, environments=site)
+    >>> model.invariant_features_.tolist(), model.spurious_features_.tolist()
+    ([0], [1])
+    """
+
+    def __init__(
+        self,
+        *,
+        tolerance: float = 0.5,
+        family: str | None = None,
+        level: float = 0.01,
+        adjust: bool = True,
+        directions: str = "features",
+        step_size: float | str = "auto",
+        num_steps: int | str = "auto",
+        num_orders: int = 8,
+        init_scale: float = 1e-3,
+        refit: bool = True,
+        standardize: bool = True,
+        fit_intercept: bool = True,
+        random_state: Any = None,
+    ):
+        self.tolerance = tolerance
+        self.family = family
+        self.level = level
+        self.adjust = adjust
+        self.directions = directions
+        self.step_size = step_size
+        self.num_steps = num_steps
+        self.num_orders = num_orders
+        self.init_scale = init_scale
+        self.refit = refit
+        self.standardize = standardize
+        self.fit_intercept = fit_intercept
+        self.random_state = random_state
+
+    def fit(
+        self, X: Any, y: Any, *, environments: Any = None, cluster: Any = None, sample_weight: Any = None
+    ) -> InvariantLinearRegressor:
+        """Fit on rows ``X``, responses ``y`` and one label per row; without labels all rows are one environment.
+
+        Rows with the same label in ``cluster`` (a patient, a class) depend on each other within an environment.
+        ``sample_weight`` weighs rows; only relative sizes matter, and rows of weight zero are left out.
+        """
+        X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True, ensure_min_samples=2)
+        weights = row_weights(sample_weight, X)
+        family = chosen_family(self.family, y)
+        X, y, environments, cluster, weights = rows_with_weight(weights, X, y, environments, cluster, weights)
+        self.coef_ = self._fit_rows(X, y, family, environments, cluster, weights)
+        self.family_, self.intercept_ = family, 0.0
+        if self.fit_intercept:
+            self.intercept_ = fitted_intercept(X @ self.coef_, y, weights, family)
+        return self
+
     def predict(self, X: Any) -> np.ndarray:
-        """Predictions for rows of any environment."""
+        """Predictions for rows of any environment: the mean of the response."""
         check_is_fitted(self)
         X = validate_data(self, X, dtype=np.float64, reset=False)
-        return X @ self.coef_ + self.intercept_
+        eta = X @ self.coef_ + self.intercept_
+        return eta if self.family_ == "gaussian" else LinkFamily(self.family_).mean(eta)
 
 
 def _status(path: np.ndarray, measured: Effects, found: np.ndarray, wanted: np.ndarray) -> str:

@@ -1,0 +1,163 @@
+"""The covariance of the scores of one environment, from which standard errors follow, and its most influential row.
+
+A score is ``x_i r_i`` with the residual r_i. Residuals are taken as if their row (or cluster) had been left out, which makes
+up for the share of the noise that a fit follows: HC3 for rows, the jackknife CV3 for clusters (MacKinnon, Nielsen and Webb
+2023).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from scipy import stats
+
+if TYPE_CHECKING:
+    from gyrostat.estimators.invariant.effects import EnvironmentPart
+
+LEVERAGE = 0.01
+"""If no row of an environment has a leverage above this, the correction for leverages is one common factor."""
+MOST_ENTRIES = 2e7
+"""Clusters are left out one at a time as long as their second moments have at most this many entries together."""
+LEAST_CLUSTERS = 4
+"""The fewest clusters of an environment."""
+
+
+class RowInfluence(NamedTuple):
+    """The row that moves the coefficients of its environment most: by ``change``, which is ``ratio`` of their errors."""
+
+    row: int
+    change: np.ndarray
+    ratio: np.ndarray
+
+
+class ScoreCovariance(NamedTuple):
+    """The covariance of the mean score (d, d).
+
+    ``factor`` (d,) is what errors of coefficients are multiplied by to be compared with a normal distribution. ``lone`` marks
+    features whose coefficient a single cluster decides, so that nothing is known of its error.
+    """
+
+    meat: np.ndarray
+    factor: np.ndarray
+    lone: np.ndarray
+    influence: RowInfluence
+
+
+def score_covariance(part: EnvironmentPart, beta: np.ndarray, bread: np.ndarray, *, adjust: bool) -> ScoreCovariance:
+    """The scores at the coefficients ``beta``; ``bread`` is the inverse of ``X^T X / n``. Overwrites ``part.X``."""
+    X, n, d = part.X, len(part.y), len(beta)
+    if not adjust:
+        return _of_features_alone(part, beta, bread)
+    residuals, leverage = part.y - X @ beta, leverages(X, bread)
+    influence = _most_influential(part, residuals, leverage, bread)
+    if part.clusters is not None:
+        meat, factor, lone = _clustered(part, residuals, bread)
+        return ScoreCovariance(meat, factor, lone, influence)
+    correction = n / max(n - 1 - d, 1) if leverage.ndim == 0 else 1.0
+    X *= (residuals / (1 - leverage))[:, None]  # in place, to save memory: X is a copy already
+    return ScoreCovariance(correction * (X.T @ X) / n**2, _row_factor(n - 1 - d, d), np.zeros(d, bool), influence)
+
+
+def leverages(X: np.ndarray, bread: np.ndarray) -> np.ndarray:
+    """The leverage of each row, or a single zero if all are below ``LEVERAGE``."""
+    n, roots = len(X), np.sqrt(np.maximum(np.diagonal(bread), 0.0))
+    if not roots.any():
+        return np.zeros(())
+    # x^T bread x <= |x|^2 times the largest eigenvalue, in units in which the diagonal of bread is one
+    unit = np.where(roots > 0, roots, 1.0)
+    largest = float(np.linalg.eigvalsh(bread / np.multiply.outer(unit, unit))[-1])
+    if float(np.einsum("ij,ij,j->i", X, X, roots**2).max()) * largest / n < LEVERAGE:
+        return np.zeros(())
+    return np.minimum(1 / n + np.einsum("ij,ij->i", X @ bread, X) / n, 1 - 1e-6)
+
+
+def _most_influential(
+    part: EnvironmentPart, residuals: np.ndarray, leverage: np.ndarray, bread: np.ndarray
+) -> RowInfluence:
+    """The row with the largest distance of Cook, or of an approximation without leverages."""
+    (n, d), diagonal = part.X.shape, np.maximum(np.diagonal(bread), 0.0)
+    distance = (leverage if leverage.ndim else np.einsum("ij,ij,j->i", part.X, part.X, diagonal)) * (
+        residuals / (1 - leverage)
+    ) ** 2
+    i = int(np.argmax(distance))
+    h = min(float(part.X[i] @ bread @ part.X[i]) / n + 1 / n, 1 - 1e-6)
+    change = bread @ part.X[i] * (residuals[i] / (1 - h) / n)
+    left = max(float(residuals @ residuals - residuals[i] ** 2 / (1 - h)), 1e-300) / max(n - 2 - d, 1)
+    error = np.sqrt(left * diagonal / n)
+    ratio = np.divide(np.abs(change), error, out=np.zeros(d), where=error > 0)
+    return RowInfluence(int(part.where[i]), change, ratio)
+
+
+def _of_features_alone(part: EnvironmentPart, beta: np.ndarray, bread: np.ndarray) -> ScoreCovariance:
+    """The scores of a regression on each feature by itself; only the diagonal of the covariance has a meaning."""
+    X, n, d = part.X, len(part.y), len(beta)
+    none = RowInfluence(int(part.where[0]), np.zeros(d), np.zeros(d))
+    leverage = np.minimum(1 / n + X**2 * np.diagonal(bread) / n, 1 - 1e-6)
+    X *= (part.y[:, None] - X * beta) / (1 - leverage)
+    factor = _row_factor(n - 2, d)
+    if part.clusters is not None:
+        X = _cluster_sums(X, part.clusters)
+        X *= np.sqrt(len(X) / (len(X) - 1))
+        factor = _cluster_factor(np.full(d, len(X) / 3))  # as for one feature with normal values
+    return ScoreCovariance(np.diag(np.einsum("ij,ij->j", X, X)) / n**2, factor, np.zeros(d, bool), none)
+
+
+def _row_factor(free: int, d: int) -> np.ndarray:
+    """The standard deviation of Student's t. HC3 leaves room, so that its longer tails need no more."""
+    free = max(free, 1)
+    return np.full(d, np.sqrt(free / max(free - 2, 1 / 3)))
+
+
+# --- clusters -------------------------------------------------------------------------------------
+
+
+def _cluster_sums(values: np.ndarray, clusters: np.ndarray) -> np.ndarray:
+    order = np.argsort(clusters, kind="stable")
+    starts = np.flatnonzero(np.diff(clusters[order], prepend=-1))
+    return np.add.reduceat(values[order], starts, axis=0)
+
+
+def _clustered(
+    part: EnvironmentPart, residuals: np.ndarray, bread: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The covariance of scores that are summed over clusters, each left out in turn, and its degrees of freedom."""
+    assert part.clusters is not None
+    (n, d), X = part.X.shape, part.X
+    sums = _cluster_sums(X * residuals[:, None], part.clusters)
+    count, none = len(sums), np.zeros(d, bool)
+    factor = _cluster_factor(_cluster_freedom(X @ bread, residuals, part.clusters))
+    if count * d * d > MOST_ENTRIES:  # then a cluster is a small part of the environment
+        return sums.T @ sums * (count / (count - 1) / n**2), factor, none
+    values, vectors = np.linalg.eigh(bread / n)
+    root = vectors * np.sqrt(np.maximum(values, 0.0))
+    order = np.argsort(part.clusters, kind="stable")
+    cuts = np.flatnonzero(np.diff(part.clusters[order])) + 1
+    shares = np.stack([(Z := X[mine] @ root).T @ Z for mine in np.split(order, cuts)])
+    share, axes = np.linalg.eigh(shares)
+    decided = share > 1 - 1e-6
+    along = np.einsum("gij,gi->gj", axes, sums @ root) / np.where(decided, 1.0, 1 - share)
+    changes = np.einsum("gij,gj->gi", axes, np.where(decided, 0.0, along)) @ root.T
+    lone = (((root @ axes) ** 2 * decided[:, None, :]).sum(axis=2) > 1e-3 * np.diagonal(bread) / n).any(axis=0)
+    gram = X.T @ X / n
+    return gram @ (changes.T @ changes * ((count - 1) / count)) @ gram, factor, lone
+
+
+def _cluster_factor(free: np.ndarray) -> np.ndarray:
+    """The ratio of the 99.5 percent points of Student's t and of the normal distribution: clusters are often few."""
+    return stats.t.ppf(0.995, np.maximum(free, 1.0)) / stats.norm.ppf(0.995)
+
+
+def _cluster_freedom(Z: np.ndarray, residuals: np.ndarray, clusters: np.ndarray) -> np.ndarray:
+    """Degrees of freedom of variances that are sums over clusters (Satterthwaite; Bell and McCaffrey 2002).
+
+    ``Z r`` are the contributions of rows to coefficients. Rows of a cluster share a part of their noise, which is estimated
+    from the residuals; the terms of the sum then have different expected sizes, and few large ones leave little freedom.
+    """
+    sizes = _cluster_sums(np.ones(len(Z)), clusters)
+    own, together = float(residuals @ residuals), float(np.sum(_cluster_sums(residuals, clusters) ** 2))
+    pairs = float(sizes @ sizes) - len(Z)
+    share = np.clip((together - own) / pairs / (own / len(Z)), 0.0, 1.0) if pairs > 0 and own > 0 else 0.0
+    v = share * _cluster_sums(Z, clusters) ** 2 + (1 - share) * _cluster_sums(Z**2, clusters)
+    squares = np.maximum(np.sum(v**2, axis=0), np.finfo(float).tiny)
+    return np.clip(np.sum(v, axis=0) ** 2 / squares, 1.0, len(sizes) - 1.0)
