@@ -186,11 +186,14 @@ def _is_whole(value: Any) -> bool:
 
 
 def _is_real(value: Any) -> bool:
-    """Whether a value is a number, possibly infinite, but not NaN and not a whole number that no float holds."""
+    """Whether a value is a number, but not a whole one that no float holds. NaN is one where no bounds are given.
+
+    A formula of NaN is NaN, which is how figures and claims say that there is nothing to show or to decide.
+    """
     if isinstance(value, int):
         return not isinstance(value, bool) and value.bit_length() < 1024
     if isinstance(value, float):
-        return not math.isnan(value)
+        return True
     return hasattr(value, "dtype") and np.ndim(value) == 0 and _dtype_kind(value) in "iuf"
 
 

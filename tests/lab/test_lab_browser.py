@@ -110,9 +110,10 @@ def test_the_spurious_curve_falls_when_heterogeneity_grows(page):
     assert "spread=8" in page.url
 
 
-def test_the_address_restores_the_state(page, browser):
-    other = browser.new_page()
-    other.goto(page.url)
+def test_the_address_restores_the_state(page, browser, served):
+    other = browser.new_page()  # with cookies of its own: a stranger until it brings the token
+    assert other.goto(page.url).status == 403
+    other.goto(f"{page.url}&{served.token}")
     other.wait_for_selector(WHOLE, timeout=PATIENCE)
     assert other.input_value("#set-spread") == "8" and other.input_value("#set-dimension") == "8"
     assert end(other, "hetero", "spurious") == end(page, "hetero", "spurious")

@@ -120,7 +120,7 @@ def table(records: Sequence[BenchmarkRecord], notes: Sequence[str] = ()) -> Tabl
         side: Literal["left", "right"] = "right" if name in ("ours", "peer", "ratio", "goal") else "left"
         shown.add_column(name, justify=side, overflow="fold")
     for r in records:
-        verdict = {True: "[green]meets[/]", False: "[red]misses[/]", None: "for information"}[r.meets]
+        verdict = {True: Text("meets", "green"), False: Text("misses", "red"), None: Text("for information")}[r.meets]
         numbers = [_short(r.ours), _short(r.peer)]
         shown.add_row(r.id, *numbers, r.unit, r.peer_name or "", _short(r.ratio), _short(r.goal), verdict)
     return shown

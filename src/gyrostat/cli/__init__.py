@@ -5,6 +5,7 @@ Commands import the scientific libraries inside their functions, so that ``gyros
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from typing import Annotated
@@ -30,6 +31,7 @@ from gyrostat.cli import (
     sweep,
     verify,
 )
+from gyrostat.cli.console import printable
 from gyrostat.cli.explained_errors import TRACEBACK, explained
 
 app = typer.Typer(
@@ -77,6 +79,9 @@ def _options(
 
 def main() -> None:
     """Run the command line: whatever goes wrong is one sentence on standard error and exit status 2."""
+    for stream in (sys.stdout, sys.stderr):  # a name may hold characters that the encoding of the terminal has not
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     try:
         app(prog_name="gyrostat")
     except KeyboardInterrupt:
@@ -84,6 +89,5 @@ def main() -> None:
     except Exception as error:
         if os.environ.get(TRACEBACK):
             raise
-        # A name may hold characters that the encoding of the terminal has not.
-        print(f"gyrostat: {explained(error)}".encode(errors="backslashreplace").decode(), file=sys.stderr)
+        print(f"gyrostat: {printable(explained(error))}", file=sys.stderr)
         sys.exit(2)

@@ -58,14 +58,14 @@ def crossing(x: np.ndarray, y: np.ndarray, level: float) -> float:
 
 @errors.explains_keywords
 def slope(x: np.ndarray, y: np.ndarray) -> float:
-    """The least-squares slope of log y against log x.
+    """The least-squares slope of log y against log x; NaN if a number is not positive and finite, or there are fewer than two.
 
     >>> round(slope(np.array([1.0, 10.0, 100.0]), np.array([3.0, 30.0, 300.0])), 6)
     1.0
     """
     x, y = _paired(x, y)
     if len(x) < 2 or not (np.isfinite(x) & np.isfinite(y) & (x > 0) & (y > 0)).all():
-        raise GyrostatError("x and y must be at least two pairs of positive numbers: their logarithms are taken.")
+        return float("nan")
     return float(np.polyfit(np.log(x), np.log(y), 1)[0])
 
 

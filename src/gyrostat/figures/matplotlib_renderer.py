@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
+import math
 import os
+import re
 import textwrap
 from collections.abc import Callable
 from functools import singledispatch
@@ -39,6 +41,7 @@ STYLE: dict[str, Any] = {
     "legend.fontsize": 8.5,
     "path.simplify_threshold": 0.2,
     "svg.hashsalt": "gyrostat",
+    "text.parse_math": False,  # names are data: a dollar sign is a dollar sign
 }
 
 
@@ -61,13 +64,29 @@ def save(canvas: Canvas, base: Path) -> list[Path]:
     base.parent.mkdir(parents=True, exist_ok=True)
     canvas.dpi, paths = 150, []
     # Not savefig, which draws everything twice to lay it out: the layout is fixed already.
-    for kind, write in (("png", FigureCanvasAgg(canvas).print_png), ("svg", FigureCanvasSVG(canvas).print_svg)):
+    for kind, content in (("png", _png(canvas)), ("svg", _svg(canvas))):
         path = base.with_name(f"{base.name}.{kind}")
         hidden = path.with_name(f".{path.name}.part")
-        write(hidden, metadata={"Date": None} if kind == "svg" else None)
+        hidden.write_bytes(content)
         os.replace(hidden, path)
         paths.append(path)
     return paths
+
+
+def _png(canvas: Canvas) -> bytes:
+    written = io.BytesIO()
+    FigureCanvasAgg(canvas).print_png(written)
+    return written.getvalue()
+
+
+def _svg(canvas: Canvas) -> bytes:
+    """The canvas as SVG. Control characters of names are replaced: XML cannot hold them, not even in a comment."""
+    written = io.StringIO()
+    FigureCanvasSVG(canvas).print_svg(written, metadata={"Date": None})
+    return NOT_IN_XML.sub("\N{REPLACEMENT CHARACTER}", written.getvalue()).encode()
+
+
+NOT_IN_XML = re.compile("[\\x00-\\x08\\x0b\\x0c\\x0e-\\x1f\\ufffe\\uffff]")
 
 
 class Drawing(Canvas):
@@ -157,6 +176,11 @@ def _folded(text: str, letters: int = 38) -> str:
     return "\n".join(textwrap.wrap(text, letters))
 
 
+def _legend_label(label: str) -> str:
+    """A label that matplotlib shows: it leaves out those that begin with an underscore."""
+    return f" {label}" if label.startswith("_") else label
+
+
 def _draw_panel(axes: Axes, panel: Panel) -> None:
     axes.set_title(_folded(panel.title, 46))
     axes.set_xlabel(_folded(panel.xlabel, 56))
@@ -179,9 +203,22 @@ def _draw_panel(axes: Axes, panel: Panel) -> None:
             _label_decades(axis, *limits)
 
 
+def power_of_ten(value: float) -> str:
+    """The label of a decade without mathematical markup.
+
+    >>> power_of_ten(1e-12), power_of_ten(200)
+    ('10⁻¹²', '200')
+    """
+    exponent = round(math.log10(value)) if value > 0 else 0
+    if not math.isclose(value, 10.0**exponent):
+        return f"{value:g}"
+    return "10" + str(exponent).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
+
+
 def _label_decades(axis: Axis, low: float, high: float) -> None:
     """Label a short log axis at 1, 2 and 5 times a power of ten only: the default labels overlap."""
     axis.set_minor_formatter(NullFormatter())
+    axis.set_major_formatter(FuncFormatter(lambda value, _: power_of_ten(value)))
     if high < 100 * low:
         axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
         axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
@@ -244,9 +281,11 @@ def _line(line: Line, at: _MatplotlibPanel) -> None:
     if line.role == "measured":
         look = at.looks.series(line.colour)
         every = 1 if x.size <= 15 else (0.05 * (len(at.axes.lines) % 4), 0.2)
-        at.axes.plot(x, y, label=line.label, linewidth=1.6, markersize=4, markevery=every, **look, **at.over)
+        at.axes.plot(
+            x, y, label=_legend_label(line.label), linewidth=1.6, markersize=4, markevery=every, **look, **at.over
+        )
     else:
-        at.axes.plot(x, y, label=line.label, **at.looks.rule(line.role, line.colour), **at.over)
+        at.axes.plot(x, y, label=_legend_label(line.label), **at.looks.rule(line.role, line.colour), **at.over)
 
 
 @_draws(Band)
@@ -262,7 +301,9 @@ def _band(band: Band, at: _MatplotlibPanel) -> None:
         linewidth=0,
     )
     every = 1 if x.size <= 15 else (0.05 * (len(at.axes.lines) % 4), 0.2)
-    at.axes.plot(x, middle, label=band.label, linewidth=1.6, markersize=4, markevery=every, **look, **at.over)
+    at.axes.plot(
+        x, middle, label=_legend_label(band.label), linewidth=1.6, markersize=4, markevery=every, **look, **at.over
+    )
 
 
 @_draws(Points)
@@ -272,7 +313,7 @@ def _points(points: Points, at: _MatplotlibPanel) -> None:
         x,
         y,
         at.whiskers(y, points.low, points.high),
-        label=points.label,
+        label=_legend_label(points.label),
         linestyle="none",
         markersize=5,
         elinewidth=1.1,
@@ -294,7 +335,7 @@ def _bars(bars: Bars, at: _MatplotlibPanel) -> None:
         x,
         y,
         width * 0.92,
-        label=bars.label,
+        label=_legend_label(bars.label),
         color=colour,
         yerr=at.whiskers(y, bars.low, bars.high),
         capsize=2.5,
@@ -314,7 +355,7 @@ def _dots(dots: Dots, at: _MatplotlibPanel) -> None:
         x,
         y,
         xerr=at.whiskers(x, dots.low, dots.high, along="x"),
-        label=dots.label,
+        label=_legend_label(dots.label),
         linestyle="none",
         markersize=4.5,
         elinewidth=1.1,
@@ -325,7 +366,7 @@ def _dots(dots: Dots, at: _MatplotlibPanel) -> None:
 @_draws(Marker)
 def _marker(marker: Marker, at: _MatplotlibPanel) -> None:
     draw_line = at.axes.axvline if marker.axis == "x" else at.axes.axhline
-    draw_line(marker.at, label=marker.label, **at.looks.rule(marker.role), **at.over)
+    draw_line(marker.at, label=_legend_label(marker.label), **at.looks.rule(marker.role), **at.over)
 
 
 @_draws(Heat)
@@ -346,7 +387,7 @@ def _contour(contour: Contour, at: _MatplotlibPanel) -> None:
     white = contour.role == "measured"
     look: dict[str, Any] = {"color": "white", "linewidth": 2.2} if white else at.looks.rule(contour.role)
     halo = [patheffects.withStroke(linewidth=look["linewidth"] + 2, foreground="black" if white else "white")]
-    label: str | None = contour.label
+    label: str | None = _legend_label(contour.label)
     for path in contour_generator(x, y, np.asarray(contour.z, dtype=float)).lines(contour.level):
         at.axes.plot(*np.asarray(path).T, label=label, path_effects=halo, **look)
         label = None  # one legend entry for all pieces
