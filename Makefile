@@ -8,7 +8,7 @@ BIN := .venv/bin
 export PYTHONDONTWRITEBYTECODE :=
 INSTALL := $(BIN)/python -m pip install -qq --no-compile --disable-pip-version-check -c constraints.txt
 
-.PHONY: reproduce test lab browser lint format bench evidence clean
+.PHONY: reproduce test test-integrations integration-table lab browser lint format bench evidence clean
 
 reproduce: .venv/installed
 	$(BIN)/gyrostat reproduce --out $(OUT)
@@ -19,6 +19,14 @@ test: .venv/installed-test browser
 	$(BIN)/ruff format --check -q
 	$(BIN)/lint-imports --no-cache --no-logo
 	$(BIN)/mypy & types=$$!; $(BIN)/pytest -n auto --dist loadfile --no-loadscope-reorder; tests=$$?; wait $$types && exit $$tests
+
+# One environment per step inside torchdata, accelerate, Lightning, Hugging Face's Trainer and Grain: about five minutes.
+test-integrations: .venv/installed-integrations
+	GYROSTAT_INTEGRATIONS=1 $(BIN)/pytest -p no:xdist tests/torch/integrations
+
+# The table of docs/one-environment-per-step.md, from the same runs.
+integration-table: .venv/installed-integrations
+	$(BIN)/python tests/tools/integration_table.py
 
 # The live laboratory, in the browser.
 lab: .venv/installed-lab
@@ -65,6 +73,10 @@ clean:
 .venv/installed-test: .venv/python pyproject.toml constraints.txt
 	$(INSTALL) -e '.[test,torch,dask,lab]'
 	touch .venv/installed $@
+
+.venv/installed-integrations: .venv/installed-test
+	$(INSTALL) -e '.[torch-integrations]'
+	touch $@
 
 # ISLP without what it depends on: one file of data is read from it.
 .venv/installed-evidence: .venv/installed

@@ -137,27 +137,31 @@ def same_rows(run: Run) -> None:
         train(run, sampler, DataLoader(data(), batch_sampler=sampler))
 
 
+def part_of_split() -> Subset:
+    return random_split(Subset(data(), range(20, 210)), [150, 40], generator=torch.Generator().manual_seed(3))[0]
+
+
+def subset_sampler() -> EnvironmentBatchSampler:
+    return EnvironmentBatchSampler.for_dataset(part_of_split(), LABELS, BATCH, order="shuffled", seed=SEED)
+
+
 def subset(run: Run) -> None:
     """A part of a random split of a subset, with the labels of the whole data set."""
+    sampler = subset_sampler()
+    train(run, sampler, DataLoader(part_of_split(), batch_sampler=sampler))
+
+
+def batch_stream(batch_size: int) -> EnvironmentBatchStream:
     whole = data()
-    part, _ = random_split(Subset(whole, range(20, 210)), [150, 40], generator=torch.Generator().manual_seed(3))
-    sampler = EnvironmentBatchSampler.for_dataset(part, LABELS, BATCH, order="shuffled", seed=SEED)
-    train(run, sampler, DataLoader(part, batch_sampler=sampler))
+    samples = [whole[i] for i in range(len(whole))]
+    return EnvironmentBatchStream(samples, lambda sample: int(LABELS[sample[2]]), batch_size, buffer_size=16, seed=SEED)
 
 
 def stream(run: Run) -> None:
     """A stream that is read from beginning to end."""
-    whole = data()
-    batches = EnvironmentBatchStream(
-        [whole[i] for i in range(len(whole))], lambda sample: int(LABELS[sample[2]]), BATCH, buffer_size=16, seed=SEED
-    )
+    batches = batch_stream(BATCH)
     with process_group(run):
         train(run, batches, DataLoader(batches, batch_size=None, **run.options()))
-
-
-LOOPS: dict[str, Callable[[Run], None]] = {
-    function.__name__: function for function in (plain, unheld, one_environment_per_process, same_rows, subset, stream)
-}
 
 
 def train(run: Run, order: EnvironmentBatchSampler | EnvironmentBatchStream, loader: DataLoader) -> None:
@@ -265,11 +269,10 @@ class Evidence:
         together = ([row for rank in steps for batch in rank[n] for row in batch] for n in steps[0])
         return sum(len(set(LABELS[rows])) > 1 for rows in together)
 
-    def rows_of_epoch(self, epoch: int) -> set[int]:
-        """The rows that an epoch used, over all processes, if all epochs have the same length."""
+    def rows_of_first_epoch(self) -> set[int]:
+        """The rows that the first epoch used, over all processes, if all epochs have the same length."""
         count = len(self.steps()[0]) // EPOCHS
-        numbers = range(epoch * count, (epoch + 1) * count)
-        return {row for rank in self.steps() for n in numbers for batch in rank[n] for row in batch}
+        return {row for rank in self.steps() for n in range(count) for batch in rank[n] for row in batch}
 
 
 @dataclass(frozen=True)
