@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
+import re
 from collections import Counter
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -374,3 +378,17 @@ def test_an_audit_without_evidence_is_refused():
         audit_environments(module=weight),
     ):
         pass
+
+
+# --- the page --------------------------------------------------------------------------------------------------------------
+
+
+def test_the_page_prints_what_it_says():
+    """Its blocks are one program; each text block is what the block before it prints."""
+    page = (Path(__file__).parents[2] / "docs" / "one-environment-per-step.md").read_text()
+    names, printed = {"__name__": "example"}, []
+    for code in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
+        with contextlib.redirect_stdout(io.StringIO()) as out:
+            exec(compile(code, "page", "exec"), names)
+        printed.append(out.getvalue())
+    assert printed == re.findall(r"```text\n(.*?)```", page, re.DOTALL)
