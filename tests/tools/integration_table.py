@@ -109,10 +109,14 @@ HEAVY = [
     Row("Grain", trainers.grain, needs="grain"),
 ]
 
+TRAINERS = ["accelerate", "lightning", "transformers"]
+"""What takes seconds to import."""
+
 
 def main() -> None:
     if missing := sorted({row.needs for row in HEAVY if not row.available}):
         sys.exit(f"not installed: {', '.join(missing)}; run make test-integrations first, which installs them")
+    loops.PRELOADED += TRAINERS
     lines = [
         "| integration | steps that mixed environments | resume exact after `kill -9` | rows covered by an epoch |"
     ]

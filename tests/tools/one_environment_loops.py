@@ -6,12 +6,12 @@ that are heavy to install are in ``trainer_loops.py``.
 
 from __future__ import annotations
 
-import contextlib
+import faulthandler
 import json
 import multiprocessing
 import os
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -28,6 +28,10 @@ from torch import distributed
 LABELS = np.random.default_rng(1).permutation(np.repeat([0, 1, 2], [50, 70, 90]))
 EPOCHS, BATCH, SEED, EVERY = 2, 8, 5, 3
 """A checkpoint is written after every third step."""
+PATIENCE = 120
+"""Seconds that a process may take."""
+PRELOADED = ["torch._dynamo", "torch.nn.parallel", "gyrostat.torch"]
+"""What the process that all others are forked from imports."""
 
 
 @dataclass(frozen=True)
@@ -89,20 +93,17 @@ def loss_of(model: torch.nn.Module, X: torch.Tensor, y: torch.Tensor) -> torch.T
     return torch.nn.functional.mse_loss(model(X), y)
 
 
-@contextlib.contextmanager
-def process_group(run: Run) -> Iterator[None]:
-    """A gloo group of the run's processes, on 127.0.0.1 only and without a port that another process could take."""
+def join_group(run: Run) -> None:
+    """A gloo group of the run's processes, on 127.0.0.1 only and without a port that another process could take.
+
+    It ends with the process: destroyed before the networks that use it, it hangs once in a while.
+    """
     if run.world == 1:
-        yield
         return
     os.environ["GLOO_SOCKET_IFNAME"] = "lo"
     meeting = f"file://{run.folder / f'meeting{run.kill_at}'}"
     limit = timedelta(seconds=60)
     distributed.init_process_group("gloo", init_method=meeting, rank=run.rank, world_size=run.world, timeout=limit)
-    try:
-        yield
-    finally:
-        distributed.destroy_process_group()
 
 
 def sampler_of(run: Run, **options: Any) -> EnvironmentBatchSampler:
@@ -112,8 +113,8 @@ def sampler_of(run: Run, **options: Any) -> EnvironmentBatchSampler:
 def plain(run: Run) -> None:
     """A loop of one's own: one or several processes, with or without workers, with or without accumulation."""
     sampler = sampler_of(run)  # before the process group exists
-    with process_group(run):
-        train(run, sampler, DataLoader(data(), batch_sampler=sampler, **run.options()))
+    join_group(run)
+    train(run, sampler, DataLoader(data(), batch_sampler=sampler, **run.options()))
 
 
 def unheld(run: Run) -> None:
@@ -125,16 +126,16 @@ def unheld(run: Run) -> None:
 def one_environment_per_process(run: Run) -> None:
     """The fault: each process takes its own batches, as a tool that divides them would hand them out."""
     sampler = sampler_of(run, rank=0, num_replicas=1)
-    with process_group(run):
-        sampler.seed += run.rank
-        train(run, sampler, DataLoader(data(), batch_sampler=sampler))
+    join_group(run)
+    sampler.seed += run.rank
+    train(run, sampler, DataLoader(data(), batch_sampler=sampler))
 
 
 def same_rows(run: Run) -> None:
     """The fault: all processes think that they are alone."""
     sampler = sampler_of(run, rank=0, num_replicas=1)
-    with process_group(run):
-        train(run, sampler, DataLoader(data(), batch_sampler=sampler))
+    join_group(run)
+    train(run, sampler, DataLoader(data(), batch_sampler=sampler))
 
 
 def part_of_split() -> Subset:
@@ -160,8 +161,8 @@ def batch_stream(batch_size: int) -> EnvironmentBatchStream:
 def stream(run: Run) -> None:
     """A stream that is read from beginning to end."""
     batches = batch_stream(BATCH)
-    with process_group(run):
-        train(run, batches, DataLoader(batches, batch_size=None, **run.options()))
+    join_group(run)
+    train(run, batches, DataLoader(batches, batch_size=None, **run.options()))
 
 
 def train(run: Run, order: EnvironmentBatchSampler | EnvironmentBatchStream, loader: DataLoader) -> None:
@@ -212,23 +213,23 @@ def _child(loop: Callable[[Run], None], run: Run) -> None:
     torch.set_num_threads(1)
     with (run.folder / f"stderr{run.rank}").open("w") as errors:
         os.dup2(errors.fileno(), 2)
+        faulthandler.dump_traceback_later(PATIENCE - 20)  # where it hangs, if it does
         loop(run)
+    os._exit(0)
 
 
-def launch(
-    loop: Callable[[Run], None], folder: Path, *, world: int = 1, preload: tuple[str, ...] = (), **options: Any
-) -> None:
+def launch(loop: Callable[[Run], None], folder: Path, *, world: int = 1, **options: Any) -> None:
     """Run all processes of a loop to their end: a clean one, or the one that they give themselves at ``kill_at``."""
     folder.mkdir(parents=True, exist_ok=True)
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["torch._dynamo", "torch.nn.parallel", "gyrostat.torch", *preload])
+    context.set_forkserver_preload(PRELOADED)
     runs = [Run(folder, rank=rank, world=world, **options) for rank in range(world)]
     children = [context.Process(target=_child, args=(loop, run)) for run in runs]
     try:
         for child in children:
             child.start()
         for child in children:
-            child.join(120)
+            child.join(PATIENCE)
     finally:
         for child in children:
             child.kill()

@@ -8,9 +8,12 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+import one_environment_loops as loops  # noqa: E402
 import trainer_loops as trainers  # noqa: E402
-from integration_table import HEAVY  # noqa: E402
+from integration_table import HEAVY, TRAINERS  # noqa: E402
 from one_environment_loops import launch  # noqa: E402
+
+loops.PRELOADED += TRAINERS
 
 pytestmark = pytest.mark.skipif("GYROSTAT_INTEGRATIONS" not in os.environ, reason="make test-integrations runs them")
 
@@ -26,10 +29,16 @@ def test_no_step_mixes_and_a_killed_run_goes_on_with_the_same_batches(row, tmp_p
     ("loop", "fault", "needs", "message"),
     [
         (trainers.accelerated, "prepare", "accelerate", r"BatchSamplerShard divides the batches .* prepare_loader"),
+        (
+            trainers.accelerated_stream,
+            "prepare",
+            "accelerate",
+            r"divides the batches of EnvironmentBatchStream .* prepare_loader",
+        ),
         (trainers.hugging_face, "prepare", "transformers", r"BatchSamplerShard divides the batches .* prepare_loader"),
         (trainers.lightning, "outside", "lightning", r"make EnvironmentBatchSampler inside train_dataloader\(\)"),
     ],
-    ids=["accelerate", "Hugging Face", "Lightning"],
+    ids=["accelerate", "accelerate with a stream", "Hugging Face", "Lightning"],
 )
 def test_batches_divided_twice_are_refused_with_the_fix(tmp_path, loop, fault, needs, message):
     pytest.importorskip(needs, reason="make test-integrations installs it")
