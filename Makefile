@@ -10,7 +10,7 @@ INSTALL := $(BIN)/python -m pip install -qq --no-compile --disable-pip-version-c
 
 VALIDATOR := .venv/validator/bin/rocrate-validator
 
-.PHONY: reproduce test lab browser lint format bench evidence map map-data clean
+.PHONY: reproduce test lab browser lint format bench evidence map map-data test-integrations integration-table clean
 
 reproduce: .venv/installed
 	$(BIN)/gyrostat reproduce --out $(OUT)
@@ -21,6 +21,14 @@ test: .venv/installed-test $(VALIDATOR) browser
 	$(BIN)/ruff format --check -q
 	$(BIN)/lint-imports --no-cache --no-logo
 	$(BIN)/mypy & types=$$!; $(BIN)/pytest -n auto --dist loadfile --no-loadscope-reorder; tests=$$?; wait $$types && exit $$tests
+
+# One environment per step inside torchdata, accelerate, Lightning, Hugging Face's Trainer and Grain: about five minutes.
+test-integrations: .venv/installed-integrations
+	GYROSTAT_INTEGRATIONS=1 $(BIN)/pytest -p no:xdist tests/torch/integrations
+
+# The table of docs/one-environment-per-step.md, from the same runs.
+integration-table: .venv/installed-integrations
+	$(BIN)/python tests/tools/integration_table.py
 
 # The live laboratory, in the browser.
 lab: .venv/installed-lab
@@ -95,6 +103,10 @@ clean:
 $(VALIDATOR): .venv/python
 	$(PYTHON) -m venv .venv/validator
 	-.venv/validator/bin/python -m pip install -qq --no-compile --disable-pip-version-check roc-validator==0.13.0
+
+.venv/installed-integrations: .venv/installed-test
+	$(INSTALL) -e '.[torch-integrations]'
+	touch $@
 
 # ISLP without what it depends on: one file of data is read from it.
 .venv/installed-evidence: .venv/installed

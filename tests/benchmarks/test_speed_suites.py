@@ -11,7 +11,7 @@ import pytest
 
 import gyrostat as gs
 from gyrostat.benchmarks.records import curve_panels
-from gyrostat.benchmarks.speed import core, core_peers, deep, gd, lab, sweep
+from gyrostat.benchmarks.speed import core, core_peers, deep, gd, lab, sweep, torch_batches
 from gyrostat.models.symmetric_coordinates import smat
 
 SMALL = core_peers.CoreSetting(dimension=5, num_samples=40, spread=2.0, init_scale=0.1)
@@ -255,3 +255,28 @@ def test_lab_suite_times_both_sides_in_both_precisions() -> None:
     report = lab.run(lambda text: None, sizes)
     assert [r.id for r in report.records] == ["lab/PooledSGD-single", "lab/PooledSGD-double"]
     assert all(r.ours > 0 and r.ratio is not None for r in report.records)
+
+
+def test_the_torch_suite_compares_batches_and_building():
+    pytest.importorskip("torch")
+    sizes = torch_batches.TorchSizes(
+        rows=600,
+        environments=3,
+        group_batches=5,
+        many_rows=500,
+        some_rows=500,
+        many_environments=50,
+        repeats=1,
+        few_repeats=1,
+    )
+    report = torch_batches.run(lambda text: None, sizes)
+    assert [record.id for record in report.records] == [
+        "torch/batch-vs-torch",
+        "torch/batch-vs-groups",
+        "torch/build-many-labels",
+        "torch/build-many-environments",
+    ]
+    assert all(record.ours > 0 and record.goal for record in report.records)
+    labels = np.arange(60) % 3
+    batches = list(torch_batches.group_batches(labels, 8, 20))
+    assert all(len(set(labels[batch])) == 1 and len(set(batch)) == 8 for batch in batches)

@@ -6,12 +6,12 @@ that are heavy to install are in ``trainer_loops.py``.
 
 from __future__ import annotations
 
-import contextlib
+import faulthandler
 import json
 import multiprocessing
 import os
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -28,6 +28,10 @@ from torch import distributed
 LABELS = np.random.default_rng(1).permutation(np.repeat([0, 1, 2], [50, 70, 90]))
 EPOCHS, BATCH, SEED, EVERY = 2, 8, 5, 3
 """A checkpoint is written after every third step."""
+PATIENCE = 120
+"""Seconds that a process may take."""
+PRELOADED = ["torch._dynamo", "torch.nn.parallel", "gyrostat.torch"]
+"""What the process that all others are forked from imports."""
 
 
 @dataclass(frozen=True)
@@ -89,20 +93,17 @@ def loss_of(model: torch.nn.Module, X: torch.Tensor, y: torch.Tensor) -> torch.T
     return torch.nn.functional.mse_loss(model(X), y)
 
 
-@contextlib.contextmanager
-def process_group(run: Run) -> Iterator[None]:
-    """A gloo group of the run's processes, on 127.0.0.1 only and without a port that another process could take."""
+def join_group(run: Run) -> None:
+    """A gloo group of the run's processes, on 127.0.0.1 only and without a port that another process could take.
+
+    It ends with the process: destroyed before the networks that use it, it hangs once in a while.
+    """
     if run.world == 1:
-        yield
         return
     os.environ["GLOO_SOCKET_IFNAME"] = "lo"
     meeting = f"file://{run.folder / f'meeting{run.kill_at}'}"
     limit = timedelta(seconds=60)
     distributed.init_process_group("gloo", init_method=meeting, rank=run.rank, world_size=run.world, timeout=limit)
-    try:
-        yield
-    finally:
-        distributed.destroy_process_group()
 
 
 def sampler_of(run: Run, **options: Any) -> EnvironmentBatchSampler:
@@ -112,8 +113,8 @@ def sampler_of(run: Run, **options: Any) -> EnvironmentBatchSampler:
 def plain(run: Run) -> None:
     """A loop of one's own: one or several processes, with or without workers, with or without accumulation."""
     sampler = sampler_of(run)  # before the process group exists
-    with process_group(run):
-        train(run, sampler, DataLoader(data(), batch_sampler=sampler, **run.options()))
+    join_group(run)
+    train(run, sampler, DataLoader(data(), batch_sampler=sampler, **run.options()))
 
 
 def unheld(run: Run) -> None:
@@ -125,39 +126,43 @@ def unheld(run: Run) -> None:
 def one_environment_per_process(run: Run) -> None:
     """The fault: each process takes its own batches, as a tool that divides them would hand them out."""
     sampler = sampler_of(run, rank=0, num_replicas=1)
-    with process_group(run):
-        sampler.seed += run.rank
-        train(run, sampler, DataLoader(data(), batch_sampler=sampler))
+    join_group(run)
+    sampler.seed += run.rank
+    train(run, sampler, DataLoader(data(), batch_sampler=sampler))
 
 
 def same_rows(run: Run) -> None:
     """The fault: all processes think that they are alone."""
     sampler = sampler_of(run, rank=0, num_replicas=1)
-    with process_group(run):
-        train(run, sampler, DataLoader(data(), batch_sampler=sampler))
+    join_group(run)
+    train(run, sampler, DataLoader(data(), batch_sampler=sampler))
+
+
+def part_of_split() -> Subset:
+    return random_split(Subset(data(), range(20, 210)), [150, 40], generator=torch.Generator().manual_seed(3))[0]
+
+
+def subset_sampler() -> EnvironmentBatchSampler:
+    return EnvironmentBatchSampler.for_dataset(part_of_split(), LABELS, BATCH, order="shuffled", seed=SEED)
 
 
 def subset(run: Run) -> None:
     """A part of a random split of a subset, with the labels of the whole data set."""
+    sampler = subset_sampler()
+    train(run, sampler, DataLoader(part_of_split(), batch_sampler=sampler))
+
+
+def batch_stream(batch_size: int) -> EnvironmentBatchStream:
     whole = data()
-    part, _ = random_split(Subset(whole, range(20, 210)), [150, 40], generator=torch.Generator().manual_seed(3))
-    sampler = EnvironmentBatchSampler.for_dataset(part, LABELS, BATCH, order="shuffled", seed=SEED)
-    train(run, sampler, DataLoader(part, batch_sampler=sampler))
+    samples = [whole[i] for i in range(len(whole))]
+    return EnvironmentBatchStream(samples, lambda sample: int(LABELS[sample[2]]), batch_size, buffer_size=16, seed=SEED)
 
 
 def stream(run: Run) -> None:
     """A stream that is read from beginning to end."""
-    whole = data()
-    batches = EnvironmentBatchStream(
-        [whole[i] for i in range(len(whole))], lambda sample: int(LABELS[sample[2]]), BATCH, buffer_size=16, seed=SEED
-    )
-    with process_group(run):
-        train(run, batches, DataLoader(batches, batch_size=None, **run.options()))
-
-
-LOOPS: dict[str, Callable[[Run], None]] = {
-    function.__name__: function for function in (plain, unheld, one_environment_per_process, same_rows, subset, stream)
-}
+    batches = batch_stream(BATCH)
+    join_group(run)
+    train(run, batches, DataLoader(batches, batch_size=None, **run.options()))
 
 
 def train(run: Run, order: EnvironmentBatchSampler | EnvironmentBatchStream, loader: DataLoader) -> None:
@@ -208,23 +213,23 @@ def _child(loop: Callable[[Run], None], run: Run) -> None:
     torch.set_num_threads(1)
     with (run.folder / f"stderr{run.rank}").open("w") as errors:
         os.dup2(errors.fileno(), 2)
+        faulthandler.dump_traceback_later(PATIENCE - 20)  # where it hangs, if it does
         loop(run)
+    os._exit(0)
 
 
-def launch(
-    loop: Callable[[Run], None], folder: Path, *, world: int = 1, preload: tuple[str, ...] = (), **options: Any
-) -> None:
+def launch(loop: Callable[[Run], None], folder: Path, *, world: int = 1, **options: Any) -> None:
     """Run all processes of a loop to their end: a clean one, or the one that they give themselves at ``kill_at``."""
     folder.mkdir(parents=True, exist_ok=True)
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["torch._dynamo", "torch.nn.parallel", "gyrostat.torch", *preload])
+    context.set_forkserver_preload(PRELOADED)
     runs = [Run(folder, rank=rank, world=world, **options) for rank in range(world)]
     children = [context.Process(target=_child, args=(loop, run)) for run in runs]
     try:
         for child in children:
             child.start()
         for child in children:
-            child.join(120)
+            child.join(PATIENCE)
     finally:
         for child in children:
             child.kill()
@@ -265,11 +270,10 @@ class Evidence:
         together = ([row for rank in steps for batch in rank[n] for row in batch] for n in steps[0])
         return sum(len(set(LABELS[rows])) > 1 for rows in together)
 
-    def rows_of_epoch(self, epoch: int) -> set[int]:
-        """The rows that an epoch used, over all processes, if all epochs have the same length."""
+    def rows_of_first_epoch(self) -> set[int]:
+        """The rows that the first epoch used, over all processes, if all epochs have the same length."""
         count = len(self.steps()[0]) // EPOCHS
-        numbers = range(epoch * count, (epoch + 1) * count)
-        return {row for rank in self.steps() for n in numbers for batch in rank[n] for row in batch}
+        return {row for rank in self.steps() for n in range(count) for batch in rank[n] for row in batch}
 
 
 @dataclass(frozen=True)

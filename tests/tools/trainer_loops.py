@@ -20,11 +20,13 @@ from one_environment_loops import (
     LABELS,
     SEED,
     Run,
+    batch_stream,
     data,
+    join_group,
     loss_of,
     network,
-    process_group,
     sampler_of,
+    train,
 )
 
 
@@ -93,36 +95,48 @@ def accelerated(run: Run) -> None:
 
     launcher_environment(run)
     sampler = sampler_of(run)
-    with process_group(run):
-        accelerator = Accelerator(cpu=True)
-        model = network()
-        optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
-        loader: Any = DataLoader(data(), batch_sampler=sampler, **run.options())
-        loader = accelerator.prepare(loader) if run.fault == "prepare" else prepare_loader(accelerator, loader)
-        noting, epoch, batch = Noting(run), 0, 0
-        if run.checkpoint.exists():
-            saved = torch.load(run.checkpoint, weights_only=True)
-            model.load_state_dict(saved["model"])
-            optimizer.load_state_dict(saved["optimizer"])
-            epoch, batch, noting.step = saved["epoch"], saved["batch"], saved["step"]
-            loader.set_epoch(epoch)
-            sampler.set_epoch(epoch, start=batch)
-        wrapped, prepared = accelerator.prepare(model, optimizer)
-        with audit_environments(optimizer) as audit:
-            for now in range(epoch, EPOCHS):
-                for X, y, numbers in loader:
-                    batch += 1
-                    noting.batch(audit, numbers)
-                    accelerator.backward(loss_of(wrapped, X, y))
-                    prepared.step()
-                    prepared.zero_grad()
-                    noting.stepped()
-                    if noting.step % EVERY == 0:
-                        plain = accelerator.unwrap_model(wrapped)
-                        state = {"model": plain.state_dict(), "optimizer": optimizer.state_dict()}
-                        run.save({**state, "epoch": now, "batch": batch, "step": noting.step})
-                batch = 0
-            run.finish(accelerator.unwrap_model(wrapped), audit.report())
+    join_group(run)
+    accelerator = Accelerator(cpu=True)
+    model = network()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    loader: Any = DataLoader(data(), batch_sampler=sampler, **run.options())
+    loader = accelerator.prepare(loader) if run.fault == "prepare" else prepare_loader(accelerator, loader)
+    noting, epoch, batch = Noting(run), 0, 0
+    if run.checkpoint.exists():
+        saved = torch.load(run.checkpoint, weights_only=True)
+        model.load_state_dict(saved["model"])
+        optimizer.load_state_dict(saved["optimizer"])
+        epoch, batch, noting.step = saved["epoch"], saved["batch"], saved["step"]
+        loader.set_epoch(epoch)
+        sampler.set_epoch(epoch, start=batch)
+    wrapped, prepared = accelerator.prepare(model, optimizer)
+    with audit_environments(optimizer) as audit:
+        for now in range(epoch, EPOCHS):
+            for X, y, numbers in loader:
+                batch += 1
+                noting.batch(audit, numbers)
+                accelerator.backward(loss_of(wrapped, X, y))
+                prepared.step()
+                prepared.zero_grad()
+                noting.stepped()
+                if noting.step % EVERY == 0:
+                    plain = accelerator.unwrap_model(wrapped)
+                    state = {"model": plain.state_dict(), "optimizer": optimizer.state_dict()}
+                    run.save({**state, "epoch": now, "batch": batch, "step": noting.step})
+            batch = 0
+        run.finish(accelerator.unwrap_model(wrapped), audit.report())
+
+
+def accelerated_stream(run: Run) -> None:
+    """A stream under accelerate; the fault is ``accelerator.prepare`` for the loader."""
+    from accelerate import Accelerator
+
+    launcher_environment(run)
+    join_group(run)
+    accelerator, stream = Accelerator(cpu=True), batch_stream(BATCH)
+    loader: Any = DataLoader(stream, batch_size=None)
+    loader = accelerator.prepare(loader) if run.fault == "prepare" else prepare_loader(accelerator, loader)
+    train(run, stream, loader)
 
 
 # --- Lightning -------------------------------------------------------------------------------------------------------------
@@ -171,7 +185,9 @@ def lightning(run: Run) -> None:
                 module.noting.stepped()
 
     saved = run.folder / "lightning" / "last.ckpt"
-    keep = ModelCheckpoint(saved.parent, filename="last", every_n_train_steps=EVERY, save_top_k=1, enable_version_counter=False)
+    keep = ModelCheckpoint(
+        saved.parent, filename="last", every_n_train_steps=EVERY, save_top_k=1, enable_version_counter=False
+    )
     strategy = "auto"
     if run.world > 1:
         from lightning.pytorch.strategies import DDPStrategy
@@ -191,7 +207,8 @@ def lightning(run: Run) -> None:
         default_root_dir=str(run.folder),
     )
     module = Module()
-    with process_group(run), audit_environments() as module.audit:
+    join_group(run)
+    with audit_environments() as module.audit:
         trainer.fit(module, ckpt_path=str(saved) if saved.exists() else None, weights_only=False)
         run.finish(module.net, module.audit.report())
 
@@ -202,9 +219,14 @@ def lightning(run: Run) -> None:
 def hugging_face(run: Run) -> None:
     """Hugging Face's Trainer with its own checkpoints; the fault is to leave the loader to ``accelerator.prepare``."""
     launcher_environment(run)
-    with process_group(run), audit_environments() as audit:
+    join_group(run)
+    with audit_environments() as audit:
         trainer = hugging_face_trainer(run, audit)
-        last = trainer_utils().get_last_checkpoint(trainer.args.output_dir) if Path(trainer.args.output_dir).exists() else None
+        last = (
+            trainer_utils().get_last_checkpoint(trainer.args.output_dir)
+            if Path(trainer.args.output_dir).exists()
+            else None
+        )
         trainer.train(resume_from_checkpoint=last)
         run.finish(trainer.model.net, audit.report())
 

@@ -7,20 +7,37 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import one_environment_loops as loops  # noqa: E402
-from one_environment_loops import killed_and_resumed  # noqa: E402
+from integration_table import BEGIN, END, HEAVY, LIGHT, PAGE  # noqa: E402
+from one_environment_loops import Evidence, launch  # noqa: E402
 
-LENGTHS = {1: 27, 2: 12}  # 6 + 8 + 11 whole batches of 8 rows in whole rounds of three; 3 + 4 + 5 of 2 x 8
+
+@pytest.mark.parametrize("row", LIGHT, ids=lambda row: row.name)
+def test_no_step_mixes_and_a_killed_loop_goes_on_with_the_same_batches(row, tmp_path):
+    found = row.measure(tmp_path)
+    assert found.mixed == 0 and found.exact and found.rows == found.expected_rows
 
 
-@pytest.mark.parametrize("workers", [0, 2])
-@pytest.mark.parametrize("world", [1, 2])
-def test_a_killed_loop_goes_on_with_the_same_batches(tmp_path, world, workers):
-    length = LENGTHS[world]
-    kill_at = length + 7  # in epoch 1; the last checkpoint is one or two steps older
-    found = killed_and_resumed(loops.plain, tmp_path, kill_at=kill_at, world=world, workers=workers)
-    assert len(found.undisturbed.steps()[0]) == 2 * length == len(found.resumed.steps()[0])
-    assert 2 * length < found.resumed.notes() <= 2 * length + loops.EVERY  # it was killed, and steps were done again
-    assert found.exact()
-    audit = found.undisturbed.audit()
-    assert audit == {"steps": 2 * length, "mixed": 0, "repeated": 0, "causes": []}
-    assert found.undisturbed.mixed_steps() == 0
+@pytest.mark.parametrize(
+    ("loop", "options", "cause"),
+    [
+        (loops.unheld, {"accumulate": 4}, "accumulation"),
+        (loops.one_environment_per_process, {"world": 2}, "processes"),
+    ],
+)
+def test_the_audit_finds_faults_and_where_they_come_from(tmp_path, loop, options, cause):
+    launch(loop, tmp_path, **options)
+    found = Evidence(tmp_path, options.get("world", 1))
+    audit = found.audit()
+    assert audit["causes"] == [cause] and audit["mixed"] == found.mixed_steps() > audit["steps"] / 2
+
+
+def test_the_audit_finds_processes_that_use_the_same_rows(tmp_path):
+    launch(loops.same_rows, tmp_path, world=2)
+    audit = Evidence(tmp_path, 2).audit()
+    assert audit["mixed"] == 0 and audit["repeated"] == audit["steps"]
+
+
+def test_the_page_has_a_row_for_each_integration():
+    table = PAGE.read_text().partition(BEGIN)[2].partition(END)[0]
+    names = [line.split(" | ")[0].removeprefix("| ") for line in table.strip().splitlines()[2:]]
+    assert names == [row.name for row in (*LIGHT, *HEAVY)]

@@ -29,6 +29,7 @@ from gyrostat.parallel.threads import one_thread
 SUITES: dict[str, str] = {
     **{name: f"gyrostat.benchmarks.speed.{name}" for name in ("core", "gd", "deep", "sweep", "lab", "reproduce")},
     "first-minute": "gyrostat.benchmarks.speed.first_minute",
+    "torch": "gyrostat.benchmarks.speed.torch_batches",
     **{name: f"gyrostat.benchmarks.{name}.suite" for name in ("invariance", "completion")},
 }
 """Name of a suite -> its module."""

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from gyrostat import errors
-from gyrostat.environments.one_environment_batches import BatchPlan, BatchRules, EpochCoverage, LabelledRows
+from gyrostat.environments.one_environment_batches import BatchPlan, BatchRules, EpochCoverage, RowsByEnvironment
 from gyrostat.errors import GyrostatError
 
 KEPT_EPOCHS = 4
@@ -84,7 +84,7 @@ class GrainEnvironmentBatches:
             )
         self.rank, self.num_replicas = _jax_process() if rank is None or num_replicas is None else (rank, num_replicas)
         errors.integer("rank", self.rank, most=self.num_replicas - 1, most_because=", num_replicas - 1")
-        labelled = LabelledRows(environments)
+        labelled = RowsByEnvironment(environments)
         if hasattr(data, "__len__") and len(data) != labelled.codes.size:
             raise GyrostatError(
                 f"environments must hold one label for each of the {len(data)} records; got {labelled.codes.size}."

@@ -21,7 +21,7 @@ ORDERS = ("iid", "cyclic", "shuffled", "proportional")
 SMALL = ("error", "wrap", "short", "skip")
 
 
-class LabelledRows:
+class RowsByEnvironment:
     """The labels of a data set's rows: the distinct ``labels``, the ``codes`` of all rows and the ``rows`` of each label."""
 
     def __init__(self, environments: Any):
@@ -143,7 +143,7 @@ class EpochCoverage:
 class BatchPlan:
     """The batches of every epoch for a given number of processes, which share each step's rows."""
 
-    def __init__(self, labelled: LabelledRows, rules: BatchRules, num_replicas: int):
+    def __init__(self, labelled: RowsByEnvironment, rules: BatchRules, num_replicas: int):
         self.labelled, self.rules, self.num_replicas = labelled, rules, num_replicas
         self.step_rows = rules.batch_size * num_replicas  # of all processes together
         self._refuse_small()

@@ -8,7 +8,7 @@ from typing import Any
 from torch.utils.data import BatchSampler, Dataset, DistributedSampler, Sampler
 
 from gyrostat import errors
-from gyrostat.environments.one_environment_batches import BatchPlan, BatchRules, EpochCoverage, LabelledRows
+from gyrostat.environments.one_environment_batches import BatchPlan, BatchRules, EpochCoverage, RowsByEnvironment
 from gyrostat.errors import GyrostatError
 from gyrostat.torch.labelled_dataset import labels_of_rows
 from gyrostat.torch.sharding import (
@@ -101,7 +101,7 @@ class EnvironmentBatchSampler(BatchSampler):
         self.order, self.small = self._rules.order, self._rules.small
         self.seed, self.epoch, self._start = errors.integer("seed", seed), 0, 0
         self._given = self._given_process(rank, num_replicas, sampler)
-        self._labelled = LabelledRows(environments)
+        self._labelled = RowsByEnvironment(environments)
         self._plans: dict[int, BatchPlan] = {}
         self._progress: list[int] = []  # epoch and next batch of the iteration that began last
         self._loaded = False

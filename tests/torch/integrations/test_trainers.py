@@ -1,0 +1,46 @@
+"""One environment per step inside other people's trainers, in real processes: ``make test-integrations``."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import one_environment_loops as loops  # noqa: E402
+import trainer_loops as trainers  # noqa: E402
+from integration_table import HEAVY, TRAINERS  # noqa: E402
+from one_environment_loops import launch  # noqa: E402
+
+loops.PRELOADED += TRAINERS
+
+pytestmark = pytest.mark.skipif("GYROSTAT_INTEGRATIONS" not in os.environ, reason="make test-integrations runs them")
+
+
+@pytest.mark.parametrize("row", HEAVY, ids=lambda row: row.name)
+def test_no_step_mixes_and_a_killed_run_goes_on_with_the_same_batches(row, tmp_path):
+    pytest.importorskip(row.needs, reason="make test-integrations installs it")
+    found = row.measure(tmp_path)
+    assert found.mixed == 0 and found.exact and found.rows == found.expected_rows
+
+
+@pytest.mark.parametrize(
+    ("loop", "fault", "needs", "message"),
+    [
+        (trainers.accelerated, "prepare", "accelerate", r"BatchSamplerShard divides the batches .* prepare_loader"),
+        (
+            trainers.accelerated_stream,
+            "prepare",
+            "accelerate",
+            r"divides the batches of EnvironmentBatchStream .* prepare_loader",
+        ),
+        (trainers.hugging_face, "prepare", "transformers", r"BatchSamplerShard divides the batches .* prepare_loader"),
+        (trainers.lightning, "outside", "lightning", r"make EnvironmentBatchSampler inside train_dataloader\(\)"),
+    ],
+    ids=["accelerate", "accelerate with a stream", "Hugging Face", "Lightning"],
+)
+def test_batches_divided_twice_are_refused_with_the_fix(tmp_path, loop, fault, needs, message):
+    pytest.importorskip(needs, reason="make test-integrations installs it")
+    with pytest.raises(RuntimeError, match=message):
+        launch(loop, tmp_path, world=2, fault=fault)
