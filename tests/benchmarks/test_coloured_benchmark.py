@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import re
 
 import numpy as np
 import pytest
@@ -142,3 +143,11 @@ def test_every_method_and_network_of_the_map_exists():
     for setting, methods in suite.settings().items():
         assert set(methods) <= set(METHODS) and "pooled" in methods and setting.network in PARAMETRISATIONS
     assert len({setting.name for setting in suite.settings()}) == len(suite.settings())
+
+
+def test_the_example_of_the_page_runs(capsys):
+    from gyrostat.benchmarks.coloured.words import USE
+
+    (code,) = re.findall(r"```python\n(.*?)```", USE, re.DOTALL)
+    exec(compile(code, "page", "exec"), {"__name__": "example"})
+    assert "Largest stable step" in capsys.readouterr().out

@@ -27,7 +27,11 @@ class AmplifiedHeterogeneity(torch.optim.Optimizer):
     takes one backward pass: the gradients of the other environments are those of their last batches. Nothing is amplified
     until every environment has been seen.
 
-    The weights oscillate, so what is deployed is their running average: see :meth:`averaged`.
+    The weights oscillate, so what is deployed is their running average: see :meth:`averaged`. Visit the environments in turn
+    (``order="cyclic"`` or ``"shuffled"`` of :class:`EnvironmentBatchSampler`), so that the steps of one undo those of another
+    at once. In random order they do a random walk, which costs a rectified network half of the gain. The remembered
+    gradients are as old as there are environments: with many of them, take smaller steps. ``docs/coloured-digits.md`` shows
+    where this helps, and where batches of one environment alone do.
 
     Parameters
     ----------

@@ -70,9 +70,14 @@ def configurations(setting: MapSetting, method: MapMethod) -> list[tuple[float, 
     return [(step, strength) for strength in strengths for step in steps]
 
 
+def piece_file(setting: MapSetting, method: str, sizes: MapSizes, folder: Path = PIECES) -> Path:
+    """The file of a piece."""
+    return folder / f"{setting.name}, {method}, {sizes.seeds} seeds, {sizes.steps} steps.json"
+
+
 def kept(setting: MapSetting, method: str, sizes: MapSizes, folder: Path = PIECES) -> dict[str, np.ndarray]:
     """The results of a piece: those of an earlier run, or new ones, which are kept in ``folder``."""
-    path = folder / f"{setting.name}, {method}, {sizes.seeds} seeds, {sizes.steps} steps.json"
+    path = piece_file(setting, method, sizes, folder)
     if not path.exists():
         folder.mkdir(parents=True, exist_ok=True)
         found = trained(setting, method, sizes)

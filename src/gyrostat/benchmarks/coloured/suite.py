@@ -1,10 +1,11 @@
 """The map of coloured pictures: settings, records and the page. It runs only when it is named.
 
-``python -m gyrostat.benchmarks.coloured.suite MINUTES`` makes pieces for so long; a later run goes on.
+``python -m gyrostat.benchmarks.coloured.suite MINUTES DIR`` goes on for so long and writes the page of what is complete.
 """
 
 from __future__ import annotations
 
+import json
 import sys
 import time
 from collections.abc import Callable
@@ -18,8 +19,9 @@ import torch
 from gyrostat.benchmarks.coloured import markdown_page
 from gyrostat.benchmarks.coloured.pictures import available
 from gyrostat.benchmarks.coloured.reported import reported
-from gyrostat.benchmarks.coloured.study import CANONICAL, MapSetting, MapSizes, kept, row_of
+from gyrostat.benchmarks.coloured.study import CANONICAL, PIECES, MapSetting, MapSizes, kept, piece_file, row_of
 from gyrostat.benchmarks.records import BenchmarkRecord, Group, GroupResult, Report, run_groups
+from gyrostat.parallel.whole_files import write_whole
 
 COMPARED = ("pooled", "one environment", "amplified", "V-REx", "IRMv1", "GroupDRO", "Fish", "no colour")
 WITHOUT_FISH = tuple(name for name in COMPARED if name != "Fish")
@@ -30,26 +32,30 @@ ON_COMPONENTS = ("linear", "diagonal", "quadratic", "rectified")
 def settings() -> dict[MapSetting, tuple[str, ...]]:
     """Every setting of the map, with the methods that are compared in it. The inner steps of Fish are plain SGD."""
     found: dict[MapSetting, tuple[str, ...]] = {}
-    for data in ("mnist", "digits", "fashion"):
+    for data in ("mnist", "digits"):
         for network in ON_COMPONENTS:
             found[MapSetting(data, network)] = (*COMPARED, "placebo")
-    for network in ON_COMPONENTS:
-        for optimiser in ("momentum", "Adam"):
-            found[MapSetting("mnist", network, "cross-entropy", optimiser)] = WITHOUT_FISH
-    for network in ("diagonal", "rectified"):
+    for network in ("rectified", "diagonal"):
         for order in ("shuffled", "iid"):
             found[MapSetting("mnist", network, order=order)] = OURS
     for wrong in (0.1, 0.25):
         found[MapSetting("mnist", "rectified", wrong=wrong)] = OURS
-    found[MapSetting("mnist", "rectified on pictures")] = COMPARED
-    for network in ("linear", "diagonal", "rectified", "rectified on pictures"):
+    for network in ("linear", "diagonal", "rectified"):
         found[MapSetting("mnist", network, agreements=CANONICAL)] = COMPARED
+    for network in ("rectified", "diagonal", "linear", "quadratic"):
+        for optimiser in ("momentum", "Adam"):
+            found[MapSetting("mnist", network, "cross-entropy", optimiser)] = WITHOUT_FISH
     for network in ON_COMPONENTS:
-        for data in ("mnist", "digits"):
-            found[MapSetting(data, network, "squared")] = COMPARED
+        found[MapSetting("mnist", network, "squared")] = COMPARED
+    for network in ON_COMPONENTS:
+        found[MapSetting("fashion", network)] = (*COMPARED, "placebo")
+    found[MapSetting("mnist", "rectified on pictures")] = COMPARED
+    found[MapSetting("mnist", "convolutional")] = (*OURS, "V-REx", "no colour")
+    for network in ON_COMPONENTS:
         for optimiser in ("momentum", "Adam"):
             found[MapSetting("mnist", network, "squared", optimiser)] = WITHOUT_FISH
-    found[MapSetting("mnist", "convolutional")] = (*OURS, "V-REx", "no colour")
+        found[MapSetting("digits", network, "squared")] = COMPARED
+    found[MapSetting("mnist", "rectified on pictures", agreements=CANONICAL)] = COMPARED
     return found
 
 
@@ -59,14 +65,21 @@ def run(say: Callable[[str], Any], sizes: MapSizes = MapSizes()) -> Report:  # n
     groups: list[Group[MapSizes]] = [
         (setting.name, partial(_compared, setting, methods)) for setting, methods in settings().items()
     ]
-    groups += [(f"reports on {data}", partial(_reported, data)) for data in ("digits", "mnist")]
-    return run_groups(groups, sizes, say)
+    return run_groups([*groups, *_report_groups()], sizes, say)
+
+
+def _report_groups() -> list[Group[MapSizes]]:
+    return [(f"reports on {data}", partial(_reported, data)) for data in ("digits", "mnist")]
 
 
 def _reported(data: str, sizes: MapSizes) -> GroupResult:
     if not available(data):
         return [], []
-    found = reported(data, sizes.seeds, sizes.steps)
+    path = PIECES / f"reports on {data}, {sizes.seeds} seeds, {sizes.steps} steps.json"
+    if not path.exists():
+        PIECES.mkdir(parents=True, exist_ok=True)
+        write_whole(path, json.dumps(reported(data, sizes.seeds, sizes.steps)))
+    found = json.loads(path.read_text())
     after, before = (sum(run[key] for run in found) / len(found) for key in ("after", "before"))
     about = {"data": data, "reports": found}
     unit = "share of wrong answers, colour reversed"
@@ -95,18 +108,22 @@ def finish(report: Report, out: Path, console: Console) -> None:
     console.print(f"Written to {out / markdown_page.NAME}.", highlight=False)
 
 
-def main(minutes: float) -> None:
-    """Make pieces until the time is over."""
+def main(minutes: float, out: Path) -> None:
+    """Make pieces until the time is over, and the page of what is complete."""
     torch.set_num_threads(1)
     start, sizes = time.monotonic(), MapSizes()
+    groups, left = [], []
     for setting, methods in settings().items():
-        for method in methods if available(setting.data) else ():
-            kept(setting, method, sizes)
-            if time.monotonic() - start > 60 * minutes:
-                print("more may be left: run again")
-                return
-    print("all pieces are made")
+        over = time.monotonic() - start > 60 * minutes
+        if over and not all(piece_file(setting, method, sizes).exists() for method in methods):
+            left.append(setting.name)
+        else:
+            groups.append((setting.name, partial(_compared, setting, methods)))
+            _compared(setting, methods, sizes)
+    report = run_groups([*groups, *_report_groups()], sizes, print)
+    notes = [f"Not run yet: {'; '.join(left)}."] if left else []
+    finish(Report(report.records, report.notes + notes), out, Console())
 
 
 if __name__ == "__main__":
-    main(float(sys.argv[1]))
+    main(float(sys.argv[1]), Path(sys.argv[2]))
