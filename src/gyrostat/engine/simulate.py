@@ -66,9 +66,8 @@ def simulate(
             program = program_for(reductions[group[0]], reproducible_bits=reproducible_bits)
             runs = [(position, number) for position in range(len(group)) for number in seed_numbers]
             outcomes = []
-            for part, outcome in program.calls(runs):
+            for part, outcome in program.calls(runs, report):
                 outcomes.append(_without_leaks(outcome, runs[part], diagnostics, reduction, program_for))
-                report(len(runs[part]))
             together = {name: np.concatenate([outcome[name] for outcome in outcomes]) for name in outcomes[0]}
             for position, i in enumerate(group):
                 mine = slice(position * len(seed_numbers), (position + 1) * len(seed_numbers))

@@ -36,7 +36,7 @@ class WorkerTask(Protocol):
     def program(self) -> Hashable:
         """Tasks with the same value compile the same programs, so a worker takes them one after the other."""
 
-    def compute(self, progress: Callable[[int, int], None]) -> tuple[Any, float]:
+    def compute(self, progress: Callable[[float, int], None]) -> tuple[Any, float]:
         """Returns the result and the seconds it took."""
 
 
@@ -47,7 +47,7 @@ class Listener(Protocol[Job]):
     """Is called as tasks start, advance and end. ``failed`` returns tasks to run instead, if any."""
 
     def started(self, task: Job) -> None: ...
-    def progress(self, task: Job, done: int, total: int) -> None: ...
+    def progress(self, task: Job, done: float, total: int) -> None: ...
     def finished(self, task: Job, result: Any, seconds: float) -> None: ...
     def failed(self, task: Job, line: str, details: str) -> Sequence[Job]: ...
 
@@ -226,8 +226,8 @@ class _Reporter:
     def __init__(self, link: Connection):
         self.link, self.last = link, -REPORT_EVERY
 
-    def __call__(self, done: int, total: int) -> None:
+    def __call__(self, done: float, total: int) -> None:
         now = time.monotonic()
         if now - self.last >= REPORT_EVERY:
             self.last = now
-            self.link.send(("progress", int(done), int(total)))
+            self.link.send(("progress", float(done), int(total)))

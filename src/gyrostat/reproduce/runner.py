@@ -138,7 +138,7 @@ class _Session:
     def started(self, task: ExperimentTask) -> None:
         self.display.started(task, task.name)
 
-    def progress(self, task: ExperimentTask, done: int, total: int) -> None:
+    def progress(self, task: ExperimentTask, done: float, total: int) -> None:
         self.display.advanced(task, done / total if total else 0.0)
 
     def finished(self, task: ExperimentTask, dataset: xr.Dataset, seconds: float) -> None:

@@ -83,7 +83,7 @@ class ExperimentTask:
         """The seed of this experiment."""
         return seed_of(self.seed, self.name)
 
-    def compute(self, progress: Callable[[int, int], None]) -> tuple[xr.Dataset, float]:
+    def compute(self, progress: Callable[[float, int], None]) -> tuple[xr.Dataset, float]:
         """Run the experiment; returns its data and the seconds it took."""
         start = time.perf_counter()
         with warnings.catch_warnings():

@@ -246,7 +246,7 @@ class Session:
         """A chunk was given to a worker."""
         self.display.started(task)
 
-    def progress(self, task: Chunk, done: int, total: int) -> None:
+    def progress(self, task: Chunk, done: float, total: int) -> None:
         """A part of a chunk is computed."""
         self.display.advanced(task, done / total)
 
