@@ -8,7 +8,7 @@ BIN := .venv/bin
 export PYTHONDONTWRITEBYTECODE :=
 INSTALL := $(BIN)/python -m pip install -qq --no-compile --disable-pip-version-check -c constraints.txt
 
-.PHONY: reproduce test lab browser lint format bench evidence clean
+.PHONY: reproduce test faults lowest lab browser lint format bench evidence clean
 
 reproduce: .venv/installed
 	$(BIN)/gyrostat reproduce --out $(OUT)
@@ -19,6 +19,18 @@ test: .venv/installed-test browser
 	$(BIN)/ruff format --check -q
 	$(BIN)/lint-imports --no-cache --no-logo
 	$(BIN)/mypy & types=$$!; $(BIN)/pytest -n auto --dist loadfile --no-loadscope-reorder; tests=$$?; wait $$types && exit $$tests
+
+# Kills, stops, interrupts, full disks, flipped bits and deleted files, on purpose: about twenty minutes. Prints a table.
+faults: .venv/installed-test
+	$(BIN)/python tests/tools/faults.py
+
+# The lowest versions that pyproject.toml allows, in an environment of their own, and a smoke test with them. PyTorch stays at
+# the version of constraints.txt, because others come with several GB of CUDA packages.
+lowest: .venv/installed-test
+	$(PYTHON) -m venv .venv-lowest
+	$(BIN)/python tests/tools/lowest_versions.py > .venv-lowest/versions.txt
+	.venv-lowest/bin/python -m pip install -qq --no-compile --disable-pip-version-check -r .venv-lowest/versions.txt -e .
+	.venv-lowest/bin/python tests/tools/smoke.py
 
 # The live laboratory, in the browser.
 lab: .venv/installed-lab
@@ -48,7 +60,7 @@ evidence: .venv/installed-evidence
 	cp bench-results/images/invariance.png bench-results/images/completion-*.png docs/images/
 
 clean:
-	rm -rf .venv .cache .pytest_cache .mypy_cache .ruff_cache
+	rm -rf .venv .venv-lowest .cache .pytest_cache .mypy_cache .ruff_cache
 
 .venv/python:
 	$(PYTHON) -m venv .venv

@@ -47,13 +47,14 @@ def sweep(
     """Run a phase diagram; the same command resumes it.
 
     A spec names the experiment, the axes, what to record and what a success is. Exit status: 0 when all cells are done, 1
-    when some failed or the scheduler is gone, 2 for bad usage, 130 when interrupted.
+    when some failed or the scheduler is gone, 2 for bad usage or a full disk, 130 when interrupted.
     """
     from gyrostat.errors import GyrostatError
+    from gyrostat.parallel.interrupts import interrupts_noted
     from gyrostat.parallel.threads import one_thread
 
     # Around the imports: NumPy reads the number of threads when it is imported, and predictions are computed here.
-    with one_thread():
+    with interrupts_noted(forced=True), one_thread():
         from gyrostat.sweeps import read_spec, run_sweep
 
         if listing:

@@ -54,7 +54,7 @@ def simulate(
     for algorithm, problem in cells:
         check(algorithm, problem)
     diagnostics = resolve(_default_record(cells) if record is DEFAULT_RECORD else record)
-    seed = errors.integer("seed", seed)
+    seed = errors.integer("seed", seed, most=errors.LARGEST_SEED)
     grids = recording_grids(record_at, horizons, [0] * len(cells) if record_from is None else list(record_from))
     level = _tolerance(tolerance, cells)
     reductions = [choose_reduction(reduction, *cell) for cell in cells]
@@ -154,8 +154,14 @@ def _horizons(num_steps: int | Sequence[int], count: int) -> list[int]:
 
 
 def _seed_numbers(seeds: int | Sequence[int]) -> list[int]:
-    if isinstance(seeds, Sequence | np.ndarray):
-        if len(seeds) == 0:
-            raise GyrostatError("seeds is empty: give a number of seeds or at least one seed.")
-        return [errors.integer("seeds", s) for s in seeds]
-    return list(range(errors.integer("seeds", seeds, least=1)))
+    if not isinstance(seeds, Sequence | np.ndarray):
+        return list(range(errors.integer("seeds", seeds, least=1, most=errors.LARGEST_RUN)))
+    if len(seeds) == 0:
+        raise GyrostatError("seeds is empty: give a number of seeds or at least one seed.")
+    numbers = [errors.integer("seeds", s, most=errors.LARGEST_RUN) for s in seeds]
+    if len(set(numbers)) < len(numbers):
+        twice = next(s for s in numbers if numbers.count(s) > 1)
+        raise GyrostatError(
+            f"seeds lists {twice} more than once, which would be the same run again: list each seed once."
+        )
+    return numbers
