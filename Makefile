@@ -10,7 +10,7 @@ INSTALL := $(BIN)/python -m pip install -qq --no-compile --disable-pip-version-c
 
 VALIDATOR := .venv/validator/bin/rocrate-validator
 
-.PHONY: reproduce test lab browser lint format bench evidence map map-data test-integrations integration-table clean
+.PHONY: reproduce test lab browser lint format bench evidence map map-data test-integrations integration-table faults lowest clean
 
 reproduce: .venv/installed
 	$(BIN)/gyrostat reproduce --out $(OUT)
@@ -29,6 +29,18 @@ test-integrations: .venv/installed-integrations
 # The table of docs/one-environment-per-step.md, from the same runs.
 integration-table: .venv/installed-integrations
 	$(BIN)/python tests/tools/integration_table.py
+
+# Kills, stops, interrupts, full disks, flipped bits and deleted files, on purpose: about twenty minutes. Prints a table.
+faults: .venv/installed-test
+	$(BIN)/python tests/tools/faults.py
+
+# The lowest versions that pyproject.toml allows, in an environment of their own, and a smoke test with them. PyTorch stays at
+# the version of constraints.txt, because others come with several GB of CUDA packages.
+lowest: .venv/installed-test
+	$(PYTHON) -m venv .venv-lowest
+	$(BIN)/python tests/tools/lowest_versions.py > .venv-lowest/versions.txt
+	.venv-lowest/bin/python -m pip install -qq --no-compile --disable-pip-version-check -r .venv-lowest/versions.txt -e .
+	.venv-lowest/bin/python tests/tools/smoke.py
 
 # The live laboratory, in the browser.
 lab: .venv/installed-lab
@@ -80,7 +92,7 @@ map-data: .cache/map-data/mnist .cache/map-data/fashion
 	@rm -rf .cache/map-data/dataset-fashion-mnist_*.deb .cache/map-data/unpacked-fashion
 
 clean:
-	rm -rf .venv .cache .pytest_cache .mypy_cache .ruff_cache
+	rm -rf .venv .venv-lowest .cache .pytest_cache .mypy_cache .ruff_cache
 
 .venv/python:
 	$(PYTHON) -m venv .venv

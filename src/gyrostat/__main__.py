@@ -1,6 +1,20 @@
-"""``python -m gyrostat`` is the command line."""
+"""The command line, as ``gyrostat`` and as ``python -m gyrostat``."""
 
-from gyrostat.cli import main
+from __future__ import annotations
+
+import signal
+
+
+def main() -> None:
+    """Run the command line. Ctrl-C ends it at once and quietly, unless a command has something to put in order first."""
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # else whoever started it ignores Ctrl-C
+        from gyrostat.parallel.interrupts import end_at_once
+
+        signal.signal(signal.SIGINT, end_at_once)
+    from gyrostat.cli import main as run
+
+    run()
+
 
 if __name__ == "__main__":
     main()

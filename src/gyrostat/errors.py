@@ -15,6 +15,12 @@ import numpy as np
 Function = TypeVar("Function", bound=Callable[..., Any])
 Class = TypeVar("Class", bound=type)
 
+LARGEST_SEED = 2**63 - 1
+"""The largest seed of a random key: JAX keeps all bits up to this one, and takes no larger number."""
+
+LARGEST_RUN = 2**32 - 1
+"""The largest number of a run: JAX folds the last 32 bits of a number into a key, and would take larger ones for small ones."""
+
 
 class GyrostatError(ValueError):
     """Bad input. The message names the argument, the value it got and what to do."""

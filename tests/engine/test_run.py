@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import gyrostat as gs
+from checks import refuses
 from conftest import given_environments
 from gyrostat.engine.results import describe
 
@@ -85,3 +86,33 @@ def test_large_arrays_are_described_by_their_shape():
     environments = given_environments(20)
     assert describe(environments)["invariant_basis"] == environments.invariant_basis.tolist()
     assert describe(given_environments(100))["invariant_basis"] == "array of shape (100, 1)"
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"seeds": [0, 0]}, ["seeds lists 0 more than once"]),
+        ({"seeds": [0, 2**32]}, ["seeds must be a whole number of at least 0 and at most 4294967295; got 4294967296"]),
+        ({"seeds": [2**63]}, ["got 9223372036854775808"]),
+        ({"seed": 2**63}, ["seed must be a whole number of at least 0 and at most 9223372036854775807"]),
+    ],
+)
+def test_seeds_that_would_be_the_same_run_are_refused(options, words):
+    refuses(
+        lambda: gs.run(
+            gs.HeteroSGD(0.05), gs.Problem(gs.Environments.diagonal(3), gs.Identity()), num_steps=1, **options
+        ),
+        *words,
+    )
+
+
+@pytest.mark.usefixtures("hasty")
+def test_every_bit_of_the_seed_counts():
+    problem = gs.Problem(gs.RandomEnvironments(3, law=gs.TwoPoint()), gs.Identity())
+
+    def final(**options):
+        return float(gs.run(gs.HeteroSGD(0.05), problem, num_steps=5, **options).spurious[0, -1])
+
+    seeds = [0, 2**31, 2**32 - 1]
+    found = [final(seeds=[s]) for s in seeds] + [final(seed=s) for s in (2**32, 2**62, 2**63 - 1)]
+    assert len(set(found)) == len(found)

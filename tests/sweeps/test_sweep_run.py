@@ -46,8 +46,8 @@ def files(folder: Path) -> dict[str, bytes]:
 
 def test_nothing_is_compiled_per_cell(tmp_path, monkeypatch):
     traced = []
-    plain = programs.one_run
-    monkeypatch.setattr(programs, "one_run", lambda *a: traced.append(a[1].shape) or plain(*a))
+    plain = programs.continue_run
+    monkeypatch.setattr(programs, "continue_run", lambda *a: traced.append(a[1].shape) or plain(*a))
     monkeypatch.setattr(plan, "cells_per_chunk", lambda *a: 2)  # many chunks, and calls, for one program
     axes = {
         "spread": {"linear": [1, 8], "points": 4},

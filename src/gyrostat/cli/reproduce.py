@@ -38,12 +38,13 @@ def reproduce(
 
     Experiments that are finished in the folder are kept, so the same command resumes an interrupted run. The size smoke
     takes seconds, standard takes minutes, and full is the size of the papers. Exit status: 0 when every verdict is the
-    expected one, 1 when not, 2 for bad usage, 130 when interrupted.
+    expected one, 1 when not, 2 for bad usage or a full disk, 130 when interrupted.
     """
+    from gyrostat.parallel.interrupts import interrupts_noted
     from gyrostat.parallel.threads import confine_this_process, one_thread
 
     # Here as well as in the runner: NumPy and JAX read the number of threads when they are first used, just below.
-    with one_thread(quick=size is Size.smoke):
+    with interrupts_noted(forced=True), one_thread(quick=size is Size.smoke):
         confine_this_process()
         from gyrostat.reproduce import runner
 

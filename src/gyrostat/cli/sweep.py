@@ -52,14 +52,15 @@ def sweep(
     A spec names the experiment, the axes, what to record and what a success is. A spec is code: a kind module:function
     imports that module and calls that function. Give --no-code for a spec from someone else.
 
-    Exit status: 0 when all cells are done, 1 when some failed or the scheduler is gone, 2 for bad usage, 130 when
-    interrupted.
+    Exit status: 0 when all cells are done, 1 when some failed or the scheduler is gone, 2 for bad usage or a full disk, 130
+    when interrupted.
     """
     from gyrostat.errors import GyrostatError
+    from gyrostat.parallel.interrupts import interrupts_noted
     from gyrostat.parallel.threads import one_thread
 
     # Around the imports: NumPy reads the number of threads when it is imported, and predictions are computed here.
-    with one_thread():
+    with interrupts_noted(forced=True), one_thread():
         from gyrostat.sweeps import read_spec, run_sweep
 
         if listing:

@@ -1,9 +1,13 @@
-"""Compiled programs: cells that share their structure run in one vmapped program, many runs to a call."""
+"""Compiled programs: cells that share their structure run in one vmapped program, many runs to a call.
+
+A call makes its steps in parts of a fraction of a second, between which Python is asked whether it was interrupted.
+"""
 
 from __future__ import annotations
 
 import gc
-from collections.abc import Hashable, Iterator, Sequence
+import time
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeAlias
 
@@ -14,7 +18,7 @@ from jaxtyping import Array
 
 from gyrostat.algorithms.algorithm import Algorithm
 from gyrostat.diagnostics.base import Diagnostic
-from gyrostat.engine.one_run import RunPlan, one_run
+from gyrostat.engine.one_run import RunCarry, RunPart, RunPlan, continue_run, start_run
 from gyrostat.engine.reduction.choose import Reduction, largest_array
 from gyrostat.jax_tools.compile_cache import use_compile_cache
 from gyrostat.jax_tools.fast_random import fold_in
@@ -88,15 +92,21 @@ class Program:
         arrays, self.static = eqx.partition(cells[0], eqx.is_array_like)
         self.structure = jax.tree.structure(arrays)
         self.most = runs_per_call(cells[0], reduction)
+        self.pace = Pace()
 
-    def calls(self, runs: Sequence[RunIndex]) -> Iterator[tuple[slice, dict[str, np.ndarray]]]:
-        """The outcomes of all runs, a call at a time: which of the runs, and their values by name."""
+    def calls(
+        self, runs: Sequence[RunIndex], report: Callable[[float], Any] = lambda runs: None
+    ) -> Iterator[tuple[slice, dict[str, np.ndarray]]]:
+        """The outcomes of all runs, a call at a time: which of the runs, and their values by name.
+
+        ``report`` is called with the runs that are newly done, in fractions while a call is under way.
+        """
         width = self.most if self.reproducible_bits else min(self.most, len(runs))
         for start in range(0, len(runs), width):
             part = slice(start, start + width)
-            yield part, self._call(list(runs[part]), width)
+            yield part, self._call(list(runs[part]), width, report)
 
-    def _call(self, runs: list[RunIndex], width: int) -> dict[str, np.ndarray]:
+    def _call(self, runs: list[RunIndex], width: int, report: Callable[[float], Any]) -> dict[str, np.ndarray]:
         # A call that is not full is padded with copies of its last run, so that nothing is compiled again for it.
         padded = runs + runs[-1:] * (width - len(runs))
         cells, seeds = (np.array(x) for x in zip(*padded, strict=True))
@@ -105,13 +115,66 @@ class Program:
         with double(), _garbage_kept():
             leaves = [c[cells] if v else c for c, v in zip(self.columns, self.varies, strict=True)]
             # Keys are made in the program: out here, JAX would compile a program for each operation.
-            shared = (np.asarray(self.seed), self.grid, self.tolerance)
-            if self.vectorises and width > 1:
-                values = _compiled_many(fixed, leaves, seeds, *shared)
-            else:
-                single = [leaf[0] if v else leaf for leaf, v in zip(leaves, self.varies, strict=True)]
-                values = {name: x[None] for name, x in _compiled_one(fixed, single, seeds[0], *shared).items()}
-            return {name: np.asarray(x)[: len(runs)] for name, x in values.items()}
+            shared: tuple[Any, ...] = (np.asarray(self.seed), self.grid, self.tolerance)
+            many = self.vectorises and width > 1
+            shapes, go_on = (_start_many, _continue_many) if many else (_start_one, _continue_one)
+            numbers: Any = seeds if many else seeds[0]
+            if not many:
+                leaves = [x[0] if v else x for x, v in zip(leaves, self.varies, strict=True)]
+            # Traced, once, and never compiled: the program makes the start itself.
+            like = eqx.filter_eval_shape(shapes, fixed, leaves, numbers, *shared)
+            carry: Any = jax.tree.map(lambda x: np.zeros(x.shape, x.dtype), like)
+            values: dict[str, np.ndarray] = {}
+            for part in self.pace.parts(self.grid):
+                carry, recorded, ends = go_on(fixed, leaves, numbers, *shared, carry, jax.tree.map(jnp.asarray, part))
+                new = slice(int(part.first), int(part.last))
+                for name, x in _by_run(recorded, many).items():
+                    values.setdefault(name, np.empty_like(x))[:, new] = x[:, new]
+                report(len(runs) * float(part.stop - part.start) / int(self.grid[-1]))
+            return {name: x[: len(runs)] for name, x in (values | _by_run(ends, many)).items()}
+
+
+def _by_run(values: dict[str, Array], many: bool) -> dict[str, np.ndarray]:
+    """Values with a first axis of runs, which a single run has not."""
+    return {name: np.asarray(x) if many else np.asarray(x)[None] for name, x in values.items()}
+
+
+PART_SECONDS = 0.25
+"""How long a part of a call takes, about: an interrupt ends a run after so long, and progress is shown as often."""
+
+FIRST_STEPS = 4
+"""The steps of the first part, whose cost is not known."""
+
+MOST_GROWTH = 64
+"""The next part has at most so many times the steps of the last one, whose cost is known."""
+
+
+class Pace:
+    """Cuts runs into parts that take about :data:`PART_SECONDS`, from the seconds that the parts before took."""
+
+    def __init__(self) -> None:
+        self.steps = FIRST_STEPS
+
+    def parts(self, grid: np.ndarray) -> Iterator[RunPart]:
+        """The parts of a run with recordings at the steps of ``grid``; each is timed until the next one is asked for."""
+        start, total = 0, int(grid[-1])
+        while True:
+            stop = min(start + self.steps, total)
+            first, last = np.searchsorted(grid, start, "right") if start else 0, np.searchsorted(grid, stop) + 1
+            began = time.perf_counter()
+            # As NumPy's numbers: Python's would be of JAX's weak types, for which the program would be compiled again.
+            yield RunPart(*(np.int64(x) for x in (start, stop, first, min(last, len(grid)))))  # type: ignore[arg-type]
+            self._learn(stop - start, time.perf_counter() - began)
+            if stop == total:
+                return
+            start = stop
+
+    def _learn(self, steps: int, seconds: float) -> None:
+        """Choose the length of the next part."""
+        if seconds > 2 * PART_SECONDS:  # slow, or compiled first
+            self.steps = max(1, steps // 2)
+        elif steps == self.steps:  # else it was cut short by the end of the run, and says little
+            self.steps = max(1, int(steps * min(PART_SECONDS / max(seconds, 1e-9), MOST_GROWTH)))
 
 
 @contextmanager
@@ -126,19 +189,108 @@ def _garbage_kept() -> Iterator[None]:
             gc.enable()
 
 
-def _one(fixed: tuple, leaves: list, number: Any, seed: Any, grid: Any, tolerance: Any) -> dict[str, Array]:
-    static, structure, _, plan = fixed
-    algorithm, problem = eqx.combine(jax.tree.unflatten(structure, leaves), static)
-    return one_run(algorithm, problem, fold_in(jax.random.key(seed), number), grid, tolerance, plan)
+def _cell(fixed: tuple, leaves: list) -> Cell:
+    static, structure, _, _ = fixed
+    return eqx.combine(jax.tree.unflatten(structure, leaves), static)
 
 
-def _many(fixed: tuple, leaves: list, numbers: Any, *shared: Any) -> dict[str, Array]:
-    axes = [0 if varies else None for varies in fixed[2]]
-    return jax.vmap(lambda own, number: _one(fixed, own, number, *shared), in_axes=(axes, 0))(leaves, numbers)
+def _key(seed: Array, number: Array) -> PRNGKeyArray:
+    """The key of a run."""
+    return fold_in(jax.random.key(seed), number)
 
 
-_compiled_one = eqx.filter_jit(_one)
-_compiled_many = eqx.filter_jit(_many)
+@eqx.filter_jit
+def _start_one(fixed: tuple, leaves: list, number: Array, seed: Array, grid: Array, tolerance: Array) -> RunCarry:
+    return start_run(*_cell(fixed, leaves), _key(seed, number), fixed[3], grid.dtype)
+
+
+@eqx.filter_jit
+def _continue_one(
+    fixed: tuple,
+    leaves: list,
+    number: Array,
+    seed: Array,
+    grid: Array,
+    tolerance: Array,
+    carry: RunCarry,
+    part: RunPart,
+) -> tuple[RunCarry, dict[str, Array], dict[str, Array]]:
+    return continue_run(*_cell(fixed, leaves), _key(seed, number), grid, tolerance, fixed[3], carry, part)
+
+
+@eqx.filter_jit
+def _start_many(fixed: tuple, leaves: list, numbers: Array, seed: Array, grid: Array, tolerance: Array) -> SplitCarry:
+    common: list[Any] = []
+
+    def one(own: list, number: Array) -> RunCarry:
+        return _split(start_run(*_cell(fixed, own), _key(seed, number), fixed[3], grid.dtype), common)
+
+    return jax.vmap(one, in_axes=(_axes(fixed), 0))(leaves, numbers), common[0]
+
+
+@eqx.filter_jit
+def _continue_many(
+    fixed: tuple,
+    leaves: list,
+    numbers: Array,
+    seed: Array,
+    grid: Array,
+    tolerance: Array,
+    carry: SplitCarry,
+    part: RunPart,
+) -> tuple[SplitCarry, dict[str, Array], dict[str, Array]]:
+    common: list[Any] = []
+
+    def one(own: list, number: Array, mine: RunCarry) -> tuple[RunCarry, dict[str, Array], dict[str, Array]]:
+        whole = _joined(mine, carry[1])
+        after, values, ends = continue_run(
+            *_cell(fixed, own), _key(seed, number), grid, tolerance, fixed[3], whole, part
+        )
+        return _split(after, common), values, ends
+
+    mine, values, ends = jax.vmap(one, in_axes=(_axes(fixed), 0, 0))(leaves, numbers, carry[0])
+    return (mine, common[0]), values, ends
+
+
+def _axes(fixed: tuple) -> list[int | None]:
+    return [0 if varies else None for varies in fixed[2]]
+
+
+# Between two parts, every run has its own state, but for large arrays of measurements that all runs share (one design for all,
+# given rows): copies of those for every run would take memory, and cost the matrix product that all runs share.
+
+SplitCarry: TypeAlias = tuple[RunCarry, Any]
+"""The carry of every run, and the part of their measurements that they share."""
+
+
+def _split(carry: RunCarry, common: list[Any]) -> RunCarry:
+    """The carry without what runs share, which is put into ``common``: it has no axis of runs, and so is known outside."""
+    measured = carry.state.measured
+    is_own = jax.tree.map(lambda x: np.size(x) <= LARGEST_COPIED or _differs_between_runs(x), measured)
+    own, shared = eqx.partition(measured, is_own)
+    common[:] = [shared]
+    return carry._replace(state=carry.state._replace(measured=own))
+
+
+def _joined(mine: RunCarry, shared: Any) -> RunCarry:
+    return mine._replace(state=mine.state._replace(measured=eqx.combine(mine.state.measured, shared)))
+
+
+def _differs_between_runs(x: Array) -> bool:
+    """Whether an array has an axis of runs in the vmap that is being traced."""
+    found: list[Any] = []
+
+    @jax.custom_batching.custom_vmap
+    def look(x: Array) -> Array:
+        return x
+
+    @look.def_vmap
+    def _seen(size: int, batched: Any, x: Array) -> tuple[Array, bool]:
+        found.append(x)
+        return x, True
+
+    look(x)
+    return bool(found)
 
 
 def _same(a: Any, b: Any) -> bool:

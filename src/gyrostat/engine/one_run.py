@@ -1,5 +1,9 @@
 """One run: a seed of an algorithm on a problem, stepped from recording to recording.
 
+A run is made in parts, so that an interrupt finds Python between two of them. One compiled program makes parts of any length,
+and the numbers do not depend on where a run is cut. What does not change during a run is made again in every part: that takes
+less time than a second program would take to compile.
+
 Randomness: the key of a run is ``fold_in(key(seed), number of the run's seed)`` and the key of step t is derived from the
 key of the run and t. Recording more often, or computing other runs in the same call, therefore never changes a run.
 """
@@ -10,6 +14,7 @@ import dataclasses
 from typing import Any, NamedTuple
 
 import jax
+import jax.extend.core as jex
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
@@ -58,31 +63,105 @@ class RunPlan(NamedTuple):
     has_tolerance: bool
 
 
-def one_run(
+class RunPart(NamedTuple):
+    """A part of a run: from step ``start`` to step ``stop``, with the recordings ``first`` to ``last`` (excluded).
+
+    If ``stop`` lies before the step of the last of these recordings, that one is made again by the next part.
+    """
+
+    start: Int[Array, ""]
+    stop: Int[Array, ""]
+    first: Int[Array, ""]
+    last: Int[Array, ""]
+
+
+class RunCarry(NamedTuple):
+    """What a part hands to the next one: the parameters at the start, before any reduction, and the state."""
+
+    start: Params
+    state: RunState
+
+
+def start_run(algorithm: Algorithm, problem: Problem, key: PRNGKeyArray, plan: RunPlan, dtype: Any) -> RunCarry:
+    """A run before its first step; steps are counted in ``dtype``."""
+    return _set_up(algorithm, problem, key, plan, dtype)[2]
+
+
+def continue_run(
     algorithm: Algorithm,
     problem: Problem,
     key: PRNGKeyArray,
     grid: Int[Array, " records"],
     tolerance: Float[Array, ""],
     plan: RunPlan,
-) -> dict[str, Array]:
-    """The diagnostics at the steps of ``grid``, and the numbers about the whole run by name."""
-    drawing_key, start_key, measurement_key, step_key = split(key, 4)
+    carry: RunCarry,
+    part: RunPart,
+) -> tuple[RunCarry, dict[str, Array], dict[str, Array]]:
+    """The run after a part, the diagnostics by name, and the numbers about the run so far by name.
+
+    Diagnostics have an entry for each step of ``grid``; those of the part are filled. The numbers of ``carry`` do not matter
+    in the part that begins with step 0.
+    """
+    stated, reduced, carry = _set_up(algorithm, problem, key, plan, grid.dtype, carry, part.start == 0)
+    run = _Run(algorithm, problem, stated, reduced, split(key, 4)[3], tolerance, plan)
+    program, shapes = jax.make_jaxpr(run.record, return_shape=True)(carry.state.params)
+
+    def interval(j: Array, so_far: tuple[RunState, dict[str, Array]]) -> tuple[RunState, dict[str, Array]]:
+        state, values = so_far
+        lower = jnp.maximum(jnp.where(j > 0, grid[j - 1], 0), part.start)
+        state = run.steps(state, lower, jnp.minimum(grid[j], part.stop))
+        recorded = jax.tree.unflatten(jax.tree.structure(shapes), jex.jaxpr_as_fun(program)(*run.finite_params(state)))
+        return state, {name: values[name].at[j].set(x) for name, x in recorded.items()}
+
+    empty = {name: jnp.zeros((grid.size, *x.shape), dtype=x.dtype) for name, x in shapes.items()}
+    state, values = jax.lax.fori_loop(part.first, part.last, interval, (carry.state, empty))
+    return _with_strong_types(RunCarry(carry.start, state)), values, run.ends(state, grid[-1])
+
+
+def _with_strong_types(tree: Any) -> Any:
+    """Without JAX's weak types, for which the next part would be traced again."""
+    return jax.tree.map(lambda x: jax.lax.convert_element_type(x, x.dtype), tree)
+
+
+def _set_up(
+    algorithm: Algorithm,
+    problem: Problem,
+    key: PRNGKeyArray,
+    plan: RunPlan,
+    dtype: Any,
+    before: RunCarry | None = None,
+    is_first: Array | bool = True,
+) -> tuple[Environments, ReducedRun, RunCarry]:
+    """The environments, the reduced run, and the carry: that of the part ``before``, unless this is the first one."""
+    drawing_key, start_key, measurement_key, _ = split(key, 4)
     in_order = SequentialLapack()
     stated = in_order(lambda: problem.draw(drawing_key))
     measured, first_gradient = (), None
     if not plan.reduction.rows or algorithm.start.needs_first_gradient:
         space = algorithm.model.space(problem.shape)
-        measured = in_order(lambda: problem.measurements.init(measurement_key, stated, space, plan.demand))
+
+        def begin() -> Any:
+            return SequentialLapack()(lambda: problem.measurements.init(measurement_key, stated, space, plan.demand))
+
+        # Only once: designs can be large, and slow to draw.
+        given = () if before is None else before.state.measured
+        measured = in_order(lambda: jax.lax.cond(is_first, begin, lambda: given) if jax.tree.leaves(given) else begin())
     if algorithm.start.needs_first_gradient:
-        first_gradient, measured = _gradient_at_zero(algorithm, problem, stated, measured, start_key)
+        first_gradient, after = _gradient_at_zero(algorithm, problem, stated, measured, start_key)
+        measured = _chosen(is_first, after, measured)
     params = in_order.wait(in_order(lambda: algorithm.start(algorithm.model, problem.shape, start_key, first_gradient)))
-    run = _Run(
-        algorithm, problem, stated, reduce_run(algorithm, stated, params, plan.reduction), step_key, tolerance, plan
-    )
-    state = run.initial_state(measured, grid.dtype)
-    state, values = jax.lax.scan(run.segment, state, (jnp.concatenate([jnp.zeros_like(grid[:1]), grid[:-1]]), grid))
-    return values | run.ends(state, grid[-1])
+    if before is not None:
+        params = _chosen(is_first, params, before.start)
+    reduced = reduce_run(algorithm, stated, params, plan.reduction)
+    state = _initial_state(algorithm, reduced, measured, dtype)
+    if before is not None:
+        state = _chosen(is_first, state._replace(measured=()), before.state._replace(measured=()))
+        state = state._replace(measured=measured)
+    return stated, reduced, RunCarry(params, state)
+
+
+def _chosen(is_first: Array | bool, fresh: Any, given: Any) -> Any:
+    return jax.tree.map(lambda new, old: jnp.where(is_first, new, old), fresh, given)
 
 
 def _gradient_at_zero(
@@ -94,6 +173,17 @@ def _gradient_at_zero(
     first_step = jnp.zeros((), dtype=int)
     reading, measured = algorithm.batches.read(problem.measurements, measured, first_step, key, key, scene)
     return reading.gradient, measured
+
+
+def _events(algorithm: Algorithm, reduced: ReducedRun) -> tuple[Any, ...]:
+    return (*algorithm.events, *reduced.events)
+
+
+def _initial_state(algorithm: Algorithm, reduced: ReducedRun, measured: Any, dtype: Any) -> RunState:
+    params, never = reduced.params, jnp.full((), -1, dtype=dtype)
+    memory = algorithm.rule.init(reduced.model, params)
+    states = tuple(event.init(reduced.model, params) for event in _events(algorithm, reduced))
+    return RunState(params, _sum_of_squares(params), memory, measured, states, never, never)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -111,21 +201,17 @@ class _Run:
     @property
     def events(self) -> tuple[Any, ...]:
         """The events of the algorithm and those of the reduction."""
-        return (*self.algorithm.events, *self.reduced.events)
+        return _events(self.algorithm, self.reduced)
 
-    def initial_state(self, measured: Any, dtype: Any) -> RunState:
-        params, never = self.reduced.params, jnp.full((), -1, dtype=dtype)
-        memory = self.algorithm.rule.init(self.reduced.model, params)
-        states = tuple(event.init(self.reduced.model, params) for event in self.events)
-        return RunState(params, _sum_of_squares(params), memory, measured, states, never, never)
-
-    def segment(self, state: RunState, steps: tuple[Array, Array]) -> tuple[RunState, dict[str, Array]]:
-        """The steps between two recordings, and the second recording."""
+    def steps(self, state: RunState, first: Int[Array, ""], last: Int[Array, ""]) -> RunState:
+        """The state after the steps from ``first`` to ``last`` (excluded)."""
         small = are_small(self.reduced.environments.shape, self.reduced.params)
         loop = runs_last_loop.fori_loop if self.problem.measurements.by_entries and small else jax.lax.fori_loop
-        state = loop(*steps, lambda t, state: SequentialLapack()(lambda: self.step(t, state)), state)
-        params = tuple(jnp.where(state.diverged < 0, p, jnp.nan) for p in state.params)
-        return state, self.record(params)
+        return loop(first, last, lambda t, state: SequentialLapack()(lambda: self.step(t, state)), state)
+
+    def finite_params(self, state: RunState) -> Params:
+        """The parameters, NaN if the run has diverged."""
+        return tuple(jnp.where(state.diverged < 0, p, jnp.nan) for p in state.params)
 
     def record(self, params: Params) -> dict[str, Array]:
         model, shape, reduced = self.algorithm.model, self.problem.shape, self.reduced

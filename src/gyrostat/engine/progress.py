@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import multiprocessing
 import sys
 from collections.abc import Callable, Iterator
@@ -12,12 +13,12 @@ from gyrostat import errors
 from gyrostat.errors import GyrostatError
 from gyrostat.jax_tools.compile_cache import long_compilations_announced
 
-Progress: TypeAlias = Callable[[int, int], None]
-"""Called with the number of runs done and the number of all runs."""
+Progress: TypeAlias = Callable[[float, int], None]
+"""Called with the number of runs done and the number of all runs; runs that are under way count by their steps."""
 
 
 @contextmanager
-def progress_shown(progress: Progress | bool | None, total: int) -> Iterator[Callable[[int], None]]:
+def progress_shown(progress: Progress | bool | None, total: int) -> Iterator[Callable[[float], None]]:
     """A function to call with the number of runs that are newly done; shows them as ``progress`` says.
 
     True shows a bar on standard error; a function is called with the runs done and all runs; None and False show nothing. A
@@ -45,13 +46,14 @@ def progress_shown(progress: Progress | bool | None, total: int) -> Iterator[Cal
         )
 
 
-def _adding(show: Progress, total: int) -> Callable[[int], None]:
-    done = 0
+def _adding(show: Progress, total: int) -> Callable[[float], None]:
+    done = 0.0
 
-    def report(count: int) -> None:
+    def report(count: float) -> None:
         nonlocal done
         done += count
-        show(done, total)
+        whole = round(done)
+        show(whole if math.isclose(done, whole, abs_tol=1e-9) else done, total)  # fractions add up to almost 1
 
     return report
 

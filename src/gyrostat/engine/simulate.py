@@ -54,7 +54,7 @@ def simulate(
     for algorithm, problem in cells:
         check(algorithm, problem)
     diagnostics = resolve(_default_record(cells) if record is DEFAULT_RECORD else record)
-    seed = errors.integer("seed", seed)
+    seed = errors.integer("seed", seed, most=errors.LARGEST_SEED)
     grids = recording_grids(record_at, horizons, [0] * len(cells) if record_from is None else list(record_from))
     level = _tolerance(tolerance, cells)
     reductions = [choose_reduction(reduction, *cell) for cell in cells]
@@ -66,9 +66,8 @@ def simulate(
             program = program_for(reductions[group[0]], reproducible_bits=reproducible_bits)
             runs = [(position, number) for position in range(len(group)) for number in seed_numbers]
             outcomes = []
-            for part, outcome in program.calls(runs):
+            for part, outcome in program.calls(runs, report):
                 outcomes.append(_without_leaks(outcome, runs[part], diagnostics, reduction, program_for))
-                report(len(runs[part]))
             together = {name: np.concatenate([outcome[name] for outcome in outcomes]) for name in outcomes[0]}
             for position, i in enumerate(group):
                 mine = slice(position * len(seed_numbers), (position + 1) * len(seed_numbers))
@@ -155,8 +154,14 @@ def _horizons(num_steps: int | Sequence[int], count: int) -> list[int]:
 
 
 def _seed_numbers(seeds: int | Sequence[int]) -> list[int]:
-    if isinstance(seeds, Sequence | np.ndarray):
-        if len(seeds) == 0:
-            raise GyrostatError("seeds is empty: give a number of seeds or at least one seed.")
-        return [errors.integer("seeds", s) for s in seeds]
-    return list(range(errors.integer("seeds", seeds, least=1)))
+    if not isinstance(seeds, Sequence | np.ndarray):
+        return list(range(errors.integer("seeds", seeds, least=1, most=errors.LARGEST_RUN)))
+    if len(seeds) == 0:
+        raise GyrostatError("seeds is empty: give a number of seeds or at least one seed.")
+    numbers = [errors.integer("seeds", s, most=errors.LARGEST_RUN) for s in seeds]
+    if len(set(numbers)) < len(numbers):
+        twice = next(s for s in numbers if numbers.count(s) > 1)
+        raise GyrostatError(
+            f"seeds lists {twice} more than once, which would be the same run again: list each seed once."
+        )
+    return numbers

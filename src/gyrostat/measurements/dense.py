@@ -337,4 +337,4 @@ def _gram_reading(scene: Scene, design: DesignGram, target: Float[Array, " size"
 
 
 def _design(value: Any) -> np.ndarray | None:
-    return None if value is None else np.asarray(errors.integer("design", value))
+    return None if value is None else np.asarray(errors.integer("design", value, most=errors.LARGEST_SEED))

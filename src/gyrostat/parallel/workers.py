@@ -21,10 +21,14 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from typing import Any, Protocol, Self, TypeVar
 
+from gyrostat.parallel.interrupts import check_interrupt
 from gyrostat.parallel.threads import confine_this_process
 
 REPORT_EVERY = 0.2
 """Seconds between two reports of progress from a worker."""
+
+END_SECONDS = 1.0
+"""Seconds in which an idle worker may end by itself."""
 
 
 class WorkerTask(Protocol):
@@ -38,7 +42,7 @@ class WorkerTask(Protocol):
     def program(self) -> Hashable:
         """Tasks with the same value compile the same programs, so a worker takes them one after the other."""
 
-    def compute(self, progress: Callable[[int, int], None]) -> tuple[Any, float]:
+    def compute(self, progress: Callable[[float, int], None]) -> tuple[Any, float]:
         """Returns the result and the seconds it took."""
 
 
@@ -49,7 +53,7 @@ class Listener(Protocol[Job]):
     """Is called as tasks start, advance and end. ``failed`` returns tasks to run instead, if any."""
 
     def started(self, task: Job) -> None: ...
-    def progress(self, task: Job, done: int, total: int) -> None: ...
+    def progress(self, task: Job, done: float, total: int) -> None: ...
     def finished(self, task: Job, result: Any, seconds: float) -> None: ...
     def failed(self, task: Job, line: str, details: str) -> Sequence[Job]: ...
 
@@ -79,14 +83,20 @@ def run_in_this_process(tasks: Sequence[Job], listener: Listener[Job]) -> None:
     """Run all tasks in this process, the heaviest first."""
     waiting = _heaviest_first(tasks)
     while waiting:
+        check_interrupt()
         task = waiting.popleft()
         listener.started(task)
         try:
-            result, seconds = task.compute(partial(listener.progress, task))
+            result, seconds = task.compute(partial(_report, listener, task))
         except Exception as error:
             waiting.extend(listener.failed(task, *explain(error)))
         else:
             listener.finished(task, result, seconds)
+
+
+def _report(listener: Listener[Job], task: Job, done: float, total: int) -> None:
+    check_interrupt()
+    listener.progress(task, done, total)
 
 
 @dataclass
@@ -114,10 +124,12 @@ class Workers:
 
     def __exit__(self, *_: object) -> None:
         for worker in self.busy.values():
-            worker.process.terminate()
+            worker.process.kill()  # also one that is stopped; a worker has nothing to put in order
         for link in self.idle:
             link.close()  # the worker reads an end of file and returns
         for link, worker in (self.busy | self.idle).items():
+            worker.process.join(END_SECONDS)
+            worker.process.kill()
             worker.process.join()
             link.close()
 
@@ -125,12 +137,14 @@ class Workers:
         """Run all tasks, the heaviest first."""
         waiting = _heaviest_first(tasks)
         while waiting or self.busy:
+            check_interrupt()
             while waiting and len(self.busy) < self.jobs:
                 link, worker = self.idle.popitem() if self.idle else _start_worker(self.prepare)
                 self.busy[link] = worker
                 self._send_next(link, waiting, listener)
-            # With a timeout, because a signal that arrives just before the wait would only be handled at its end.
-            for ready in wait(list(self.busy), timeout=1.0):
+            # With a timeout, because Ctrl-C does not end the wait.
+            for ready in wait(list(self.busy), timeout=0.5):
+                check_interrupt()
                 self._receive(ready, waiting, listener)
 
     def _receive(self, link: Any, waiting: deque[Any], listener: Listener) -> None:
@@ -228,8 +242,8 @@ class _Reporter:
     def __init__(self, link: Connection):
         self.link, self.last = link, -REPORT_EVERY
 
-    def __call__(self, done: int, total: int) -> None:
+    def __call__(self, done: float, total: int) -> None:
         now = time.monotonic()
         if now - self.last >= REPORT_EVERY:
             self.last = now
-            self.link.send(("progress", int(done), int(total)))
+            self.link.send(("progress", float(done), int(total)))

@@ -20,6 +20,7 @@ from gyrostat.experiments.declarations import SIZES
 from gyrostat.experiments.paper_files import is_file_address, split_address
 from gyrostat.experiments.registry import paper_address, reference_to
 from gyrostat.parallel.checked_files import DamagedStore
+from gyrostat.parallel.interrupts import check_interrupt, interrupts_noted
 from gyrostat.parallel.progress import ProgressDisplay, print_line
 from gyrostat.parallel.threads import one_thread
 from gyrostat.parallel.whole_files import reason, write_whole
@@ -91,7 +92,7 @@ def reproduce(
     tasks = [ExperimentTask(name, size, seed, paper_address(name.split("/")[0])) for name in select(names)]
     store = ResultsStore(out)
     store.prepare()
-    with one_thread(quick=size == "smoke"):
+    with one_thread(quick=size == "smoke"), interrupts_noted():
         summary = _run(tasks, store, jobs, fresh, console)
     _conclude(summary, tasks, store, console)
     return summary
@@ -104,7 +105,10 @@ def _run(
         session = _Session(store, display)
         display.expect(items=len(tasks))
         try:
-            waiting = [task for task in tasks if fresh or not session.reuse(task)]
+            waiting = []
+            for task in tasks:
+                check_interrupt()
+                waiting += [task] if fresh or not session.reuse(task) else []
             display.expect(weight=sum(task.weight for task in waiting))
             run_tasks(waiting, jobs, session)
         except KeyboardInterrupt:
@@ -138,7 +142,7 @@ class _Session:
     def started(self, task: ExperimentTask) -> None:
         self.display.started(task, task.name)
 
-    def progress(self, task: ExperimentTask, done: int, total: int) -> None:
+    def progress(self, task: ExperimentTask, done: float, total: int) -> None:
         self.display.advanced(task, done / total if total else 0.0)
 
     def finished(self, task: ExperimentTask, result: ComputedExperiment, seconds: float) -> None:

@@ -220,6 +220,9 @@ def check_results(folder: Path) -> tuple[str, list[str]]:
     store = ResultsStore(folder)
     names = store.present()
     found = [line for name in names for line in store.damage(name)]
+    found += [f"{str(path / METADATA)!r} is missing" for path in store.data.glob("*/*") if _lost_its_mark(path)]
+    if names and not store.claims_file.exists():
+        found.append(f"{str(store.claims_file)!r} is missing")
     try:
         store.claims()
     except GyrostatError as error:
@@ -230,6 +233,11 @@ def check_results(folder: Path) -> tuple[str, list[str]]:
     if old:
         return f"{len(old)} experiments are older than checksums, so damage in them cannot be noticed.", []
     return f"{len(store.finished())} experiments are finished, and all of their data are there and undamaged.", []
+
+
+def _lost_its_mark(group: Path) -> bool:
+    """Whether a folder holds data of an experiment without their description, as after a kill or a deletion."""
+    return group.is_dir() and not (group / METADATA).exists() and any(path.is_dir() for path in group.iterdir())
 
 
 def _with_strings(dataset: xr.Dataset, dtype: type) -> xr.Dataset:

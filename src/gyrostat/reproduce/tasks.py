@@ -90,7 +90,7 @@ class ExperimentTask:
         """The seed of this experiment."""
         return seed_of(self.seed, self.name)
 
-    def compute(self, progress: Callable[[int, int], None]) -> tuple[ComputedExperiment, float]:
+    def compute(self, progress: Callable[[float, int], None]) -> tuple[ComputedExperiment, float]:
         """Run the experiment; returns its data with the CPU seconds, and the seconds it took."""
         start, cpu_start = time.perf_counter(), time.process_time()
         with warnings.catch_warnings():

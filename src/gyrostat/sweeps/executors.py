@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import Any, Protocol
 
 from gyrostat.errors import GyrostatError
+from gyrostat.parallel.interrupts import check_interrupt
 from gyrostat.parallel.threads import confine_this_process, one_thread
 from gyrostat.parallel.workers import Listener, Workers, explain, run_in_this_process
 from gyrostat.sweeps.plan import Chunk, sweep_digest
@@ -112,6 +113,7 @@ class _DaskCluster:
         sent: dict[Any, Chunk] = {}
         try:
             while waiting or sent:
+                check_interrupt()
                 self._wait_for_scheduler()
                 room = CHUNKS_PER_THREAD * self.jobs
                 while waiting and len(sent) < room:
@@ -129,6 +131,7 @@ class _DaskCluster:
     def _wait_for_scheduler(self) -> None:
         since = time.monotonic()
         while self.client.status != "running":
+            check_interrupt()
             if time.monotonic() - since > LOST_AFTER or self.client.status == "closed":
                 raise SchedulerLost
             time.sleep(0.1)

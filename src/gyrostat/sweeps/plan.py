@@ -59,7 +59,7 @@ class Chunk:
         """The number of cells."""
         return len(self.points)
 
-    def compute(self, progress: Callable[[int, int], None] | None = None) -> tuple[dict[str, np.ndarray], float]:
+    def compute(self, progress: Callable[[float, int], None] | None = None) -> tuple[dict[str, np.ndarray], float]:
         """The arrays of the store for these cells, and the seconds that the computation took."""
         from gyrostat.engine.simulate import simulate
 

@@ -17,6 +17,7 @@ from rich.console import Console
 from gyrostat import errors
 from gyrostat.engine.summary import warn_of_divergence
 from gyrostat.errors import GyrostatError
+from gyrostat.parallel.interrupts import interrupts_noted
 from gyrostat.parallel.progress import ProgressDisplay, clock
 from gyrostat.parallel.whole_files import reason, write_whole
 from gyrostat.sweeps import executors
@@ -131,7 +132,7 @@ def run_sweep(
     jobs = (os.cpu_count() or 1) if jobs is None else errors.integer("jobs", jobs)
     chosen = executors.dask_executor(scheduler, tls or {}) if scheduler else executors.local_executor(jobs)
     display = ProgressDisplay(console or Console(quiet=True), "cells", show_rate=True)
-    with lock_folder(Path(out)), chosen as executor, display:
+    with interrupts_noted(), lock_folder(Path(out)), chosen as executor, display:
         store, ordered = open_store(checked, out, extend=extend, fresh=fresh)
         if store.repaired:
             display.print(f"Missing or damaged in {out}: {'; '.join(store.repaired)}.")
@@ -270,7 +271,7 @@ class Session:
         """A chunk was given to a worker."""
         self.display.started(task)
 
-    def progress(self, task: Chunk, done: int, total: int) -> None:
+    def progress(self, task: Chunk, done: float, total: int) -> None:
         """A part of a chunk is computed."""
         self.display.advanced(task, done / total)
 

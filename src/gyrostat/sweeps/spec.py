@@ -320,7 +320,7 @@ def _checked(table: Mapping[str, Any], *, code: bool) -> Spec:
         axes=(),
         record=read_record(table.get("record", {}), table.get("success", {})),
         seeds=errors.integer("seeds", table.get("seeds", 20), least=1, most=MOST_SEEDS),
-        seed=errors.integer("seed", table.get("seed", 0)),
+        seed=errors.integer("seed", table.get("seed", 0), most=errors.LARGEST_SEED),
         options=_read_options(table),
         title=errors.text("title", table.get("title", "A sweep")),
         summary=" ".join(errors.text("summary", table.get("summary", "")).split()),

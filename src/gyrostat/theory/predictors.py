@@ -58,6 +58,7 @@ def surrogate(
     True
     """
     use_compile_cache()
+    seed = errors.integer("seed", seed, most=errors.LARGEST_SEED)
     with double():
         keys = jax.random.split(jax.random.key(seed), errors.integer("runs", runs, least=1))
         arguments = (float(step_size), float(init_scale), 1 / math.sqrt(2 * num_samples), int(num_steps))
