@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
@@ -114,19 +115,19 @@ class Program:
         use_compile_cache()
         with double(), _garbage_kept():
             leaves = [c[cells] if v else c for c, v in zip(self.columns, self.varies, strict=True)]
-            # Keys are made in the program: out here, JAX would compile a program for each operation.
-            shared: tuple[Any, ...] = (np.asarray(self.seed), self.grid, self.tolerance)
             many = self.vectorises and width > 1
-            shapes, go_on = (_start_many, _continue_many) if many else (_start_one, _continue_one)
-            numbers: Any = seeds if many else seeds[0]
+            programs: tuple[Any, Any] = (_start_many, _continue_many) if many else (_start_one, _continue_one)
+            start, go_on = programs
             if not many:
-                leaves = [x[0] if v else x for x, v in zip(leaves, self.varies, strict=True)]
+                leaves, seeds = [x[0] if v else x for x, v in zip(leaves, self.varies, strict=True)], seeds[0]
+            # Keys are made in the program: out here, JAX would compile a program for each operation.
+            moving: tuple[Any, ...] = (leaves, seeds, np.asarray(self.seed), self.grid, self.tolerance)
             # Traced, once, and never compiled: the program makes the start itself.
-            like = eqx.filter_eval_shape(shapes, fixed, leaves, numbers, *shared)
+            like = eqx.filter_eval_shape(lambda *given: start(fixed, *given), *moving)
             carry: Any = jax.tree.map(lambda x: np.zeros(x.shape, x.dtype), like)
             values: dict[str, np.ndarray] = {}
             for part in self.pace.parts(self.grid):
-                carry, recorded, ends = go_on(fixed, leaves, numbers, *shared, carry, jax.tree.map(jnp.asarray, part))
+                carry, recorded, ends = go_on(fixed, *moving, carry, jax.tree.map(jnp.asarray, part))
                 new = slice(int(part.first), int(part.last))
                 for name, x in _by_run(recorded, many).items():
                     values.setdefault(name, np.empty_like(x))[:, new] = x[:, new]
