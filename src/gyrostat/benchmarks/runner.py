@@ -29,10 +29,13 @@ from gyrostat.parallel.threads import one_thread
 SUITES: dict[str, str] = {
     **{name: f"gyrostat.benchmarks.speed.{name}" for name in ("core", "gd", "deep", "sweep", "lab")},
     "first-minute": "gyrostat.benchmarks.speed.first_minute",
-    **{name: f"gyrostat.benchmarks.{name}.suite" for name in ("invariance", "completion")},
+    **{name: f"gyrostat.benchmarks.{name}.suite" for name in ("invariance", "completion", "tables")},
 }
 """Name of a suite -> its module."""
-ON_REQUEST: dict[str, str] = {"completion-large": "gyrostat.benchmarks.completion.large_table"}
+ON_REQUEST: dict[str, str] = {
+    "completion-large": "gyrostat.benchmarks.completion.large_table",
+    "tables-ratings": "gyrostat.benchmarks.tables.ratings",
+}
 """Suites that take minutes and gigabytes; they run only when they are named."""
 INTERRUPTED = "interrupted"
 """The reason why a suite ended, after Ctrl-C."""
