@@ -6,8 +6,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from checks import call
 from gyrostat.errors import GyrostatError
+from gyrostat.estimators import InvariantLinearRegressor
 from gyrostat.tables.fit_and_predict import rows_of_table
+from gyrostat.tables.rows_on_disk import rows_on_disk
 from gyrostat.tables.saved_model import Column, SavedModel, model_columns
 from gyrostat.tables.table_files import FileFormat, as_dates, read_table
 
@@ -137,3 +140,46 @@ def test_orders_are_given_known_or_those_of_the_column(tmp_path):
     assert again.columns == rows.columns and model_columns(frame, ["size"]) == [
         Column("size", ("low", "medium", "high"), "ordered")
     ]
+
+
+@pytest.mark.parametrize("source", ["parquet", "dask"])
+def test_rows_on_disk_give_the_same_model(tmp_path, source):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.standard_normal((900, 3)), columns=list("abc")).assign(
+        sex=rng.choice(["f", "m"], 900), site=rng.choice(["u", "v", "w"], 900)
+    )
+    frame["y"] = frame.a + frame.b * frame.site.map({"u": 1, "v": -1, "w": 0.3}) + rng.standard_normal(900)
+    frame.loc[7, "a"] = np.nan
+    if source == "parquet":
+        frame.to_parquet(tmp_path / "rows.parquet", row_group_size=70)
+        parts = tmp_path / "rows.parquet"
+    else:
+        import dask.dataframe as dd
+
+        parts = dd.from_pandas(frame, npartitions=7)
+    whole = frame.dropna()
+    X = whole[["a", "b", "c"]].assign(**{"sex=m": (whole.sex == "m").astype(float)})
+    expected = InvariantLinearRegressor(random_state=0).fit(X, whole.y, environments=whole.site)
+    with rows_on_disk(parts, target="y", environment="site", missing="drop", folder=tmp_path) as rows:
+        assert list(rows.X) == list(X) and rows.notes == ("1 rows with missing values were left out.",)
+        found = InvariantLinearRegressor(random_state=0).fit(rows.X, rows.y, environments=rows.labels)
+        assert list(tmp_path.glob("gyrostat-rows-*"))
+    assert not list(tmp_path.glob("gyrostat-rows-*")) and found.environments_ == expected.environments_
+    np.testing.assert_array_equal(found.effects_, expected.effects_)
+    np.testing.assert_allclose(found.coef_, expected.coef_, rtol=1e-12)
+    with pytest.raises(GyrostatError, match="row 8 has a missing value: use --missing drop"):
+        rows_on_disk(parts, target="y", environment="site")
+
+
+def test_fit_on_disk_is_fit(tmp_path, capsys, monkeypatch):
+    frame = pd.concat([sites(), pd.DataFrame({"site": ["tiny"], "x": [0.0], "y": [0.0]})])
+    frame.to_parquet(tmp_path / "rows.parquet", row_group_size=50)
+    options = ("--target", "y", "--environment", "site", "--out")
+    said = []
+    for out, more in (("a", ()), ("b", ("--on-disk",))):
+        status, text, _ = call(monkeypatch, capsys, "fit", tmp_path / "rows.parquet", *options, tmp_path / out, *more)
+        said.append(text)
+        assert status == 0
+    models = [SavedModel.read(tmp_path / out / "model.json") for out in "ab"]
+    np.testing.assert_allclose(models[0].coefficients, models[1].coefficients, rtol=1e-12)
+    assert "were left out" in said[0] and "were left out: tiny." in said[1]

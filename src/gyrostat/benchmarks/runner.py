@@ -31,6 +31,7 @@ SUITES: dict[str, str] = {
     "first-minute": "gyrostat.benchmarks.speed.first_minute",
     "torch": "gyrostat.benchmarks.speed.torch_batches",
     **{name: f"gyrostat.benchmarks.{name}.suite" for name in ("invariance", "completion")},
+    **{name: f"gyrostat.benchmarks.{name}.suite" for name in ("invariance", "completion", "tables")},
 }
 """Name of a suite -> its module."""
 ON_REQUEST: dict[str, str] = {
@@ -39,6 +40,9 @@ ON_REQUEST: dict[str, str] = {
     "coloured": "gyrostat.benchmarks.coloured.suite",
 }
 """Suites that take many minutes, or gigabytes; they run only when they are named."""
+    "tables-ratings": "gyrostat.benchmarks.tables.ratings",
+}
+"""Suites that take minutes and gigabytes; they run only when they are named."""
 INTERRUPTED = "interrupted"
 """The reason why a suite ended, after Ctrl-C."""
 

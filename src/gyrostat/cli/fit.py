@@ -43,6 +43,13 @@ def fit(
             help="Leave out environments with fewer rows. [default: as many as the number of features requires]",
         ),
     ] = None,
+    on_disk: Annotated[
+        bool,
+        typer.Option(
+            "--on-disk",
+            help="Read a Parquet table in row groups and keep its rows on disk, as for one of more than 2 GB.",
+        ),
+    ] = False,
     ordered: Ordered = None,
     separator: Separator = None,
     decimal: Decimal = None,
@@ -77,4 +84,5 @@ def fit(
         text_format=FileFormat(separator, decimal, thousands, encoding),
         ordered=ordered or (),
         min_rows=min_rows,
+        on_disk=on_disk,
     )

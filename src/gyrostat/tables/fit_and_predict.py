@@ -28,6 +28,7 @@ from gyrostat.tables.row_checks import (
     with_enough_rows,
     without_constants,
 )
+from gyrostat.tables.rows_on_disk import RowsOnDisk, column_names, is_large, rows_on_disk
 from gyrostat.tables.saved_model import KINDS, Column, SavedModel, column, feature_matrix, model_columns
 from gyrostat.tables.summary_page import findings, percent, write_summary
 from gyrostat.tables.table_files import NOTES, FileFormat, cannot_be_written, read_table
@@ -44,6 +45,7 @@ class ModelRows:
     labels: np.ndarray
     columns: tuple[Column, ...]
     notes: tuple[str, ...] = ()
+    files: RowsOnDisk | None = None
 
 
 def fit(
@@ -65,15 +67,17 @@ def fit(
     text_format: FileFormat = FileFormat(),  # noqa: B008  (immutable)
     ordered: Sequence[str] = (),
     min_rows: int | None = None,
+    on_disk: bool = False,
 ) -> tuple[SavedModel, HeterogeneityReport]:
     """Fit the table in ``data``; write the model, ``heterogeneity.csv``, a forest plot and ``summary.html`` into ``out``."""
     errors.choice("kind", kind, KINDS)
     with _writing(out):  # an unwritable folder is refused before anything is computed
         out.mkdir(parents=True, exist_ok=True)
-    frame = read_table(data, text_format)
-    rows = rows_of_table(
-        frame, target, environment, features, drop, missing, ordered=ordered, min_rows=min_rows, adjust=adjust
-    )
+    checks: dict[str, Any] = {"ordered": ordered, "min_rows": min_rows, "adjust": adjust}
+    if on_disk or is_large(data):
+        rows = large_rows(data, target, environment, features, drop, missing, **checks)
+    else:
+        rows = rows_of_table(read_table(data, text_format), target, environment, features, drop, missing, **checks)
     for note in rows.notes:
         console.print(note, markup=False, highlight=False, soft_wrap=True)
     report = heterogeneity(rows.X, rows.y, rows.labels, adjust=adjust, tolerance=tolerance, level=level)
@@ -102,6 +106,8 @@ def fit(
         draw_forest(report, out / "forest")
         write_summary(out / "summary.html", report, model, out / "forest.svg")
     _print_report(console, report, model, out)
+    if rows.files is not None:
+        rows.files.close()
     return model, report
 
 
@@ -172,6 +178,36 @@ def rows_of_table(
     y = feature_matrix(frame, [response])[:, 0]
     refuse_constant_target(target, y)
     return ModelRows(X, y, labels, tuple(columns), (*notes, *leakage_notes(X, y, labels, target)))
+
+
+def large_rows(
+    data: Path,
+    target: str,
+    environment: str,
+    features: str,
+    drop: str,
+    missing: str,
+    *,
+    ordered: Sequence[str] = (),
+    min_rows: int | None = None,
+    adjust: bool = True,
+) -> ModelRows:
+    """As :func:`rows_of_table`, with rows in files on disk: memory is needed for the largest environment only."""
+    names = pd.DataFrame(columns=column_names(data))
+    column(names, "--target", target), column(names, "--environment", environment)
+    rows = rows_on_disk(
+        data,
+        target=target,
+        environment=environment,
+        features=_chosen_features(names, target, environment, features, drop),
+        ordered=ordered,
+        missing=missing,
+        spare_rows=SPARE_ROWS if adjust else None,
+        min_rows=3 if min_rows is None else errors.integer("--min-rows", min_rows, least=1),
+    )
+    refuse_constant_target(target, rows.y)
+    notes = (*rows.notes, *leakage_notes(rows.X, rows.y, rows.labels, target))
+    return ModelRows(rows.X, rows.y, rows.labels, rows.columns, notes, rows)
 
 
 def _refuse_one_environment(labels: pd.Series, environment: str) -> None:

@@ -107,7 +107,7 @@ def leakage_notes(X: pd.DataFrame, y: np.ndarray, labels: np.ndarray, target: st
     >>> leakage_notes(pd.DataFrame({"copy": 2 * y, "x": [1.0, 5, 2, 8, 1, 3]}), y, np.repeat([0, 1], 3), "y")[0][:37]
     'copy is nearly y (correlation 1.0000)'
     """
-    _, codes = np.unique(pd.Series(labels).astype(str), return_inverse=True)
+    codes, _ = pd.factorize(np.asarray(labels))
 
     def centred(v: np.ndarray) -> np.ndarray:
         scaled = v / (np.abs(v).max() or 1.0)
