@@ -177,5 +177,5 @@ FIG2 = Experiment(
             measure=_near_fold,
         ),
     ],
-    weight=6,
+    weight=11,
 )

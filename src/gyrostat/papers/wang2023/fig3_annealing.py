@@ -250,5 +250,5 @@ FIG3 = Experiment(
             measure=_fold,
         ),
     ],
-    weight=12,
+    weight=15,
 )

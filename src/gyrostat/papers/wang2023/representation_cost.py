@@ -260,5 +260,5 @@ BALANCE = Experiment(
             measure=_excess_falls,
         ),
     ],
-    weight=2,
+    weight=3,
 )

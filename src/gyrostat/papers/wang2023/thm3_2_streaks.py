@@ -192,5 +192,5 @@ STREAKS = Experiment(
             measure=_hazard,
         ),
     ],
-    weight=4,
+    weight=3,
 )

@@ -149,5 +149,5 @@ FIG_I1 = Experiment(
             ),
         ),
     ],
-    weight=25,
+    weight=165,
 )

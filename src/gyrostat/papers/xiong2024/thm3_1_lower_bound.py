@@ -217,5 +217,5 @@ THEOREM31 = Experiment(
             ),
         ),
     ],
-    weight=3,
+    weight=6,
 )

@@ -73,6 +73,7 @@ FIG1 = Experiment(
             measure=_keeps,
         )
     ],
+    weight=10,
 )
 
 
@@ -173,4 +174,5 @@ FIG2 = Experiment(
             measure=_tenth_threshold,
         ),
     ],
+    weight=2,
 )

@@ -193,7 +193,7 @@ FIG3 = Experiment(
             ),
         ),
     ],
-    weight=30,
+    weight=40,
 )
 
 
@@ -319,5 +319,5 @@ FIG4 = Experiment(
             reason="At eta = .05 about one run in five keeps part of it: the statement is true only of the median.",
         ),
     ],
-    weight=45,
+    weight=36,
 )

@@ -270,5 +270,5 @@ PREDICTOR = Experiment(
             reason="Sufficient, not necessary: at eta = .05 it holds for M between 18 and 23 only.",
         ),
     ],
-    weight=25,
+    weight=55,
 )

@@ -162,7 +162,7 @@ THEOREM2 = Experiment(
             ),
         ),
     ],
-    weight=40,
+    weight=60,
 )
 
 
@@ -250,5 +250,5 @@ DATA = Experiment(
             measure=_data_slope,
         ),
     ],
-    weight=40,
+    weight=18,
 )

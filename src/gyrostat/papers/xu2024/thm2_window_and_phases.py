@@ -158,7 +158,7 @@ WINDOW = Experiment(
             reason="M2 = 18 where 10752 is needed: the constants of the proof are far from what the algorithm needs.",
         ),
     ],
-    weight=60,
+    weight=50,
 )
 
 
@@ -315,5 +315,5 @@ PHASES = Experiment(
             ),
         ),
     ],
-    weight=12,
+    weight=15,
 )

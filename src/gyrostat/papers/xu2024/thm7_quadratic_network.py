@@ -156,5 +156,5 @@ THEOREM7 = Experiment(
             ),
         ),
     ],
-    weight=40,
+    weight=32,
 )
