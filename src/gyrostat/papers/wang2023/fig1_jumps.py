@@ -406,5 +406,5 @@ FIG1 = Experiment(
             measure=_offshoots,
         ),
     ],
-    weight=10,
+    weight=14,
 )

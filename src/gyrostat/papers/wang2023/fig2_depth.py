@@ -178,5 +178,5 @@ FIG2 = Experiment(
             measure=_near_fold,
         ),
     ],
-    weight=6,
+    weight=11,
 )

@@ -251,5 +251,5 @@ FIG3 = Experiment(
             measure=_fold,
         ),
     ],
-    weight=12,
+    weight=15,
 )

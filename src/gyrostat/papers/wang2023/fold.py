@@ -182,5 +182,5 @@ FOLD = Experiment(
             measure=_falls_with_epsilon,
         ),
     ],
-    weight=3,
+    weight=8,
 )

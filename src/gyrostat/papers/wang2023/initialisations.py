@@ -142,5 +142,5 @@ INITIALISATIONS = Experiment(
             measure=_same_law,
         ),
     ],
-    weight=6,
+    weight=25,
 )

@@ -261,5 +261,5 @@ BALANCE = Experiment(
             measure=_excess_falls,
         ),
     ],
-    weight=2,
+    weight=3,
 )

@@ -203,5 +203,5 @@ HETERO = Experiment(
             measure=_noise_needed,
         ),
     ],
-    weight=6,
+    weight=10,
 )

@@ -235,5 +235,5 @@ LANDSCAPE = Experiment(
             measure=_rank_of_product,
         ),
     ],
-    weight=4,
+    weight=15,
 )

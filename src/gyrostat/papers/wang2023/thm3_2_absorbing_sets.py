@@ -261,5 +261,5 @@ REGIONS = Experiment(
             reason="T is of the order 1e27 steps, and the probability 2^-T.",
         ),
     ],
-    weight=3,
+    weight=1,
 )

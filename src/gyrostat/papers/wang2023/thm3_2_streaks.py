@@ -188,5 +188,5 @@ STREAKS = Experiment(
             measure=_hazard,
         ),
     ],
-    weight=4,
+    weight=3,
 )

@@ -154,5 +154,5 @@ CONVENTIONS_STUDY = Experiment(
             measure=_why,
         ),
     ],
-    weight=4,
+    weight=6,
 )

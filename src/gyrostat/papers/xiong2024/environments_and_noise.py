@@ -151,7 +151,7 @@ HETERO = Experiment(
             measure=_noisier,
         ),
     ],
-    weight=6,
+    weight=10,
 )
 
 # --------------------------------------------------------------------------------------------- noise
@@ -265,5 +265,5 @@ NOISE = Experiment(
             measure=_stopping,
         ),
     ],
-    weight=6,
+    weight=12,
 )

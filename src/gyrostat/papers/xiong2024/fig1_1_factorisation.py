@@ -192,5 +192,5 @@ FIG11 = Experiment(
             measure=_faster,
         ),
     ],
-    weight=4,
+    weight=11,
 )

@@ -263,7 +263,7 @@ FIG12 = Experiment(
     ),
     sizes={
         "smoke": {"dimension": 20, "starts": 2, "designs": 1, "stretch": 1.0, "figure_starts": 2},
-        "standard": {"dimension": 50, "starts": 4, "designs": 2, "stretch": 1.0, "figure_starts": 3},
+        "standard": {"dimension": 50, "starts": 4, "designs": 2, "stretch": 1.0, "figure_starts": 4},
         "full": {"dimension": 50, "starts": 8, "designs": 8, "stretch": 2.0, "figure_starts": 8},
     },
     compute=figure12_data,
@@ -312,5 +312,5 @@ FIG12 = Experiment(
             measure=_ends,
         ),
     ],
-    weight=30,
+    weight=95,
 )

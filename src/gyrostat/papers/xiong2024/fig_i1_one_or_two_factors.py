@@ -150,5 +150,5 @@ FIG_I1 = Experiment(
             ),
         ),
     ],
-    weight=25,
+    weight=165,
 )

@@ -121,5 +121,5 @@ FIG_I2 = Experiment(
             measure=_longer,
         ),
     ],
-    weight=6,
+    weight=8,
 )

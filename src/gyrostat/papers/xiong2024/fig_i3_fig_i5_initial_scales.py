@@ -134,7 +134,7 @@ FIG_I3 = Experiment(
             ),
         ),
     ],
-    weight=12,
+    weight=20,
 )
 
 
@@ -219,5 +219,5 @@ FIG_I5 = Experiment(
             measure=_waits,
         ),
     ],
-    weight=8,
+    weight=10,
 )

@@ -109,5 +109,5 @@ FIG_I4 = Experiment(
             measure=_similar,
         ),
     ],
-    weight=15,
+    weight=30,
 )

@@ -166,5 +166,5 @@ IMBALANCE = Experiment(
             reason="The drift is of order eta^2, the imbalance of order alpha^2: at eta = .2 it turns indefinite.",
         ),
     ],
-    weight=6,
+    weight=10,
 )

@@ -171,5 +171,5 @@ PEERS = Experiment(
             measure=_flat_in_kappa,
         ),
     ],
-    weight=20,
+    weight=60,
 )

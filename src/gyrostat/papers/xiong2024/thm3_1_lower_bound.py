@@ -219,5 +219,5 @@ THEOREM31 = Experiment(
             ),
         ),
     ],
-    weight=3,
+    weight=6,
 )

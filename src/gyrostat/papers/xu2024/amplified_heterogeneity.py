@@ -254,5 +254,5 @@ AMPLIFY = Experiment(
             measure=_untouched,
         ),
     ],
-    weight=15,
+    weight=30,
 )

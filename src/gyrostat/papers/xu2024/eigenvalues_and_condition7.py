@@ -118,7 +118,7 @@ KAPPA = Experiment(
     compute=kappa_data,
     draw=draw_spectrum,
     claims=_spectrum_claims("both eigenvalues of a target with kappa = 4"),
-    weight=30,
+    weight=15,
 )
 
 INDEFINITE = Experiment(

@@ -73,6 +73,7 @@ FIG1 = Experiment(
             measure=_keeps,
         )
     ],
+    weight=10,
 )
 
 
@@ -180,4 +181,5 @@ FIG2 = Experiment(
             measure=_tenth_threshold,
         ),
     ],
+    weight=2,
 )

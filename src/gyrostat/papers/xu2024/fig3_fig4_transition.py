@@ -209,7 +209,7 @@ FIG3 = Experiment(
             ),
         ),
     ],
-    weight=30,
+    weight=40,
 )
 
 
@@ -336,5 +336,5 @@ FIG4 = Experiment(
             reason="At eta = .05 about one run in five keeps part of it: the statement is true only of the median.",
         ),
     ],
-    weight=45,
+    weight=36,
 )

@@ -288,5 +288,5 @@ MOMENTUM = Experiment(
             measure=_small_steps_keep,
         ),
     ],
-    weight=15,
+    weight=30,
 )

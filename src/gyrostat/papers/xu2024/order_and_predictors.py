@@ -281,5 +281,5 @@ PREDICTOR = Experiment(
             measure=lambda ds: _sufficient(ds, "supermartingale"),
         ),
     ],
-    weight=25,
+    weight=55,
 )

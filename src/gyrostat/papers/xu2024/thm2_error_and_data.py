@@ -172,7 +172,7 @@ THEOREM2 = Experiment(
             ),
         ),
     ],
-    weight=40,
+    weight=60,
 )
 
 
@@ -260,5 +260,5 @@ DATA = Experiment(
             measure=_data_slope,
         ),
     ],
-    weight=40,
+    weight=18,
 )

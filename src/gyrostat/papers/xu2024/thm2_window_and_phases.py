@@ -159,7 +159,7 @@ WINDOW = Experiment(
             reason="M2 = 18 where 10752 is needed: the constants of the proof are far from what the algorithm needs.",
         ),
     ],
-    weight=60,
+    weight=50,
 )
 
 
@@ -307,5 +307,5 @@ PHASES = Experiment(
             ),
         ),
     ],
-    weight=12,
+    weight=15,
 )

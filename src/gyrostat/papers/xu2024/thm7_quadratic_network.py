@@ -175,5 +175,5 @@ THEOREM7 = Experiment(
             ),
         ),
     ],
-    weight=40,
+    weight=32,
 )
