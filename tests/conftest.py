@@ -20,6 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import fuzz_tally
 import gyrostat as gs
 from gyrostat.jax_tools.float64 import double
 from gyrostat.measurements import Measurements, dense, entries
@@ -208,3 +209,17 @@ def pytest_generate_tests(metafunc):
         from gyrostat.experiments.registry import experiments
 
         metafunc.parametrize("name", list(experiments(paper)))
+
+
+@pytest.fixture
+def tally(request):
+    """The counts of the fuzz suite that a test belongs to: the last words of the name of its file."""
+    name = request.path.stem.removeprefix("test_fuzz_").replace("_", " ")
+    return fuzz_tally.TALLIES.setdefault(name, fuzz_tally.Tally(name))
+
+
+def pytest_terminal_summary(terminalreporter):
+    """Print the counts of the fuzz suite after ``make fuzz``."""
+    if fuzz_tally.FULL:
+        for line in fuzz_tally.table():
+            terminalreporter.write_line(line)

@@ -242,10 +242,14 @@ class DeclaredParameter(NamedTuple):
             raise GyrostatError(f"{self.name} must be {wanted}; got {_class_or_value(value)}.")
         if isinstance(value, str):
             text(self.name, value)
+        if self.name in BOUNDS and type(value) in (int, float):
+            self._check_bounds(value)
+
+    def _check_bounds(self, value: float) -> None:
         kind = KINDS["int"] if KINDS["int"] in self.kinds else KINDS["float"]
-        least, most = BOUNDS.get(self.name, (-math.inf, math.inf))
+        least, most = BOUNDS[self.name]
         # A bound that is a whole number is one of a size or a step: a parameter for any number may have the same name.
-        applies = type(value) in (int, float) and (isinstance(most, float) or kind is KINDS["int"])
+        applies = isinstance(most, float) or kind is KINDS["int"]
         if applies and not least <= value <= most:
             wanted = f"{kind.words} of at least {least} and at most {most}"
             raise GyrostatError(f"{self.name} must be {wanted}; got {shown(value)}.")

@@ -217,17 +217,19 @@ class Spec:
 
     def check_cells(self) -> None:
         """Refuse a grid of which no cell can be built, for one reason that all the cells share."""
-        reasons: set[str] = set()
+        reasons: dict[str, str] = {}
         points = list(itertools.islice(self.points(), 0, None, max(1, self.num_cells // CELLS_TRIED)))
         for point in points:
             try:
                 self.cell(point)
                 return
             except GyrostatError as error:
-                reasons.add(str(error))
+                reasons.setdefault(
+                    str(error).partition("; got ")[0], str(error)
+                )  # what it got differs from cell to cell
             if len(reasons) > 1:
                 return
-        raise GyrostatError(f"no cell of this sweep can be built: {reasons.pop()}")
+        raise GyrostatError(f"no cell of this sweep can be built: {next(iter(reasons.values()))}")
 
     def identity(self) -> dict[str, Any]:
         """Everything that decides the numbers, as plain data. A store with another identity is refused."""
