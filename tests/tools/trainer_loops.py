@@ -147,15 +147,26 @@ def lightning(run: Run) -> None:
 
     The fault "outside" makes it before, which Lightning cannot take over to several processes.
     """
-    import lightning as L
-    from lightning.pytorch.callbacks import ModelCheckpoint
-    from torchdata.stateful_dataloader import StatefulDataLoader
-
     for name in ("lightning.pytorch", "lightning.fabric"):
         logging.getLogger(name).setLevel(logging.ERROR)
     warnings.simplefilter("ignore")
     launcher_environment(run)
-    outside = StatefulDataLoader(data(), batch_sampler=sampler_of(run)) if run.fault == "outside" else None
+    join_group(run)
+    saved = run.folder / "lightning" / "last.ckpt"
+    module, trainer = lightning_module(run), lightning_trainer(run, saved)
+    with audit_environments() as module.audit:
+        trainer.fit(module, ckpt_path=str(saved) if saved.exists() else None, weights_only=False)
+        run.finish(module.net, module.audit.report())
+
+
+def lightning_module(run: Run) -> Any:
+    import lightning as L
+    from torchdata.stateful_dataloader import StatefulDataLoader
+
+    def loader() -> StatefulDataLoader:
+        return StatefulDataLoader(data(), batch_sampler=sampler_of(run), **run.options())
+
+    outside = loader() if run.fault == "outside" else None
 
     class Module(L.LightningModule):
         def __init__(self) -> None:
@@ -163,7 +174,7 @@ def lightning(run: Run) -> None:
             self.net, self.noting, self.audit = network(), Noting(run), None
 
         def train_dataloader(self) -> Any:
-            return outside or StatefulDataLoader(data(), batch_sampler=sampler_of(run), **run.options())
+            return outside or loader()
 
         def configure_optimizers(self) -> Any:
             return torch.optim.SGD(self.parameters(), lr=0.1, momentum=0.9)
@@ -179,38 +190,34 @@ def lightning(run: Run) -> None:
         def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
             self.noting.step = checkpoint["noted"]
 
+    return Module()
+
+
+def lightning_trainer(run: Run, saved: Path) -> Any:
+    import lightning as L
+    from lightning.pytorch.callbacks import ModelCheckpoint
+    from lightning.pytorch.strategies import DDPStrategy
+
     class Steps(L.Callback):  # before the callback that saves
         def on_train_batch_end(self, trainer: Any, module: Any, *_: Any) -> None:
             if trainer.global_step > module.noting.step:
                 module.noting.stepped()
 
-    saved = run.folder / "lightning" / "last.ckpt"
     keep = ModelCheckpoint(
         saved.parent, filename="last", every_n_train_steps=EVERY, save_top_k=1, enable_version_counter=False
     )
-    strategy = "auto"
-    if run.world > 1:
-        from lightning.pytorch.strategies import DDPStrategy
-
-        strategy = DDPStrategy(process_group_backend="gloo")
-    trainer = L.Trainer(
+    return L.Trainer(
         accelerator="cpu",
         devices=run.world,
-        strategy=strategy,
+        strategy=DDPStrategy(process_group_backend="gloo") if run.world > 1 else "auto",
         max_epochs=EPOCHS,
         accumulate_grad_batches=run.accumulate,
         callbacks=[Steps(), keep],
         logger=False,
         enable_progress_bar=False,
         enable_model_summary=False,
-        use_distributed_sampler=True,
         default_root_dir=str(run.folder),
     )
-    module = Module()
-    join_group(run)
-    with audit_environments() as module.audit:
-        trainer.fit(module, ckpt_path=str(saved) if saved.exists() else None, weights_only=False)
-        run.finish(module.net, module.audit.report())
 
 
 # --- Hugging Face ----------------------------------------------------------------------------------------------------------

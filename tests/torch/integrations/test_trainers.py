@@ -10,10 +10,13 @@ torch = pytest.importorskip("torch")
 
 import one_environment_loops as loops  # noqa: E402
 import trainer_loops as trainers  # noqa: E402
+from gyrostat.errors import GyrostatError  # noqa: E402
+from gyrostat.torch import EnvironmentBatchSampler  # noqa: E402
 from integration_table import HEAVY, TRAINERS  # noqa: E402
 from one_environment_loops import launch  # noqa: E402
 
-loops.PRELOADED += TRAINERS
+if "GYROSTAT_INTEGRATIONS" in os.environ:
+    loops.PRELOADED += TRAINERS
 
 pytestmark = pytest.mark.skipif("GYROSTAT_INTEGRATIONS" not in os.environ, reason="make test-integrations runs them")
 
@@ -44,3 +47,12 @@ def test_batches_divided_twice_are_refused_with_the_fix(tmp_path, loop, fault, n
     pytest.importorskip(needs, reason="make test-integrations installs it")
     with pytest.raises(RuntimeError, match=message):
         launch(loop, tmp_path, world=2, fault=fault)
+
+
+def test_lightning_s_wrapper_of_samplers_is_refused():
+    distributed = pytest.importorskip(
+        "lightning.fabric.utilities.distributed", reason="make test-integrations installs it"
+    )
+    sampler = EnvironmentBatchSampler([0] * 8, 2, rank=0, num_replicas=2)
+    with pytest.raises(GyrostatError, match="DistributedSamplerWrapper divides the batches"):
+        list(distributed.DistributedSamplerWrapper(sampler, num_replicas=2, rank=0))
