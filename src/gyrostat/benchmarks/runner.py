@@ -30,7 +30,6 @@ SUITES: dict[str, str] = {
     **{name: f"gyrostat.benchmarks.speed.{name}" for name in ("core", "gd", "deep", "sweep", "lab", "reproduce")},
     "first-minute": "gyrostat.benchmarks.speed.first_minute",
     "torch": "gyrostat.benchmarks.speed.torch_batches",
-    **{name: f"gyrostat.benchmarks.{name}.suite" for name in ("invariance", "completion")},
     **{name: f"gyrostat.benchmarks.{name}.suite" for name in ("invariance", "completion", "tables")},
 }
 """Name of a suite -> its module."""
@@ -38,11 +37,9 @@ ON_REQUEST: dict[str, str] = {
     "completion-large": "gyrostat.benchmarks.completion.large_table",
     "reproduce-standard": "gyrostat.benchmarks.speed.reproduce_standard",
     "coloured": "gyrostat.benchmarks.coloured.suite",
-}
-"""Suites that take many minutes, or gigabytes; they run only when they are named."""
     "tables-ratings": "gyrostat.benchmarks.tables.ratings",
 }
-"""Suites that take minutes and gigabytes; they run only when they are named."""
+"""Suites that take many minutes, or gigabytes; they run only when they are named."""
 INTERRUPTED = "interrupted"
 """The reason why a suite ended, after Ctrl-C."""
 
