@@ -6,6 +6,7 @@ from typing import TypeVar
 
 import numpy as np
 import xarray as xr
+from numpy.typing import ArrayLike
 
 from gyrostat import errors
 from gyrostat.engine.summary import QUARTILES, quantiles_with_infinity
@@ -77,14 +78,15 @@ def _paired(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 @errors.explains_keywords
-def wilson(successes: np.ndarray, count: int, z: float = 1.96) -> tuple[np.ndarray, np.ndarray]:
+def wilson(successes: np.ndarray, count: ArrayLike, z: float = 1.96) -> tuple[np.ndarray, np.ndarray]:
     """The Wilson interval of a share: its low and high ends.
 
     >>> [round(float(e), 3) for e in wilson(np.array(10), 20)]
     [0.299, 0.701]
     """
-    count, z = errors.integer("count", count, least=1), float(errors.number("z", z, least=0, most=100))
-    p = np.asarray(successes) / count
-    centre = (p + z**2 / (2 * count)) / (1 + z**2 / count)
-    half = z * np.sqrt(p * (1 - p) / count + z**2 / (4 * count**2)) / (1 + z**2 / count)
+    n, z = np.asarray(count, dtype=float), float(errors.number("z", z, least=0, most=100))
+    n = np.where(n > 0, n, np.nan)  # no run, no interval
+    p = np.asarray(successes) / n
+    centre = (p + z**2 / (2 * n)) / (1 + z**2 / n)
+    half = z * np.sqrt(p * (1 - p) / n + z**2 / (4 * n**2)) / (1 + z**2 / n)
     return np.clip(centre - half, 0, 1), np.clip(centre + half, 0, 1)

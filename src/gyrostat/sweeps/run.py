@@ -130,7 +130,7 @@ def run_sweep(
     if refine and not checked.record.success:
         raise GyrostatError("refine looks for the boundary of success: say in the spec what success is.")
     jobs = (os.cpu_count() or 1) if jobs is None else errors.integer("jobs", jobs)
-    chosen = executors.dask_executor(scheduler, tls or {}) if scheduler else executors.local_executor(jobs)
+    chosen = executors.dask_executor(scheduler, tls or {}) if scheduler is not None else executors.local_executor(jobs)
     display = ProgressDisplay(console or Console(quiet=True), "cells", show_rate=True)
     with interrupts_noted(), lock_folder(Path(out)), chosen as executor, display:
         store, ordered = open_store(checked, out, extend=extend, fresh=fresh)
