@@ -13,6 +13,7 @@ import gyrostat as gs
 from gyrostat.benchmarks.records import curve_panels
 from gyrostat.benchmarks.speed import core, core_peers, deep, gd, lab, sweep, torch_batches
 from gyrostat.models.symmetric_coordinates import smat
+from gyrostat.sweeps.store import stored_arrays
 
 SMALL = core_peers.CoreSetting(dimension=5, num_samples=40, spread=2.0, init_scale=0.1)
 OPERATIONS = {name: core.TimedOperation(lambda: None, 1) for name in core.OPERATIONS}
@@ -224,6 +225,12 @@ def test_our_side_of_the_network_runs_and_is_reduced_where_it_says() -> None:
     assert found.values["singular_values"].shape == (1, 2, 1, 2) and np.isfinite(found.values["singular_values"]).all()
 
 
+def zeros(chunk) -> dict[str, np.ndarray]:
+    """The arrays of the cells of a chunk."""
+    arrays = stored_arrays(chunk.spec).items()
+    return {name: np.zeros((chunk.items, *a.sizes(chunk.spec)), dtype=a.dtype) for name, a in arrays}
+
+
 def test_the_sweep_suite_gives_every_record(monkeypatch) -> None:
     """With stand-ins for what computes: no processes are started here."""
     made: list[tuple[str, int]] = []
@@ -232,6 +239,7 @@ def test_the_sweep_suite_gives_every_record(monkeypatch) -> None:
     monkeypatch.setattr("gyrostat.sweeps.executors.local_executor", local)
     monkeypatch.setattr(sweep, "through", lambda engine, sizes: made.append(("through", engine.jobs)))
     monkeypatch.setattr(sweep, "allow_all_cores", lambda: None)
+    monkeypatch.setattr("gyrostat.sweeps.plan.Chunk.compute", lambda chunk: (zeros(chunk), 0.0))
     stand_in = SimpleNamespace(run=lambda *args, **options: made.append(("run", np.size(options["seeds"]))))
     monkeypatch.setattr(sweep, "gs", stand_in)
     sizes = sweep.SweepSizes(dimension=3, num_steps=4, seeds=2, step_sizes=2, spreads=2, loop_runs=3, repeats=1)
@@ -243,7 +251,9 @@ def test_the_sweep_suite_gives_every_record(monkeypatch) -> None:
         "sweep/two-workers",
         "sweep/two-workers-processor",
         "sweep/two-workers-rate",
+        "sweep/checksums",
     }
+    assert found["sweep/checksums"].settings["cells_timed"] == 4
     assert found["sweep/two-workers"].goal == 0.85 and found["sweep/cells-vs-loop"].settings["cells_timed"] == 4
     assert found["sweep/cells-vs-loop"].settings["minutes_for_50_x_50"] > 0
     assert {("sweep", 0), ("through", 1), ("through", 2), ("run", 1)} <= set(made)

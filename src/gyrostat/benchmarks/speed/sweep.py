@@ -1,4 +1,4 @@
-"""The sweep suite: cells per second against plain loops over the same engine, and the gain from a second worker."""
+"""The sweep suite: cells per second against plain loops, the gain from a second worker, and the cost of checksums."""
 
 from __future__ import annotations
 
@@ -143,7 +143,60 @@ def through(engine: Any, sizes: SweepSizes) -> None:
         Session(asked, store, ProgressDisplay(Console(quiet=True), "cells")).run(engine, refine=False)
 
 
+def checksums(sizes: SweepSizes) -> GroupResult:
+    """What checksums and synchronised files add to a sweep: the same cells written with them, and as zarr writes by default."""
+    from gyrostat.sweeps import read_spec, run_sweep
+    from gyrostat.sweeps.plan import plan_chunks
+    from gyrostat.sweeps.store import open_store
+
+    grid = read_spec(table(sizes))
+    computed = [(c.points, c.compute()[0]) for c in plan_chunks(grid, [(p, 0) for p in grid.points()], 1)[0]]
+
+    def in_new_folder(work: Callable[[str], Any]) -> Callable[[], None]:
+        def run() -> None:
+            with tempfile.TemporaryDirectory() as folder:
+                work(folder)
+
+        return run
+
+    def checked(folder: str) -> None:
+        store, spec = open_store(grid, folder, extend=False, fresh=False)
+        for points, data in computed:
+            store.write_cells(points, 0, data, spec.seeds)
+
+    sides = {
+        "sweep": in_new_folder(lambda folder: run_sweep(grid, out=folder, jobs=0)),
+        "checked": in_new_folder(checked),
+        "plain": in_new_folder(lambda folder: write_by_default(folder, grid, computed)),
+    }
+    best = best_of(sides, sizes.repeats)
+    added = best["checked"] - best["plain"]
+    settings = {**sizes._asdict(), "cells_timed": grid.num_cells, "seconds_added": added}
+    name = "the same sweep without checksums (the ratio is the share of the time that is left for the rest)"
+    record = BenchmarkRecord("sweep/checksums", best["sweep"], "seconds", best["sweep"] - added, name, 0.95, settings)
+    return [record], []
+
+
+def write_by_default(folder: str, spec: Any, computed: Any) -> None:
+    """Write cells in chunks as zarr does without being asked for more: no checksums."""
+    import zarr
+
+    root = zarr.open_group(folder, mode="a", zarr_format=3)
+    done = root.create_array("done", shape=spec.shape, chunks=spec.shape, dtype="int32")
+    arrays = {}
+    for name, values in computed[0][1].items():
+        inside = values.shape[1:]
+        chunks = (*(1 for _ in spec.shape), *inside)
+        arrays[name] = root.create_array(name, shape=(*spec.shape, *inside), chunks=chunks, dtype=values.dtype)
+    for points, data in computed:
+        for name, values in data.items():
+            for point, value in zip(points, values, strict=True):
+                arrays[name][point] = value
+        done[...] = 1
+
+
 GROUPS: tuple[Group[SweepSizes], ...] = (
     ("a sweep against plain loops", loops),
     ("one worker against two", workers),
+    ("checksums", checksums),
 )
