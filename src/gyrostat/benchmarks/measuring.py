@@ -14,8 +14,6 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from gyrostat.jax_tools.compile_cache import VARIABLE
-
 
 def best_of(
     sides: Mapping[str, Callable[[], Any]], repeats: int, clock: Callable[[], float] = time.perf_counter
@@ -114,6 +112,8 @@ def fresh_process(arguments: Sequence[str], cache: str, *, statuses: Sequence[in
     >>> fresh_process(["-c", "print(1 + 1)"], "off").printed
     '2\\n'
     """
+    from gyrostat.jax_tools.compile_cache import VARIABLE  # here: suites without JAX use this module too
+
     # Without byte code, every process would compile the sources of all modules again, which a newcomer's does not.
     threads = ("XLA_FLAGS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
     ours = (*threads, "JAX_COMPILATION_CACHE_DIR", "PYTHONDONTWRITEBYTECODE")
