@@ -41,8 +41,8 @@ PROGRAMS = {
     "impute": (
         f"{TABLE}; {LOW_RANK}; import pandas as pd; from gyrostat.tables.impute import impute; X[3, 4] = np.nan; "
         "pd.DataFrame(X).to_csv(folder / 'table.csv', index=False); "
-        "impute(folder / 'table.csv', folder / 'filled.csv', Console(file=sys.stderr), ignore=[], environments=None, seed=0, "
-        "verbose=False)"
+        "impute(folder / 'table.csv', folder / 'filled.csv', Console(file=sys.stderr), ignore=[], environments=None, "
+        "options={'random_state': 0})"
     ),
     "torch": (
         "import torch; from gyrostat.torch import EnvironmentBatchSampler, TrajectoryRecorder; "

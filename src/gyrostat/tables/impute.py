@@ -22,14 +22,15 @@ from gyrostat.errors import GyrostatError
 from gyrostat.estimators import LowRankImputer
 from gyrostat.estimators.low_rank.table_cells import conformal_width
 from gyrostat.tables.row_checks import parsed_orders
-from gyrostat.tables.saved_model import MOST_LEVELS, known_order
 from gyrostat.tables.table_files import (
+    MOST_LEVELS,
     NOTES,
     FileFormat,
     as_dates,
     as_numbers,
     file_kind,
     is_text,
+    known_order,
     read_table,
     refuse_too_large,
     write_table,

@@ -19,8 +19,8 @@ import pandas as pd
 from gyrostat import errors
 from gyrostat.errors import GyrostatError
 from gyrostat.tables.row_checks import clean_columns, parsed_orders
-from gyrostat.tables.saved_model import MOST_LEVELS, Column, column, feature_matrix, model_columns
-from gyrostat.tables.table_files import PARQUET, existing_kind, is_text, refuse_repeated_names, unreadable
+from gyrostat.tables.saved_model import Column, column, feature_matrix, model_columns
+from gyrostat.tables.table_files import MOST_LEVELS, PARQUET, existing_kind, is_text, refuse_repeated_names, unreadable
 
 Chunks = Callable[[], Iterable[pd.DataFrame]]
 """A function that returns the parts of a table, one after another, each time it is called."""

@@ -25,13 +25,11 @@ import pandas as pd
 from gyrostat import errors
 from gyrostat.errors import GyrostatError
 from gyrostat.parallel.whole_files import write_whole
-from gyrostat.tables.table_files import as_dates, as_numbers, is_text, refuse_too_large
+from gyrostat.tables.table_files import MOST_LEVELS, as_dates, as_numbers, is_text, known_order, refuse_too_large
 
 FORMAT, FORMAT_VERSION = "gyrostat-model", 1
 KINDS = ("linear", "quadratic")
 COLUMN_KINDS = ("number", "category", "ordered", "date")
-MOST_LEVELS = 50
-"""The most words in a column that is taken for a category rather than for names or remarks."""
 
 
 def column(frame: pd.DataFrame, option: str, name: str) -> pd.Series:
@@ -116,38 +114,6 @@ def _model_column(values: pd.Series, order: tuple[str, ...] | None) -> Column:
             f"column {name!r} holds {len(levels)} different words, too many for a category: leave it out with --drop {name}."
         )
     return Column(name, tuple(levels))
-
-
-KNOWN_ORDERS = (
-    "very low,low,medium,high,very high",
-    "low,moderate,high",
-    "small,medium,large",
-    "poor,fair,good,very good,excellent",
-    "none,mild,moderate,severe",
-    "never,rarely,sometimes,often,always",
-    "strongly disagree,disagree,neutral,agree,strongly agree",
-)
-"""Scales whose words have an order that everybody knows."""
-
-
-def known_order(levels: Sequence[str]) -> tuple[str, ...] | None:
-    """The levels in their order, if all of them are words of a known scale or ranges of numbers; otherwise None.
-
-    >>> known_order(["high", "low", "medium"]), known_order(["10-19", "5-9", "20+"]), known_order(["f", "m"])
-    (('low', 'medium', 'high'), ('5-9', '10-19', '20+'), None)
-    """
-    if len(levels) < 3:
-        return None
-    for scale in (text.split(",") for text in KNOWN_ORDERS):
-        if all(level.strip().lower() in scale for level in levels):
-            return tuple(sorted(levels, key=lambda level: scale.index(level.strip().lower())))
-    starts = [
-        re.fullmatch(r"[<≤]?\s*(\d+(?:\.\d+)?)\s*(?:[-–]\s*\d+(?:\.\d+)?|\+)?", level.strip()) for level in levels
-    ]
-    if all(starts) and any(not level.strip().isdigit() for level in levels):
-        first = {level: float(found.group(1)) for level, found in zip(levels, starts, strict=True) if found}
-        return tuple(sorted(levels, key=lambda level: (not level.strip().startswith(("<", "≤")), first[level])))
-    return None
 
 
 def feature_matrix(frame: pd.DataFrame, columns: Sequence[Column]) -> np.ndarray:

@@ -11,6 +11,7 @@ import csv
 import gzip
 import re
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -52,6 +53,8 @@ MISSING_WORDS = (
 """Words that stand for a missing number besides those that pandas knows, in lower case."""
 MOSTLY = 0.9
 """A column of text of which this share are numbers (or dates) is a column of numbers (or dates) with bad cells."""
+MOST_LEVELS = 50
+"""The most words in a column that is taken for a category rather than for names or remarks."""
 LARGEST = 1e100
 """Numbers beyond this are refused: sums of their squares and products would not be numbers any more."""
 
@@ -343,6 +346,38 @@ def _one_format(words: pd.Series, style: dict[str, Any]) -> dict[str, Any]:
 def _days(dates: pd.Series) -> pd.Series:
     moments = pd.to_datetime(dates, utc=True)
     return (moments - pd.Timestamp(0, tz="UTC")) / pd.Timedelta(days=1)
+
+
+KNOWN_ORDERS = (
+    "very low,low,medium,high,very high",
+    "low,moderate,high",
+    "small,medium,large",
+    "poor,fair,good,very good,excellent",
+    "none,mild,moderate,severe",
+    "never,rarely,sometimes,often,always",
+    "strongly disagree,disagree,neutral,agree,strongly agree",
+)
+"""Scales whose words have an order that everybody knows."""
+
+
+def known_order(levels: Sequence[str]) -> tuple[str, ...] | None:
+    """The levels in their order, if all of them are words of a known scale or ranges of numbers; otherwise None.
+
+    >>> known_order(["high", "low", "medium"]), known_order(["10-19", "5-9", "20+"]), known_order(["f", "m"])
+    (('low', 'medium', 'high'), ('5-9', '10-19', '20+'), None)
+    """
+    if len(levels) < 3:
+        return None
+    for scale in (text.split(",") for text in KNOWN_ORDERS):
+        if all(level.strip().lower() in scale for level in levels):
+            return tuple(sorted(levels, key=lambda level: scale.index(level.strip().lower())))
+    starts = [
+        re.fullmatch(r"[<≤]?\s*(\d+(?:\.\d+)?)\s*(?:[-–]\s*\d+(?:\.\d+)?|\+)?", level.strip()) for level in levels
+    ]
+    if all(starts) and any(not level.strip().isdigit() for level in levels):
+        first = {level: float(found.group(1)) for level, found in zip(levels, starts, strict=True) if found}
+        return tuple(sorted(levels, key=lambda level: (not level.strip().startswith(("<", "≤")), first[level])))
+    return None
 
 
 def refuse_too_large(name: str, numbers: np.ndarray) -> None:
