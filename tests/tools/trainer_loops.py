@@ -171,7 +171,9 @@ def lightning(run: Run) -> None:
                 module.noting.stepped()
 
     saved = run.folder / "lightning" / "last.ckpt"
-    keep = ModelCheckpoint(saved.parent, filename="last", every_n_train_steps=EVERY, save_top_k=1, enable_version_counter=False)
+    keep = ModelCheckpoint(
+        saved.parent, filename="last", every_n_train_steps=EVERY, save_top_k=1, enable_version_counter=False
+    )
     strategy = "auto"
     if run.world > 1:
         from lightning.pytorch.strategies import DDPStrategy
@@ -204,7 +206,11 @@ def hugging_face(run: Run) -> None:
     launcher_environment(run)
     with process_group(run), audit_environments() as audit:
         trainer = hugging_face_trainer(run, audit)
-        last = trainer_utils().get_last_checkpoint(trainer.args.output_dir) if Path(trainer.args.output_dir).exists() else None
+        last = (
+            trainer_utils().get_last_checkpoint(trainer.args.output_dir)
+            if Path(trainer.args.output_dir).exists()
+            else None
+        )
         trainer.train(resume_from_checkpoint=last)
         run.finish(trainer.model.net, audit.report())
 

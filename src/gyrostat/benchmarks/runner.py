@@ -32,7 +32,10 @@ SUITES: dict[str, str] = {
     **{name: f"gyrostat.benchmarks.{name}.suite" for name in ("invariance", "completion")},
 }
 """Name of a suite -> its module."""
-ON_REQUEST: dict[str, str] = {"completion-large": "gyrostat.benchmarks.completion.large_table"}
+ON_REQUEST: dict[str, str] = {
+    "calibration": "gyrostat.benchmarks.calibration",
+    "completion-large": "gyrostat.benchmarks.completion.large_table",
+}
 """Suites that take minutes and gigabytes; they run only when they are named."""
 INTERRUPTED = "interrupted"
 """The reason why a suite ended, after Ctrl-C."""

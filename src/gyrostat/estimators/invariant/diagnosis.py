@@ -185,10 +185,16 @@ def _feature_dataset(
                 words[j] = (str(judged.verdict.values[group[0]]), reason)
     for j in model.site_level_features_:
         words[j] = (UNCLEAR, _site_level_reason(model, int(j)))
-    half = stats.t.isf((1 - options["confidence"]) / 2, model.coef_dof_) * model.coef_se_
-    return data.assign(
-        verdict=("feature", [word for word, _ in words]),
-        reason=("feature", [reason for _, reason in words]),
+    data = data.assign(
+        verdict=("feature", [word for word, _ in words]), reason=("feature", [reason for _, reason in words])
+    )
+    return with_coefficients(data, model, options["confidence"])
+
+
+def with_coefficients(features: xr.Dataset, model: InvariantLinearRegressor, confidence: float) -> xr.Dataset:
+    """The labelled arrays with the coefficients of a model, their standard errors and intervals."""
+    half = stats.t.isf((1 - confidence) / 2, model.coef_dof_) * model.coef_se_
+    return features.assign(
         coefficient=("feature", model.coef_),
         coefficient_error=("feature", model.coef_se_),
         coefficient_low=("feature", model.coef_ - half),
