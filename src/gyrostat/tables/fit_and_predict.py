@@ -92,7 +92,7 @@ def fit(
     rows = _with_family(rows, family, target)
     for note in rows.notes:
         console.print(note, markup=False, highlight=False, soft_wrap=True)
-    options = {"tolerance": tolerance, "level": level, "adjust": adjust, "family": rows.family}
+    options: dict[str, Any] = {"tolerance": tolerance, "level": level, "adjust": adjust, "family": rows.family}
     report = heterogeneity(rows.X, rows.y, rows.labels, cluster=rows.clusters, **options)
     if kind == "linear":
         fitted, report = _linear(rows, {**options, "directions": directions, "random_state": seed}, report)

@@ -166,7 +166,7 @@ def _feature_dataset(
     )
     words = list(zip(data.verdict.values.tolist(), data.reason.values.tolist(), strict=True))
     lead = leading_directions(len(names), model.collinear_features_)
-    if len(lead) and model.collinear_features_:
+    if model.collinear_features_:
         combined = measured.effects
         judged = _dataset(
             combined.effects,
@@ -178,6 +178,7 @@ def _feature_dataset(
             np.ones(len(names)),
             options,
         )
+        data = data.assign(differ_p=("feature", judged.differ_p.values[lead]))  # the decisions are on these
         for group in model.collinear_features_:
             for j in group:
                 others = _listed([names[i] for i in group if i != j])
