@@ -10,7 +10,7 @@ INSTALL := $(BIN)/python -m pip install -qq --no-compile --disable-pip-version-c
 
 VALIDATOR := .venv/validator/bin/rocrate-validator
 
-.PHONY: reproduce test lab browser lint format bench evidence map map-data test-integrations integration-table faults lowest clean
+.PHONY: reproduce test lab browser lint format bench evidence map map-data test-integrations integration-table faults lowest calibration clean
 
 reproduce: .venv/installed
 	$(BIN)/gyrostat reproduce --out $(OUT)
@@ -64,6 +64,10 @@ bench: .venv/installed-test
 	$(BIN)/gyrostat bench
 
 # The pages of docs/ on the linear estimator and on missing cells against other methods: about ten and forty minutes.
+calibration: .venv/installed-test
+	$(BIN)/gyrostat bench calibration --out bench-results
+	cp bench-results/calibration.md docs/
+
 evidence: .venv/installed-evidence
 	$(BIN)/gyrostat bench invariance completion --out bench-results
 	cp bench-results/invariance.md bench-results/completion-evidence.md docs/

@@ -270,3 +270,65 @@ def test_examples_have_their_known_answers(tmp_path, quiet, monkeypatch):
         read_table(Path("example:bikeshare"))
     with pytest.raises(GyrostatError, match="unknown example 'site': did you mean 'sites'"):
         read_table(Path("example:site"))
+
+
+# --- families and clusters ------------------------------------------------------------------------
+
+
+def patients(seed: int = 0) -> pd.DataFrame:
+    """0/1 outcomes of 60 patients in each of four sites, five rows each, with base rates of their own."""
+    rng = np.random.default_rng(seed)
+    patient = np.repeat(np.arange(240), 5)
+    site = np.array(["Aarhus", "Bergen", "Cork", "Delft"])[patient // 60]
+    X = rng.standard_normal((1200, 2))
+    base = np.array([-2.0, -1.0, 0.0, 1.0])[patient // 60] + 0.5 * rng.standard_normal(240)[patient]
+    ill = rng.random(1200) < 1 / (1 + np.exp(-base - X[:, 0]))
+    return pd.DataFrame({"patient": patient, "dose": X[:, 0], "age": X[:, 1], "site": site, "ill": ill.astype(int)})
+
+
+def test_0_1_and_counts_are_refused_with_the_options_to_choose_from(tmp_path, quiet):
+    frame = patients().rename(columns={"ill": "outcome"})
+    with pytest.raises(GyrostatError, match=r"target 'outcome' holds only 0 and 1: use --family binomial"):
+        fitted(frame, tmp_path, quiet)
+    counts = frame.assign(outcome=np.random.default_rng(0).poisson(1.5, len(frame)))
+    with pytest.raises(GyrostatError, match=r"target 'outcome' looks like counts: use --family poisson"):
+        fitted(counts, tmp_path, quiet)
+    with pytest.raises(GyrostatError, match=r"unknown --family 'logit'"):
+        fitted(frame, tmp_path, quiet, family="logit")
+    with pytest.raises(GyrostatError, match=r"unknown --cluster 'patients': did you mean 'patient'"):
+        fitted(frame, tmp_path, quiet, family="binomial", cluster="patients")
+
+
+def test_a_binomial_fit_with_clusters_by_the_command_line(tmp_path):
+    frame, out = patients(), tmp_path / "out"
+    words = frame.assign(ill=np.where(frame.ill, "yes", "no"))
+    words.to_csv(tmp_path / "rows.csv", index=False)
+    options = ["--target", "ill", "--environment", "site", "--family", "binomial", "--out", str(out)]
+    hinted = run(["fit", str(tmp_path / "rows.csv"), *options])
+    said = " ".join(hinted.output.split())
+    assert hinted.exit_code == 0 and "use --cluster patient" in said and "yes counts as 1, and no as 0" in said
+    done = run(["fit", str(tmp_path / "rows.csv"), *options, "--cluster", "patient"])
+    assert done.exit_code == 0 and "use --cluster" not in " ".join(done.output.split())
+    record = json.loads((out / "model.json").read_text())
+    assert record["family"] == "binomial" and record["features"] == ["dose", "age"]
+    assert record["about"]["cluster"] == "patient" and all(0 < x < 0.3 for x in record["standard_errors"])
+    saved = SavedModel.read(out / "model.json")
+    p = saved.predict(frame)
+    assert ((p > 0) & (p < 1)).all() and p.mean() == pytest.approx(frame.ill.mean(), abs=1e-9)
+    page = (out / "summary.html").read_text()
+    assert "log-odds of the response" in page and "rows of the same patient" in page
+    low, high = pd.read_csv(out / "heterogeneity.csv", index_col=0).loc["dose", ["coefficient_low", "coefficient_high"]]
+    assert low < 1 < high and f"{low:.3g} to {high:.3g}" in page
+
+
+def test_models_of_earlier_versions_are_read_and_bad_standard_errors_refused(frame, tmp_path, quiet):
+    saved, _ = fitted(frame, tmp_path, quiet)
+    path = tmp_path / "out" / "model.json"
+    record = json.loads(path.read_text())
+    assert record["standard_errors"][1] is None and record["coefficients"][1] == 0  # protocol was removed
+    path.write_text(json.dumps({k: v for k, v in record.items() if k not in ("family", "standard_errors")}))
+    np.testing.assert_array_equal(SavedModel.read(path).predict(frame), saved.predict(frame))
+    for change in ({"family": "normal"}, {"standard_errors": [1.0]}, {"standard_errors": ["a", None, None]}):
+        path.write_text(json.dumps({**record, **change}))
+        with pytest.raises(GyrostatError, match="is damaged"):
+            SavedModel.read(path)

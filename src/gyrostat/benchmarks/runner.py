@@ -34,6 +34,7 @@ SUITES: dict[str, str] = {
 }
 """Name of a suite -> its module."""
 ON_REQUEST: dict[str, str] = {
+    "calibration": "gyrostat.benchmarks.calibration",
     "completion-large": "gyrostat.benchmarks.completion.large_table",
     "reproduce-standard": "gyrostat.benchmarks.speed.reproduce_standard",
     "coloured": "gyrostat.benchmarks.coloured.suite",

@@ -33,6 +33,17 @@ def fit(
     principal: Annotated[
         bool, typer.Option("--principal", help="Remove combinations of features instead of single features.")
     ] = False,
+    family: Annotated[
+        str | None,
+        typer.Option(
+            help="gaussian: numbers. binomial: 0/1 or two words, effects on the log-odds. poisson: counts and amounts, "
+            "effects on the logarithm. [default: gaussian; 0/1 and counts are refused]"
+        ),
+    ] = None,
+    cluster: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN", help="The column that repeated rows of a patient (or class, ...) share."),
+    ] = None,
     missing: Annotated[
         str, typer.Option(help="What to do with rows that have missing values: error or drop.")
     ] = "error",
@@ -79,6 +90,8 @@ def fit(
         level=level,
         adjust=not alone,
         missing=missing,
+        family=family,
+        cluster=cluster,
         seed=seed,
         directions="principal" if principal else "features",
         text_format=FileFormat(separator, decimal, thousands, encoding),

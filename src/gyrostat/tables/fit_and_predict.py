@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +16,13 @@ from rich.table import Table
 from gyrostat import __version__, errors
 from gyrostat.errors import GyrostatError
 from gyrostat.estimators import InvariantLinearRegressor, InvariantQuadraticRegressor
-from gyrostat.estimators.invariant.diagnosis import HeterogeneityReport, heterogeneity, shown_p
+from gyrostat.estimators.invariant.diagnosis import HeterogeneityReport, heterogeneity, shown_p, with_coefficients
 from gyrostat.tables.forest_plot import draw_forest
 from gyrostat.tables.row_checks import (
     SPARE_ROWS,
+    checked_family,
     clean_columns,
+    cluster_notes,
     in_command_words,
     leakage_notes,
     parsed_orders,
@@ -30,7 +32,7 @@ from gyrostat.tables.row_checks import (
 )
 from gyrostat.tables.rows_on_disk import RowsOnDisk, column_names, is_large, rows_on_disk
 from gyrostat.tables.saved_model import KINDS, Column, SavedModel, column, feature_matrix, model_columns
-from gyrostat.tables.summary_page import findings, percent, write_summary
+from gyrostat.tables.summary_page import findings, percent, shown_coefficient, write_summary
 from gyrostat.tables.table_files import NOTES, FileFormat, cannot_be_written, read_table
 
 MODEL = "model.json"
@@ -46,6 +48,8 @@ class ModelRows:
     columns: tuple[Column, ...]
     notes: tuple[str, ...] = ()
     files: RowsOnDisk | None = None
+    clusters: np.ndarray | None = None
+    family: str = "gaussian"
 
 
 def fit(
@@ -62,6 +66,8 @@ def fit(
     level: float = 0.01,
     adjust: bool = True,
     missing: str = "error",
+    family: str | None = None,
+    cluster: str | None = None,
     directions: str = "features",
     seed: int = 0,
     text_format: FileFormat = FileFormat(),  # noqa: B008  (immutable)
@@ -75,15 +81,19 @@ def fit(
         out.mkdir(parents=True, exist_ok=True)
     checks: dict[str, Any] = {"ordered": ordered, "min_rows": min_rows, "adjust": adjust}
     if on_disk or is_large(data):
+        if cluster is not None:
+            raise GyrostatError("--cluster needs the whole table in memory: leave out --on-disk, or take fewer columns.")
         rows = large_rows(data, target, environment, features, drop, missing, **checks)
     else:
-        rows = rows_of_table(read_table(data, text_format), target, environment, features, drop, missing, **checks)
+        frame = read_table(data, text_format)
+        rows = rows_of_table(frame, target, environment, features, drop, missing, cluster=cluster, **checks)
+    rows = _with_family(rows, family, target)
     for note in rows.notes:
         console.print(note, markup=False, highlight=False, soft_wrap=True)
-    report = heterogeneity(rows.X, rows.y, rows.labels, adjust=adjust, tolerance=tolerance, level=level)
+    options: dict[str, Any] = {"tolerance": tolerance, "level": level, "adjust": adjust, "family": rows.family}
+    report = heterogeneity(rows.X, rows.y, rows.labels, cluster=rows.clusters, **options)
     if kind == "linear":
-        options = {"tolerance": tolerance, "level": level, "adjust": adjust, "directions": directions}
-        fitted = _linear(rows, {**options, "random_state": seed})
+        fitted, report = _linear(rows, {**options, "directions": directions, "random_state": seed}, report)
     else:
         fitted = _quadratic(rows, {"tolerance": tolerance, "random_state": seed})
     about = {
@@ -95,6 +105,7 @@ def fit(
         "adjust": adjust,
         "directions": directions,
         "seed": seed,
+        "cluster": cluster,
         "tolerance": tolerance,
         "level": level,
         **fitted.pop("about"),
@@ -152,14 +163,19 @@ def rows_of_table(
     ordered: Sequence[str] = (),
     min_rows: int | None = None,
     adjust: bool = True,
+    cluster: str | None = None,
 ) -> ModelRows:
     """The chosen columns of a table, checked, as input of a model, and notes on what was left out or looks wrong."""
     column(frame, "--target", target), column(frame, "--environment", environment)
-    names = _chosen_features(frame, target, environment, features, drop)
+    if cluster is not None:
+        column(frame, "--cluster", cluster)
+    names = [n for n in _chosen_features(frame, target, environment, features, drop) if n != cluster]
     orders = parsed_orders(ordered, list(frame.columns))
     frame = clean_columns(frame, [*names, target], left_as_words=list(orders))
     notes = list(frame.attrs[NOTES])
-    frame = _complete_rows(frame, [*names, target, environment], missing)
+    frame = _complete_rows(frame, [*names, target, environment, *([cluster] if cluster else [])], missing)
+    if cluster is None:
+        notes += cluster_notes(frame, names, environment)
     _refuse_one_environment(frame[environment], environment)
     columns = model_columns(frame, without_constants(frame, names, notes), orders)
     notes += [f"{c.name} has an order: {' < '.join(c.levels or ())}." for c in columns if c.kind == "ordered"]
@@ -170,14 +186,28 @@ def rows_of_table(
         least, why = max(errors.integer("--min-rows", min_rows, least=1), least), why if min_rows < least else ""
     frame = with_enough_rows(frame, environment, least, why, notes)
     (response,), labels = model_columns(frame, [target]), frame[environment].to_numpy()
-    if response.kind in ("category", "ordered"):
-        raise GyrostatError(
-            f"target {target!r} must hold numbers; it holds words such as {(response.levels or '')[0]!r}."
-        )
+    y = _response(frame, response, notes)
     X = pd.DataFrame(feature_matrix(frame, columns), columns=[name for c in columns for name in c.features])
-    y = feature_matrix(frame, [response])[:, 0]
     refuse_constant_target(target, y)
-    return ModelRows(X, y, labels, tuple(columns), (*notes, *leakage_notes(X, y, labels, target)))
+    clusters = None if cluster is None else frame[cluster].astype(str).to_numpy()
+    notes += leakage_notes(X, y, labels, target)
+    return ModelRows(X, y, labels, tuple(columns), tuple(notes), clusters=clusters)
+
+
+def _response(frame: pd.DataFrame, response: Column, notes: list[str]) -> np.ndarray:
+    """The responses as numbers; of two words, the second in the alphabet is 1."""
+    if response.kind in ("category", "ordered"):
+        levels = response.levels or ()
+        if len(levels) != 2:
+            raise GyrostatError(f"target {response.name!r} must hold numbers; it holds words such as {levels[0]!r}.")
+        notes.append(f"{response.name}: {levels[1]} counts as 1, and {levels[0]} as 0.")
+    return feature_matrix(frame, [response])[:, 0]
+
+
+def _with_family(rows: ModelRows, family: str | None, target: str) -> ModelRows:
+    notes = list(rows.notes)
+    family = checked_family(family, rows.y, target, notes)
+    return replace(rows, family=family, notes=tuple(notes))
 
 
 def large_rows(
@@ -207,7 +237,7 @@ def large_rows(
     )
     refuse_constant_target(target, rows.y)
     notes = (*rows.notes, *leakage_notes(rows.X, rows.y, rows.labels, target))
-    return ModelRows(rows.X, rows.y, rows.labels, rows.columns, notes, rows)
+    return ModelRows(rows.X, rows.y, rows.labels, rows.columns, notes, files=rows)
 
 
 def _refuse_one_environment(labels: pd.Series, environment: str) -> None:
@@ -248,15 +278,22 @@ def _complete_rows(frame: pd.DataFrame, names: Sequence[str], missing: str) -> p
     return complete
 
 
-def _linear(rows: ModelRows, options: dict[str, Any]) -> dict[str, Any]:
-    model, d = InvariantLinearRegressor(**options).fit(rows.X, rows.y, environments=rows.labels), rows.X.shape[1]
-    return {
-        "centre": np.zeros(d),
-        "scale": np.ones(d),
+def _linear(
+    rows: ModelRows, options: dict[str, Any], report: HeterogeneityReport
+) -> tuple[dict[str, Any], HeterogeneityReport]:
+    """The parts of a saved model, and the report with its coefficients."""
+    model = InvariantLinearRegressor(**options).fit(rows.X, rows.y, environments=rows.labels, cluster=rows.clusters)
+    features = with_coefficients(report.features, model, report.features.attrs["confidence"])
+    parts = {
+        "centre": np.zeros(rows.X.shape[1]),
+        "scale": np.ones(rows.X.shape[1]),
         "coefficients": model.coef_,
+        "standard_errors": [None if np.isnan(x) else float(x) for x in model.coef_se_],
+        "family": rows.family,
         "intercept": model.intercept_,
         "about": {"status": model.status_},
     }
+    return parts, replace(report, features=features)
 
 
 def _quadratic(rows: ModelRows, options: dict[str, Any]) -> dict[str, Any]:
@@ -285,13 +322,15 @@ def _writing(out: Path) -> Iterator[None]:
 
 def _print_report(console: Console, report: HeterogeneityReport, model: SavedModel, out: Path) -> None:
     table = Table(title=f"{model.target} by {model.environment}", title_justify="left", pad_edge=False)
-    for heading in ("feature", "mean effect", "variation", "p, all the same", "verdict", "reason"):
+    interval = f"coefficient ({report.features.attrs['confidence']:.0%} interval)"
+    for heading in ("feature", interval, "mean effect", "variation", "p, all the same", "verdict", "reason"):
         table.add_column(heading, overflow="fold")
     for data, dim in ((report.features, "feature"), (report.directions, "direction")):
         for j in range(data.sizes[dim]):
             row = data.isel({dim: j})
             table.add_row(
                 str(row[dim].item()),
+                shown_coefficient(row) if model.kind == "linear" else "",
                 f"{row['mean'].item():.3g}",
                 percent(row.variation.item()),
                 shown_p(row.differ_p.item()),

@@ -9,6 +9,7 @@ import pandas as pd
 
 from gyrostat import errors
 from gyrostat.errors import GyrostatError
+from gyrostat.estimators.invariant.families import FAMILIES, outcome_kind
 from gyrostat.tables.table_files import NOTES, as_numbers
 
 NEARLY = 0.999
@@ -19,6 +20,8 @@ PYTHON_WORDS = {
     "adjust=True": "a fit without --alone",
     "use adjust=False": "use --alone",
     "directions='principal'": "--principal",
+    "allow more variation (tolerance)": "allow more variation (--tolerance)",
+    "cluster must have": "--cluster must have",
 }
 """Arguments in Python, and the options of the command that stand for them."""
 
@@ -32,6 +35,53 @@ def in_command_words(sentence: str) -> str:
     for python, option in PYTHON_WORDS.items():
         sentence = sentence.replace(python, option)
     return sentence
+
+
+def checked_family(family: str | None, y: np.ndarray, target: str, notes: list[str]) -> str:
+    """The family of a fit; without one, 0/1 and counts are refused with the options to choose from."""
+    if family is not None:
+        return errors.choice("--family", family, FAMILIES)
+    kind = outcome_kind(y)
+    if kind == "binary":
+        raise GyrostatError(
+            f"target {target!r} holds only 0 and 1: use --family binomial (effects on the log-odds, which do not follow base "
+            "rates), or --family gaussian to take them as numbers."
+        )
+    if kind == "count":
+        raise GyrostatError(
+            f"target {target!r} looks like counts: use --family poisson (effects on the logarithm, which do not follow base "
+            "rates), or --family gaussian to take them as numbers."
+        )
+    if kind == "skewed":
+        notes.append(
+            f"{target} is never below zero and has a long tail, as durations and amounts have: --family poisson estimates "
+            "relative effects. Durations that are cut off (censored) need survival analysis, which this is not."
+        )
+    return "gaussian"
+
+
+def cluster_notes(frame: pd.DataFrame, names: Sequence[str], environment: str) -> list[str]:
+    """A sentence for each column that looks like the number of a patient: its values repeat, each in one environment.
+
+    >>> frame = pd.DataFrame({"patient": np.repeat(np.arange(40), 5), "site": np.repeat(["a", "b"], 100)})
+    >>> cluster_notes(frame, ["patient"], "site")[0][:45]
+    'patient looks like a number of patients or the'
+    """
+    found = []
+    for name in names:
+        values = frame[name]
+        count, numeric = values.nunique(), pd.api.types.is_numeric_dtype(values)
+        repeats = len(values) / max(count, 1)
+        if count < max(10, 2 * frame[environment].nunique()) or not 1.5 <= repeats <= len(values) / 10:
+            continue
+        if numeric and not (values.dropna() == values.dropna().round()).all():
+            continue
+        if frame.groupby(name, observed=True)[environment].nunique().max() == 1:
+            found.append(
+                f"{name} looks like a number of patients or the like, with {repeats:.0f} rows each: if rows of one depend "
+                f"on each other, use --cluster {name}."
+            )
+    return found
 
 
 def parsed_orders(texts: Sequence[str], columns: Sequence[str]) -> dict[str, tuple[str, ...]]:

@@ -3,10 +3,13 @@
     {"format": "gyrostat-model", "format_version": 1, "kind": "linear", "target": "y", "environment": "site",
      "columns": [{"name": "dose", "levels": null, "kind": "number"}, {"name": "sex", "levels": ["f", "m"], "kind": "category"}],
      "features": ["dose", "sex=m"], "centre": [0.0, 0.0], "scale": [1.0, 1.0],
-     "intercept": 0.3, "coefficients": [1.0, -0.5], "matrix": null, "about": {...}}
+     "intercept": 0.3, "coefficients": [1.0, -0.5], "matrix": null, "family": "gaussian", "standard_errors": [0.1, null],
+     "about": {...}}
 
 With ``z = (features - centre) / scale`` the prediction is ``intercept + coefficients . z`` if the kind is linear, and
-``intercept + z^T matrix z`` if it is quadratic. ``about`` records how the model was fitted and is not needed to use it.
+``intercept + z^T matrix z`` if it is quadratic. With the family binomial or poisson this is the log-odds or the logarithm of
+the prediction. ``standard_errors`` of coefficients are null where a coefficient was set to zero. ``about`` records how the
+model was fitted and is not needed to use it.
 """
 
 from __future__ import annotations
@@ -24,6 +27,7 @@ import pandas as pd
 
 from gyrostat import errors
 from gyrostat.errors import GyrostatError
+from gyrostat.estimators.invariant.families import FAMILIES, LinkFamily
 from gyrostat.parallel.whole_files import write_whole
 from gyrostat.tables.table_files import MOST_LEVELS, as_dates, as_numbers, is_text, known_order, refuse_too_large
 
@@ -147,6 +151,8 @@ class SavedModel:
     intercept: float
     coefficients: Any = None
     matrix: Any = None
+    family: str = "gaussian"
+    standard_errors: Any = None
     about: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -162,7 +168,8 @@ class SavedModel:
         whole = frame[[c.name for c in self.columns if c.name in frame]].notna().all(axis=1).to_numpy()
         z[whole] = (feature_matrix(frame[whole], self.columns) - self.centre) / self.scale
         if self.kind == "linear":
-            return z @ np.asarray(self.coefficients, float) + self.intercept
+            eta = z @ np.asarray(self.coefficients, float) + self.intercept
+            return eta if self.family == "gaussian" else LinkFamily(self.family).mean(eta)
         return np.sum((z @ np.asarray(self.matrix, float)) * z, axis=1) + self.intercept
 
     def write(self, path: Path) -> None:
@@ -207,6 +214,8 @@ FIELDS: tuple[str, ...] = (
     *("centre", "scale", "intercept", "coefficients", "matrix", "about"),
 )
 """The fields of a file: no others, and none missing. A new field is added here and read in :func:`_model_from`."""
+OPTIONAL = ("family", "standard_errors")
+"""Fields that files of earlier versions do not have."""
 
 
 def strict_json(text: str) -> Any:
@@ -241,7 +250,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _model_from(record: dict[str, Any]) -> SavedModel:
     for name in (*FIELDS, *record):
-        if name not in record or name not in FIELDS:
+        if name not in record or name not in (*FIELDS, *OPTIONAL):
             raise GyrostatError(f"{name} is {'missing' if name in FIELDS else 'not a field of a model'}")
     kind = errors.choice("kind", _text("kind", record["kind"]), KINDS)
     columns = _columns(record["columns"])
@@ -271,8 +280,18 @@ def _model_from(record: dict[str, Any]) -> SavedModel:
         scale=scale,
         intercept=float(_numbers("intercept", record["intercept"], ())),
         about=record["about"],
+        family=errors.choice("family", _text("family", record.get("family", "gaussian")), FAMILIES),
+        standard_errors=_standard_errors(record.get("standard_errors"), d),
         **{used: _numbers(used, record[used], (d,) if kind == "linear" else (d, d))},
     )
+
+
+def _standard_errors(value: Any, d: int) -> list[float | None] | None:
+    if value is None:
+        return None
+    if not isinstance(value, list) or len(value) != d:
+        raise GyrostatError(f"standard_errors must be null or a list of {d} numbers; got {errors.shown(value)}")
+    return [None if x is None else float(_numbers(f"standard_errors[{i}]", x, ())) for i, x in enumerate(value)]
 
 
 def _columns(listed: Any) -> tuple[Column, ...]:

@@ -6,6 +6,7 @@ import base64
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import xarray as xr
 
 from gyrostat.estimators.invariant.diagnosis import KEPT, REMOVED, HeterogeneityReport, shown_p
@@ -24,7 +25,7 @@ def write_summary(path: Path, report: HeterogeneityReport, model: SavedModel, fo
         model=model,
         findings=findings(report, model),
         forest=base64.b64encode(forest.read_bytes()).decode(),
-        features=_rows(report.features, "feature", model.coefficients if model.kind == "linear" else None),
+        features=_rows(report.features, "feature", linear=model.kind == "linear"),
         directions=_rows(report.directions, "direction"),
     )
     write_whole(path, page)
@@ -55,7 +56,15 @@ def percent(share: float) -> str:
     return f"{share:.0%}" if share < 10 else "> 1000%"
 
 
-def _rows(data: xr.Dataset, dim: str, coefficients: Any = None) -> list[dict[str, str]]:
+def shown_coefficient(row: xr.Dataset) -> str:
+    """The coefficient of a feature and its interval; nothing for a direction, which has none."""
+    if "coefficient" not in row:
+        return ""
+    value, low, high = (row[name].item() for name in ("coefficient", "coefficient_low", "coefficient_high"))
+    return f"{value:.3g} ({low:.3g} to {high:.3g})" if np.isfinite(low) else f"{value:.3g}"
+
+
+def _rows(data: xr.Dataset, dim: str, *, linear: bool = False) -> list[dict[str, str]]:
     """The rows of one table of the page; coefficients and loadings are columns only where they exist."""
     rows = []
     for j in range(data.sizes[dim]):
@@ -72,8 +81,8 @@ def _rows(data: xr.Dataset, dim: str, coefficients: Any = None) -> list[dict[str
             "lyapunov": f"{one.lyapunov_amplified.item():+.3g}",
             "reason": str(one.reason.item()),
         }
-        if coefficients is not None:
-            row["coefficient"] = f"{coefficients[j]:.3g}"
+        if linear:
+            row["coefficient"] = shown_coefficient(one)
         if "loading" in one:
             row["combination"] = _combination(one.loading.values, one.feature.values)
         rows.append(row)

@@ -6,6 +6,8 @@ import numpy as np
 
 COLLINEAR = 0.02
 """A combination of standardised features with less than this variance (their mean variance is one) is nearly constant."""
+PART = 0.02
+"""A feature belongs to such combinations if the projection on them keeps at least this share of it."""
 NULL = 1e-8
 """A combination with less than this variance is constant: its effect cannot be known."""
 
@@ -24,8 +26,9 @@ def collinear_groups(gram: np.ndarray) -> list[np.ndarray]:
     small = vectors[:, values < COLLINEAR]
     projection = small @ small.T
     own = np.diagonal(projection)
-    linked = np.abs(projection) > 0.1 * np.sqrt(np.maximum(np.multiply.outer(own, own), 1e-4))
-    return [varying[group] for group in _connected(linked & (own > 0.01)[:, None]) if len(group) > 1]
+    linked = np.abs(projection) > 0.1 * np.sqrt(np.multiply.outer(own, own))
+    linked &= np.multiply.outer(own > PART, own > PART)
+    return [varying[group] for group in _connected(linked) if len(group) > 1]
 
 
 def identifiable_basis(gram: np.ndarray) -> np.ndarray:

@@ -166,7 +166,7 @@ def _feature_dataset(
     )
     words = list(zip(data.verdict.values.tolist(), data.reason.values.tolist(), strict=True))
     lead = leading_directions(len(names), model.collinear_features_)
-    if len(lead) and model.collinear_features_:
+    if model.collinear_features_:
         combined = measured.effects
         judged = _dataset(
             combined.effects,
@@ -178,6 +178,7 @@ def _feature_dataset(
             np.ones(len(names)),
             options,
         )
+        data = data.assign(differ_p=("feature", judged.differ_p.values[lead]))  # the decisions are on these
         for group in model.collinear_features_:
             for j in group:
                 others = _listed([names[i] for i in group if i != j])
@@ -185,10 +186,16 @@ def _feature_dataset(
                 words[j] = (str(judged.verdict.values[group[0]]), reason)
     for j in model.site_level_features_:
         words[j] = (UNCLEAR, _site_level_reason(model, int(j)))
-    half = stats.t.isf((1 - options["confidence"]) / 2, model.coef_dof_) * model.coef_se_
-    return data.assign(
-        verdict=("feature", [word for word, _ in words]),
-        reason=("feature", [reason for _, reason in words]),
+    data = data.assign(
+        verdict=("feature", [word for word, _ in words]), reason=("feature", [reason for _, reason in words])
+    )
+    return with_coefficients(data, model, options["confidence"])
+
+
+def with_coefficients(features: xr.Dataset, model: InvariantLinearRegressor, confidence: float) -> xr.Dataset:
+    """The labelled arrays with the coefficients of a model, their standard errors and intervals."""
+    half = stats.t.isf((1 - confidence) / 2, model.coef_dof_) * model.coef_se_
+    return features.assign(
         coefficient=("feature", model.coef_),
         coefficient_error=("feature", model.coef_se_),
         coefficient_low=("feature", model.coef_ - half),

@@ -22,13 +22,16 @@ LARGE = 2.0
 
 
 def verdict_by_rule(
-    effects: np.ndarray, errors: np.ndarray, *, tolerance: float, level: float, confidence: float
+    effects: np.ndarray, errors: np.ndarray, *, tolerance: float, level: float, confidence: float, families: int = 1
 ) -> np.ndarray:
-    """The verdict on each direction without a descent: the spread beyond the tolerance, or its interval within."""
+    """The verdict on each direction without a descent: the spread beyond the tolerance, or its interval within.
+
+    ``families`` is that of :func:`effects_differ_p`.
+    """
     model, (_, high) = random_effects(effects, errors), spread_interval(effects, errors, 1 - confidence)
     size, several = np.abs(model.mean), known_effects(errors).sum(axis=0) > 1
-    differ = effects_differ_p(effects, errors) < level
-    seen = differ | (mean_effect_p(effects, errors, level)[0] < level)
+    differ = effects_differ_p(effects, errors, families) < level
+    seen = differ | (mean_effect_p(effects, errors, level, families)[0] < level)
     kept = several & seen & (high <= tolerance * size)
     return np.where(several & differ & (model.spread > tolerance * size), REMOVED, np.where(kept, KEPT, UNCLEAR))
 
@@ -55,9 +58,12 @@ def without_each(
     whole = rule(effects, errors)
     if len(effects) < 3:
         return WithoutOne(np.full_like(effects, np.nan), np.broadcast_to(whole, effects.shape), whole)
-    pairs = [(np.delete(effects, e, axis=0), np.delete(errors, e, axis=0)) for e in range(len(effects))]
-    means = np.stack([random_effects(*pair).mean for pair in pairs])
-    return WithoutOne(means, np.stack([rule(*pair) for pair in pairs]), whole)
+    K, d = effects.shape
+    # One block of directions for each environment left out; an effect without an error is unknown.
+    every = np.tile(effects, K)
+    left = np.where(np.repeat(np.eye(K, dtype=bool), d, axis=1), 0.0, np.tile(errors, K))
+    means, words = random_effects(every, left).mean, rule(every, left, families=K)
+    return WithoutOne(means.reshape(K, d), words.reshape(K, d), whole)
 
 
 class LargestRow(NamedTuple):

@@ -234,10 +234,7 @@ def row_weights(sample_weight: Any, X: np.ndarray) -> np.ndarray | None:
     """The weights of the rows, or None if all are the same."""
     if sample_weight is None:
         return None
-    weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-    if not weights.any():
-        raise GyrostatError("sample_weight must not be zero for all rows.")
-    return weights
+    return _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
 
 
 def rows_with_weight(weights: np.ndarray | None, *arrays: Any) -> list[Any]:

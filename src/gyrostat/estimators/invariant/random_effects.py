@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from scipy import stats
+from scipy import special, stats
 
 TINY = np.finfo(float).tiny
 
@@ -44,14 +44,22 @@ def cochran(effects: np.ndarray, errors: np.ndarray, tau2: np.ndarray | float = 
     >>> float(Q[0]), round(float(p[0]), 3)
     (2.0, 0.157)
     """
-    w = _weights(errors, tau2)
-    Q = np.sum(w * np.where(w > 0, effects - _weighted_mean(effects, w), 0.0) ** 2, axis=0)
+    Q = _q(effects, errors, tau2)
     return Q, stats.chi2.sf(Q, _free(errors))
 
 
-def effects_differ_p(effects: np.ndarray, errors: np.ndarray) -> np.ndarray:
-    """Cochran's p-values, adjusted for the number of directions (Benjamini and Hochberg 1995)."""
-    return stats.false_discovery_control(cochran(effects, errors)[1])
+def _q(effects: np.ndarray, errors: np.ndarray, tau2: np.ndarray | float = 0.0) -> np.ndarray:
+    w = _weights(errors, tau2)
+    return np.sum(w * np.where(w > 0, effects - _weighted_mean(effects, w), 0.0) ** 2, axis=0)
+
+
+def effects_differ_p(effects: np.ndarray, errors: np.ndarray, families: int = 1) -> np.ndarray:
+    """Cochran's p-values, adjusted for the number of directions (Benjamini and Hochberg 1995).
+
+    With several ``families``, the directions are as many blocks of the same length, each adjusted by itself.
+    """
+    p = cochran(effects, errors)[1]
+    return stats.false_discovery_control(p.reshape(families, -1), axis=1).ravel() if p.size else p
 
 
 class RandomEffects(NamedTuple):
@@ -95,15 +103,17 @@ def random_effects(effects: np.ndarray, errors: np.ndarray) -> RandomEffects:
     return RandomEffects(_weighted_mean(effects, w), error, tau, _free(errors))
 
 
-def mean_effect_p(effects: np.ndarray, errors: np.ndarray, level: float) -> tuple[np.ndarray, np.ndarray]:
+def mean_effect_p(
+    effects: np.ndarray, errors: np.ndarray, level: float, families: int = 1
+) -> tuple[np.ndarray, np.ndarray]:
     """The p-value of no effect, and the smallest effect that the test would see (at ``level``).
 
     If effects do not differ at ``level``, the common effect is tested, whose error is smaller than that of the mean over
-    environments like these; otherwise that mean is, with Student's t.
+    environments like these; otherwise that mean is, with Student's t. ``families`` is that of :func:`effects_differ_p`.
     """
     model, w = random_effects(effects, errors), _weights(errors)
     common = np.where(w.any(axis=0), np.maximum(w.sum(axis=0), TINY) ** -0.5, 0.0)
-    differ = effects_differ_p(effects, errors) < level
+    differ = effects_differ_p(effects, errors, families) < level
     mean, error = np.where(differ, model.mean, _weighted_mean(effects, w)), np.where(differ, model.error, common)
     ratio = np.divide(np.abs(mean), error, out=np.zeros_like(mean), where=error > 0)
     p = 2 * np.where(differ, stats.t.sf(ratio, model.free), stats.norm.sf(ratio))
@@ -152,7 +162,7 @@ def spread_interval(effects: np.ndarray, errors: np.ndarray, level: float) -> tu
 
     def surprising(tau: np.ndarray) -> np.ndarray:
         mean, variance = _mean_and_variance_of_q(w, s2 + known * tau**2)
-        return stats.chi2.cdf(Q * 2 * mean / variance, 2 * mean**2 / variance) < level / 2
+        return special.gammainc(mean**2 / variance, Q * mean / variance) < level / 2
 
     several = known.sum(axis=0) > 1
     return low, np.where(several, _first_tau(surprising, np.sqrt(np.maximum(s2.max(axis=0), 1e-200))), np.inf)
@@ -164,7 +174,7 @@ def _mean_and_variance_of_q(w: np.ndarray, variances: np.ndarray) -> tuple[np.nd
     once = (w**2 * variances).sum(axis=0)
     mean = (w * variances).sum(axis=0) - once / total
     square = (w**2 * variances**2).sum(axis=0) - 2 * (w**3 * variances**2).sum(axis=0) / total + (once / total) ** 2
-    return np.maximum(mean, TINY), np.maximum(2 * square, TINY)
+    return np.maximum(mean, 1e-200), np.maximum(2 * square, 1e-200)
 
 
 def _first_tau(beyond: Callable[[np.ndarray], np.ndarray], start: np.ndarray) -> np.ndarray:
@@ -190,9 +200,9 @@ def _tau_at(effects: np.ndarray, errors: np.ndarray, wanted: np.ndarray) -> np.n
     high = np.sqrt(np.maximum(np.sum(away**2, axis=0) / wanted, 1e-300))
     for _ in range(60):
         middle = (low + high) / 2
-        above = cochran(effects, errors, middle**2)[0] > wanted
+        above = _q(effects, errors, middle**2) > wanted
         low, high = np.where(above, middle, low), np.where(above, high, middle)
-    return high * (cochran(effects, errors)[0] > wanted)
+    return high * (_q(effects, errors) > wanted)
 
 
 # --- between environments -------------------------------------------------------------------------

@@ -1,0 +1,117 @@
+"""0/1 outcomes and counts: other software per environment, base rates, separation, the classifier and its contract."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import sklearn
+from scipy import optimize, special
+from sklearn.linear_model import LogisticRegression, PoissonRegressor
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import gyrostat as gs
+from gyrostat.benchmarks import calibration
+from gyrostat.estimators import InvariantLinearRegressor, InvariantLogisticClassifier
+from gyrostat.estimators.invariant.families import outcome_kind
+from gyrostat.estimators.invariant.linear import OutcomeWarning
+
+
+@parametrize_with_checks([InvariantLogisticClassifier()])
+def test_scikit_learn_s_checks_of_the_classifier(estimator, check):
+    check(estimator)
+
+
+def penalised(Z, y):
+    """The maximum of Firth's penalised likelihood of a logistic regression, by a general optimiser."""
+
+    def loss(beta):
+        p = special.expit(Z @ beta)
+        information = (Z * (p * (1 - p))[:, None]).T @ Z
+        return np.sum(np.logaddexp(0, Z @ beta) - y * (Z @ beta)) - 0.5 * np.linalg.slogdet(information)[1]
+
+    start = [special.logit(y.mean()), *np.zeros(Z.shape[1] - 1)]
+    return optimize.minimize(loss, start, method="Nelder-Mead", options={"xatol": 1e-8, "fatol": 1e-10}).x
+
+
+def test_effects_are_those_of_firth_s_logistic_regression_in_each_environment():
+    draw = calibration.base_rates(np.random.default_rng(0))
+    model = InvariantLinearRegressor(family="binomial", random_state=0).fit(
+        draw.X, draw.y, environments=draw.environments
+    )
+    for e in (0, 5):
+        here = draw.environments == e
+        wanted = penalised(np.column_stack([np.ones(here.sum()), draw.X[here]]), draw.y[here])[1:]
+        np.testing.assert_allclose(model.effects_[e], wanted, rtol=1e-4)
+    dummies = (draw.environments[:, None] == np.arange(6)).astype(float)
+    pooled = LogisticRegression(C=np.inf, fit_intercept=False, tol=1e-10, max_iter=1000)
+    pooled.fit(np.column_stack([draw.X, dummies]), draw.y)
+    np.testing.assert_allclose(model.coef_, pooled.coef_[0, :2], rtol=0.01)  # apart from the penalty
+    assert model.predict(draw.X).mean() == pytest.approx(draw.y.mean(), abs=1e-9)
+
+
+def test_counts_are_those_of_a_poisson_regression():
+    draw = calibration.counts(np.random.default_rng(0))
+    model = InvariantLinearRegressor(family="poisson", random_state=0).fit(
+        draw.X, draw.y, environments=draw.environments
+    )
+    here = draw.environments == 5
+    peer = PoissonRegressor(alpha=0, tol=1e-10, max_iter=1000).fit(draw.X[here], draw.y[here])
+    np.testing.assert_allclose(model.effects_[5], peer.coef_, rtol=0.01)
+    assert model.spurious_features_.size == 0 and model.predict(draw.X).mean() == pytest.approx(draw.y.mean(), rel=1e-9)
+    assert (np.abs(model.coef_ - draw.truth) < 4 * model.coef_se_).all()
+
+
+def test_verdicts_do_not_follow_base_rates():
+    wrong = {"binomial": 0, "gaussian": 0}
+    for seed in range(15):
+        for family in wrong:
+            draw = calibration.base_rates(np.random.default_rng(seed), family=family)
+            model = InvariantLinearRegressor(random_state=0, **draw.options)
+            wrong[family] += len(model.fit(draw.X, draw.y, environments=draw.environments).spurious_features_)
+    assert wrong == {"binomial": 0, "gaussian": 30}
+
+
+def test_separated_classes_have_finite_effects_with_large_errors():
+    rng = np.random.default_rng(0)
+    X, sites = rng.standard_normal((400, 1)), np.repeat(list("abcd"), 100)
+    y = (rng.random(400) < special.expit(X[:, 0])).astype(float)
+    y[sites == "a"], y[sites == "b"] = X[sites == "a", 0] > 0, 0.0  # separated, and without an event
+    model = InvariantLogisticClassifier(random_state=0).fit(X, y, environments=sites)
+    assert np.isfinite(model.effects_).all() and model.spurious_features_.size == 0
+    assert (model.effect_errors_[:2] > 3 * model.effect_errors_[2:]).all()
+    assert 0.5 < model.coef_[0, 0] < 3
+
+
+def test_the_classifier_takes_labels_clusters_weights_and_metadata():
+    draw = calibration.base_rates(np.random.default_rng(1))
+    words, patients = np.where(draw.y, "yes", "no"), np.arange(6000) // 3
+    model = InvariantLogisticClassifier(random_state=0).fit(
+        draw.X, words, environments=draw.environments, cluster=patients, sample_weight=np.ones(6000)
+    )
+    assert model.classes_.tolist() == ["no", "yes"] and model.coef_.shape == (1, 2) and model.coef_se_.shape == (2,)
+    p = model.predict_proba(draw.X)
+    np.testing.assert_allclose(p.sum(axis=1), 1)
+    assert (model.predict(draw.X) == np.where(p[:, 1] > 0.5, "yes", "no")).all()
+    with sklearn.config_context(enable_metadata_routing=True):
+        asked = InvariantLogisticClassifier().set_fit_request(environments=True, cluster=True, sample_weight=True)
+        assert asked.get_metadata_routing().fit.requests["cluster"] is True
+    with pytest.raises(gs.GyrostatError, match="y must hold two classes; got 3"):
+        InvariantLogisticClassifier().fit(draw.X[:3], ["a", "b", "c"])
+
+
+def test_other_outcomes_are_recognised_and_warned_of():
+    rng = np.random.default_rng(0)
+    assert outcome_kind(rng.integers(0, 2, 50).astype(float)) == "binary"
+    assert outcome_kind(rng.poisson(2.0, 200).astype(float)) == "count"
+    assert outcome_kind(rng.lognormal(0, 1, 500)) == "skewed"
+    for y in (rng.standard_normal(500), 50 + 10 * rng.standard_normal(500), rng.integers(8, 19, 500).astype(float)):
+        assert outcome_kind(y) == ""
+    X, sites = rng.standard_normal((100, 2)), np.repeat([0, 1], 50)
+    with pytest.warns(OutcomeWarning, match="y holds only 0 and 1: use family='binomial'"):
+        InvariantLinearRegressor().fit(X, (X[:, 0] > 0).astype(float), environments=sites)
+    with pytest.raises(gs.GyrostatError, match="family='binomial' needs responses 0 and 1"):
+        InvariantLinearRegressor(family="binomial").fit(X, X[:, 0], environments=sites)
+    with pytest.raises(gs.GyrostatError, match="family='poisson' needs responses of at least 0"):
+        InvariantLinearRegressor(family="poisson").fit(X, X[:, 0], environments=sites)
+    with pytest.raises(gs.GyrostatError, match="unknown family 'binomal': did you mean 'binomial'"):
+        InvariantLinearRegressor(family="binomal").fit(X, X[:, 0], environments=sites)

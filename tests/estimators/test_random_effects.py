@@ -1,0 +1,234 @@
+"""Mean, spread and verdict of effects from one random-effects model; what one environment, row, cluster or feature can do."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import optimize, stats
+from sklearn.linear_model import LinearRegression
+
+import gyrostat as gs
+from gyrostat.benchmarks import calibration
+from gyrostat.estimators import InvariantLinearRegressor
+from gyrostat.estimators.invariant.effects import RowDesign, measured_effects
+from gyrostat.estimators.invariant.hypothesis_tests import look_like_consequences
+from gyrostat.estimators.invariant.random_effects import between_effects, random_effects, shrunken, spread_interval
+
+
+def test_the_model_is_that_of_paule_and_mandel_with_hartung_s_and_knapp_s_error():
+    """One direction at a time, by root finding; an unknown effect does not count."""
+    rng = np.random.default_rng(0)
+    errors = rng.uniform(0.2, 3.0, (7, 20))
+    effects = 1 + rng.standard_normal((7, 20)) + errors * rng.standard_normal((7, 20))
+    errors[2, 5], errors[4, 5] = 0.0, np.inf
+    found, spread_out = random_effects(effects, errors), shrunken(effects, errors)
+    for j in range(20):
+        on = (errors[:, j] > 0) & np.isfinite(errors[:, j])
+        b, s = effects[on, j], errors[on, j]
+
+        def excess(tau2, b=b, s=s):
+            w = 1 / (s**2 + tau2)
+            return np.sum(w * (b - np.average(b, weights=w)) ** 2) - (len(b) - 1)
+
+        tau2 = optimize.brentq(excess, 0, 1e3) if excess(0) > 0 else 0.0
+        w = 1 / (s**2 + tau2)
+        assert found.tau[j] ** 2 == pytest.approx(tau2, abs=1e-9)
+        assert found.mean[j] == pytest.approx(np.average(b, weights=w)) and found.free[j] == len(b) - 1
+        assert found.error[j] == pytest.approx(w.sum() ** -0.5)
+        assert spread_out[:, j].mean() == pytest.approx(found.mean[j])
+        assert spread_out[:, j].std() == pytest.approx(found.spread[j], abs=1e-9)
+
+
+def test_intervals_of_the_mean_cover_it_and_a_useless_environment_changes_nothing():
+    rng = np.random.default_rng(1)
+    errors = rng.uniform(0.3, 1.0, (6, 3000))
+    effects = 1 + rng.standard_normal((6, 3000)) + errors * rng.standard_normal((6, 3000))
+    low, high = random_effects(effects, errors).interval(0.95)
+    assert abs(((low <= 1) & (high >= 1)).mean() - 0.95) < 0.02
+    useless = np.vstack([effects, np.full((1, 3000), 50.0)]), np.vstack([errors, np.full((1, 3000), 1000.0)])
+    assert np.abs(random_effects(*useless).mean - random_effects(effects, errors).mean).max() < 0.5
+    assert (spread_interval(*useless, 0.05)[1] < 1.5 * spread_interval(effects, errors, 0.05)[1]).mean() > 0.99
+
+
+@pytest.mark.parametrize("setting", ["noisy_site", "corrupted_row"])
+def test_one_bad_environment_or_row_does_not_make_a_varying_effect_kept(setting):
+    for seed in range(10):
+        draw = getattr(calibration, setting)(np.random.default_rng(seed))
+        found = gs.heterogeneity(draw.X, draw.y, draw.environments)
+        assert found.features.verdict.values[0] == "removed"
+        assert abs(found.features.coefficient.values[1] - 1) < 0.2
+        if setting == "corrupted_row":
+            at = int(np.argmax(np.abs(draw.y)))
+            assert found.row.row == at and f"Row {at + 1} alone moves" in " ".join(found.advice)
+
+
+def test_a_verdict_that_rests_on_one_environment_says_so():
+    rng = np.random.default_rng(0)
+    sites = np.repeat(list("abcdef"), 200)
+    X = rng.standard_normal((1200, 1))
+    y = np.where(sites == "e", -2.0, 1.0) * X[:, 0] + 0.3 * rng.standard_normal(1200)
+    found = gs.heterogeneity(X, y, sites, feature_names=["dose"])
+    assert found.features.verdict_without.sel(feature="dose").values.tolist() == ["removed"] * 4 + ["kept", "removed"]
+    assert "without e the verdict on dose would be kept" in " ".join(found.advice)
+    assert found.features.mean_without.sel(feature="dose", environment="e") == pytest.approx(1.0, abs=0.05)
+
+
+def test_a_feature_that_varies_in_one_environment_is_not_kept():
+    draw = calibration.one_site_only(np.random.default_rng(0))
+    found = gs.heterogeneity(draw.X, draw.y, draw.environments, feature_names=["here", "all"])
+    assert found.features.verdict.values.tolist() == ["cannot be told", "kept"]
+    assert found.features.reason.values[0] == "it varies in 0 only: there is nothing to compare"
+    assert np.isnan(found.features.effect.values[1:, 0]).all() and found.features.coefficient.values[
+        0
+    ] == pytest.approx(1, abs=0.2)
+
+
+def test_site_level_covariates_come_from_a_comparison_of_environments():
+    covered, errors = [], []
+    for seed in range(20):
+        draw = calibration.site_level(np.random.default_rng(seed))
+        model = InvariantLinearRegressor(random_state=0).fit(draw.X, draw.y, environments=draw.environments)
+        order = np.random.default_rng(seed).permutation(len(draw.y))
+        again = InvariantLinearRegressor(random_state=0).fit(
+            draw.X[order], draw.y[order], environments=draw.environments[order]
+        )
+        np.testing.assert_allclose(again.coef_, model.coef_, rtol=1e-10)
+        covered.append(calibration.second_covered(draw, model, dict))
+        errors.append(model.coef_[1] - 2)
+    assert np.mean(covered) >= 0.8 and abs(np.mean(errors)) < 0.2
+    few = gs.heterogeneity(draw.X[:200], draw.y[:200], draw.environments[:200], feature_names=["dose", "income"])
+    assert few.features.coefficient.values[1] == 0 and np.isnan(few.features.coefficient_error.values[1])
+    assert "income: the same for all rows of an environment. 4 environments are too few" in " ".join(few.advice)
+
+
+def test_the_between_step_is_weighted_least_squares_at_its_tau():
+    rng = np.random.default_rng(2)
+    Z, errors = rng.standard_normal((9, 2)), rng.uniform(0.1, 1.0, 9)
+    levels = Z @ [1.0, -2.0] + rng.standard_normal(9)
+    design = np.column_stack([np.ones(9), Z])
+
+    def fit(tau2):
+        model = LinearRegression().fit(Z, levels, 1 / (errors**2 + tau2))
+        return model, np.sum((levels - model.predict(Z)) ** 2 / (errors**2 + tau2)) - 6
+
+    tau2 = optimize.brentq(lambda t: fit(t)[1], 0, 100)
+    found = between_effects(levels, errors, Z)
+    np.testing.assert_allclose(found.coefficients, fit(tau2)[0].coef_, rtol=1e-8)
+    inverse = np.linalg.inv(design.T @ (design / (errors**2 + tau2)[:, None]))
+    np.testing.assert_allclose(found.errors, np.sqrt(np.diag(inverse))[1:], rtol=1e-8)
+
+
+def test_collinear_features_are_named_and_predictions_stay_good():
+    shares = []
+    for seed in range(10):
+        draw = calibration.collinear(np.random.default_rng(seed))
+        model = InvariantLinearRegressor(random_state=0).fit(draw.X, draw.y, environments=draw.environments)
+        assert [group.tolist() for group in model.collinear_features_] == [[0, 1, 2, 3]]
+        shares.append(calibration.explained(draw, model, dict))
+    assert min(shares) > 0.9
+    X = np.column_stack([draw.X[:, 4], draw.X[:, 4] * 2, draw.X[:, 0]])  # one feature twice
+    found = gs.heterogeneity(X, draw.y, draw.environments, feature_names=["a", "twice", "size"])
+    assert "a and twice nearly repeat each other" in " ".join(found.advice)
+    assert found.features.verdict.values.tolist() == ["kept"] * 3
+    assert found.features.coefficient.values[:2] @ [1, 2] == pytest.approx(0.3, abs=0.05)
+
+
+def test_constant_predictions_are_the_first_thing_said():
+    rng = np.random.default_rng(0)
+    sites = np.repeat(range(4), 200)
+    X = rng.standard_normal((800, 1))
+    y = np.array([1.0, -1.0, 0.8, -0.7])[sites] * X[:, 0] + 0.1 * rng.standard_normal(800)
+    assert gs.heterogeneity(X, y, sites).advice[0].startswith("Predictions are constant")
+
+
+# --- clusters and weights -------------------------------------------------------------------------
+
+
+def jackknife(Z, y, clusters):
+    """CV3 by brute force: least squares without each cluster in turn."""
+    Z, labels = np.column_stack([np.ones(len(Z)), Z]), np.unique(clusters)
+    whole = np.linalg.lstsq(Z, y, rcond=None)[0]
+    left = np.stack([np.linalg.lstsq(Z[clusters != g], y[clusters != g], rcond=None)[0] for g in labels])
+    return np.sqrt((len(labels) - 1) / len(labels) * np.sum((left - whole) ** 2, axis=0))[1:]
+
+
+def test_clusters_are_left_out_one_at_a_time():
+    draw = calibration.clustered(np.random.default_rng(0))
+    patients = draw.fit["cluster"]
+    rows = [np.flatnonzero(draw.environments == e) for e in range(6)]
+    found = measured_effects(draw.X, draw.y, RowDesign(rows, None, patients), adjust=True)
+    # The meat is CV3's, whatever the factor for few degrees of freedom: bread @ meat @ bread is the jackknife's variance.
+    bread = np.linalg.inv(found.data.grams[0])
+    errors = np.sqrt(np.diagonal(bread @ found.meats[0] @ bread)) * found.units
+    centred = draw.X[rows[0]] - draw.X[rows[0]].mean(axis=0), draw.y[rows[0]] - draw.y[rows[0]].mean()
+    Z = centred[0]
+    without = [patients[rows[0]] != g for g in np.unique(patients[rows[0]])]
+    whole = np.linalg.lstsq(Z, centred[1], rcond=None)[0]
+    left = np.stack([np.linalg.lstsq(Z[on], centred[1][on], rcond=None)[0] for on in without])
+    np.testing.assert_allclose(errors, np.sqrt(19 / 20 * np.sum((left - whole) ** 2, axis=0)), rtol=1e-7)
+    np.testing.assert_allclose(errors, jackknife(Z, centred[1], patients[rows[0]]), rtol=0.2)  # the mean left out too
+
+
+def test_dependent_rows_are_no_reason_to_remove():
+    told, silent = [], []
+    for seed in range(25):
+        draw = calibration.clustered(np.random.default_rng(seed))
+        for wrong, clusters in ((told, draw.fit["cluster"]), (silent, None)):
+            model = InvariantLinearRegressor(random_state=0).fit(
+                draw.X, draw.y, environments=draw.environments, cluster=clusters
+            )
+            wrong.append(len(model.spurious_features_) > 0)
+    assert np.mean(told) <= 0.05 and np.mean(silent) > 0.8
+
+
+def test_weights_are_repetitions_of_rows_for_coefficients_and_zero_leaves_out():
+    rng = np.random.default_rng(0)
+    X, sites = rng.standard_normal((300, 3)), np.repeat(["a", "b", "c"], 100)
+    y, w = X @ [1.0, -1.0, 0.0] + rng.standard_normal(300), rng.integers(0, 4, 300)
+    weighted = InvariantLinearRegressor(random_state=0).fit(X, y, environments=sites, sample_weight=w)
+    oracle = LinearRegression().fit(np.column_stack([X, sites == "a", sites == "b"]), y, w)
+    np.testing.assert_allclose(weighted.coef_, oracle.coef_[:3], atol=1e-9)
+    left = w > 0
+    same = InvariantLinearRegressor(random_state=0).fit(
+        X[left], y[left], environments=sites[left], sample_weight=7 * w[left]
+    )
+    np.testing.assert_allclose(same.coef_, weighted.coef_, rtol=1e-10)
+    np.testing.assert_allclose(same.coef_se_, weighted.coef_se_, rtol=1e-8)
+
+
+def test_standard_errors_cover_also_where_effects_vary_a_little():
+    """Random slopes of standard deviation 0.2 that stay in the model: intervals are for the mean over environments."""
+    covered = []
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        sites = np.repeat(range(8), 100)
+        X = rng.standard_normal((800, 2))
+        y = (1 + 0.2 * rng.standard_normal(8))[sites] * X[:, 0] + 0.5 * rng.standard_normal(800)
+        model = InvariantLinearRegressor(random_state=0).fit(X, y, environments=sites)
+        half = stats.t.ppf(0.975, model.coef_dof_) * model.coef_se_
+        covered.append(np.abs(model.coef_ - [1, 0]) <= half)
+    assert 0.85 <= np.mean(covered, axis=0)[0] <= 1.0  # conditional on these environments it would be 0.3
+
+
+def test_consequences_are_named_whatever_their_noise():
+    named = []
+    for seed in range(30):
+        draw = calibration.consequence(np.random.default_rng(seed), noise=(0.5, 2.0, 1.0, 0.3))
+        rows = [np.flatnonzero(draw.environments == e) for e in range(4)]
+        named.append(look_like_consequences(draw.X, draw.y, rows, 0.01))
+    cause, after = np.mean(named, axis=0)
+    assert after > 0.9 and cause < 0.15
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"cluster": np.arange(10)}, "cluster must hold one label for each of the 600 rows of X; got 10"),
+        ({"cluster": np.zeros(600)}, "cluster must have at least 4 values in every environment.*0 has 1"),
+        ({"cluster": [None] * 600}, "cluster has 600 missing labels"),
+    ],
+)
+def test_bad_clusters_and_weights_are_refused(options, message):
+    draw = calibration.null(np.random.default_rng(0))
+    with pytest.raises(gs.GyrostatError, match=message):
+        InvariantLinearRegressor().fit(draw.X, draw.y, environments=draw.environments, **options)
