@@ -279,8 +279,8 @@ def project_out(model: nn.Module, report: EnvironmentReport, *, directions: int 
     count = errors.integer("directions", directions, least=1, most=len(report.input_directions))
     with torch.no_grad():
         W = layer.weight.movedim(1, -1)  # (..., inputs)
-        V, _ = np.linalg.qr(np.asarray(report.input_directions[:count], dtype=np.float64).T)
-        V, mean = (torch.as_tensor(x).to(layer.weight) for x in (V, report.input_mean))
+        basis, _ = np.linalg.qr(np.asarray(report.input_directions[:count], dtype=np.float64).T)
+        V, mean = (torch.as_tensor(x).to(layer.weight) for x in (basis, report.input_mean))
         part = W @ V @ V.T
         shift = (part @ mean).flatten(1).sum(dim=1) if W.ndim > 2 else part @ mean
         layer.weight.copy_((W - part).movedim(-1, 1))

@@ -94,7 +94,7 @@ def coloured(
         for view in VIEWS
     }
     fields = [field for field in ColouredPictures._fields if field != "tests"]
-    return ColouredPictures(*(torch.stack([split[field] for split in splits]) for field in fields), tests)
+    return ColouredPictures(**{field: torch.stack([split[field] for split in splits]) for field in fields}, tests=tests)
 
 
 def _split(name: str, agreements: tuple[float, float], seed: int, as_pictures: bool, wrong: float) -> dict:
