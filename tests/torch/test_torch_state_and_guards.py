@@ -279,6 +279,8 @@ def test_a_batch_says_its_environment():
         next(iter(DataLoader(data, batch_size=51, collate_fn=EnvironmentCollate())))
     with pytest.raises(GyrostatError, match="batch must hold rows of one environment; got 'b', 'a'"):
         sampler.environment_of([labels.index("a"), labels.index("b")])
+    with pytest.raises(GyrostatError, match="batch must hold numbers of the 51 labelled rows; got 51"):
+        sampler.environment_of([0, 51])
     with pytest.raises(GyrostatError, match="batch says no environment"):
         environment_of(torch.zeros(2))
 
