@@ -25,6 +25,7 @@ from gyrostat.torch import (  # noqa: E402
     LabelledDataset,
     audit_environments,
     environment_of,
+    prepare_loader,
 )
 
 ORDERS = ("iid", "cyclic", "shuffled", "proportional")
@@ -176,6 +177,14 @@ def test_a_trainer_that_rebuilds_the_sampler_hands_over_its_process_or_is_told_h
         EnvironmentBatchSampler(given, batch_size=4, drop_last=True)
     with pytest.raises(GyrostatError, match="sampler must be a DistributedSampler"):
         EnvironmentBatchSampler(LABELS, 4, sampler=[1, 2])
+
+
+def test_what_accelerate_cannot_prepare_is_refused():
+    sampler = EnvironmentBatchSampler(LABELS, 4)
+    with pytest.raises(GyrostatError, match="loader has batch_size=None and sampler=.*: use batch_sampler="):
+        prepare_loader(None, DataLoader(TensorDataset(torch.arange(51)), batch_size=None, sampler=sampler))
+    with pytest.raises(GyrostatError, match="loader must be a DataLoader that has not been prepared; got 3"):
+        prepare_loader(None, 3)
 
 
 # --- what an epoch holds ---------------------------------------------------------------------------------------------------
