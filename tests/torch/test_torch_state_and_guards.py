@@ -181,7 +181,7 @@ def test_a_trainer_that_rebuilds_the_sampler_hands_over_its_process_or_is_told_h
 
 def test_what_accelerate_cannot_prepare_is_refused():
     sampler = EnvironmentBatchSampler(LABELS, 4)
-    with pytest.raises(GyrostatError, match="loader has batch_size=None and sampler=.*: use batch_sampler="):
+    with pytest.raises(GyrostatError, match=r"loader has batch_size=None and sampler=.*: use batch_sampler="):
         prepare_loader(None, DataLoader(TensorDataset(torch.arange(51)), batch_size=None, sampler=sampler))
     with pytest.raises(GyrostatError, match="loader must be a DataLoader that has not been prepared; got 3"):
         prepare_loader(None, 3)
