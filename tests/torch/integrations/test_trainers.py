@@ -16,7 +16,7 @@ import trainer_loops as trainers  # noqa: E402
 from gyrostat.errors import GyrostatError  # noqa: E402
 from gyrostat.torch import EnvironmentBatchSampler, prepare_loader  # noqa: E402
 from integration_table import HEAVY, TRAINERS  # noqa: E402
-from one_environment_loops import launch  # noqa: E402
+from one_environment_loops import Evidence, launch  # noqa: E402
 
 if "GYROSTAT_INTEGRATIONS" in os.environ:
     loops.PRELOADED += TRAINERS
@@ -50,6 +50,14 @@ def test_batches_divided_twice_are_refused_with_the_fix(tmp_path, loop, fault, n
     pytest.importorskip(needs, reason="make test-integrations installs it")
     with pytest.raises(RuntimeError, match=message):
         launch(loop, tmp_path, world=2, fault=fault)
+
+
+def test_accelerate_may_divide_the_batches_of_a_sampler_that_holds_environments(tmp_path):
+    pytest.importorskip("accelerate", reason="make test-integrations installs it")
+    launch(trainers.left_to_accelerate, tmp_path, world=2)
+    found = Evidence(tmp_path, 2)
+    assert found.audit()["mixed"] == found.mixed_steps() == 0 and found.audit()["steps"] > 20
+    assert found.audit()["repeated"] == 0
 
 
 def test_lightning_s_wrapper_of_samplers_is_refused():
