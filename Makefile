@@ -22,7 +22,7 @@ test: .venv/installed-test $(VALIDATOR) browser
 	$(BIN)/lint-imports --no-cache --no-logo
 	$(BIN)/mypy & types=$$!; $(BIN)/pytest -n auto --dist loadfile --no-loadscope-reorder; tests=$$?; wait $$types && exit $$tests
 
-# One environment per step inside torchdata, accelerate, Lightning, Hugging Face's Trainer and Grain: about five minutes.
+# One environment per step inside torchdata, accelerate, Lightning, Hugging Face's Trainer and Grain: about two minutes.
 test-integrations: .venv/installed-integrations
 	GYROSTAT_INTEGRATIONS=1 $(BIN)/pytest -p no:xdist tests/torch/integrations
 

@@ -12,7 +12,7 @@ import numpy as np
 from torch.utils.data import DataLoader
 
 import torch
-from gyrostat.torch import audit_environments, prepare_loader
+from gyrostat.torch import EnvironmentBatchSampler, audit_environments, prepare_loader
 from one_environment_loops import (
     BATCH,
     EPOCHS,
@@ -125,6 +125,16 @@ def accelerated(run: Run) -> None:
                     run.save({**state, "epoch": now, "batch": batch, "step": noting.step})
             batch = 0
         run.finish(accelerator.unwrap_model(wrapped), audit.report())
+
+
+def left_to_accelerate(run: Run) -> None:
+    """accelerate divides the batches of a sampler that counts one process and keeps an environment for both."""
+    from accelerate import Accelerator
+
+    launcher_environment(run)
+    join_group(run)
+    sampler = EnvironmentBatchSampler(LABELS, BATCH, order="shuffled", rank=0, num_replicas=1, hold=run.world)
+    train(run, sampler, Accelerator(cpu=True).prepare(DataLoader(data(), batch_sampler=sampler)))
 
 
 def accelerated_stream(run: Run) -> None:

@@ -25,6 +25,7 @@ from gyrostat.torch import (  # noqa: E402
     LabelledDataset,
     audit_environments,
     environment_of,
+    prepare_loader,
 )
 
 ORDERS = ("iid", "cyclic", "shuffled", "proportional")
@@ -178,6 +179,14 @@ def test_a_trainer_that_rebuilds_the_sampler_hands_over_its_process_or_is_told_h
         EnvironmentBatchSampler(LABELS, 4, sampler=[1, 2])
 
 
+def test_what_accelerate_cannot_prepare_is_refused():
+    sampler = EnvironmentBatchSampler(LABELS, 4)
+    with pytest.raises(GyrostatError, match=r"loader has batch_size=None and sampler=.*: use batch_sampler="):
+        prepare_loader(None, DataLoader(TensorDataset(torch.arange(51)), batch_size=None, sampler=sampler))
+    with pytest.raises(GyrostatError, match="loader must be a DataLoader that has not been prepared; got 3"):
+        prepare_loader(None, 3)
+
+
 # --- what an epoch holds ---------------------------------------------------------------------------------------------------
 
 
@@ -279,6 +288,8 @@ def test_a_batch_says_its_environment():
         next(iter(DataLoader(data, batch_size=51, collate_fn=EnvironmentCollate())))
     with pytest.raises(GyrostatError, match="batch must hold rows of one environment; got 'b', 'a'"):
         sampler.environment_of([labels.index("a"), labels.index("b")])
+    with pytest.raises(GyrostatError, match="batch must hold numbers of the 51 labelled rows; got 51"):
+        sampler.environment_of([0, 51])
     with pytest.raises(GyrostatError, match="batch says no environment"):
         environment_of(torch.zeros(2))
 

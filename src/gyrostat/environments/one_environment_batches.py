@@ -36,9 +36,17 @@ class RowsByEnvironment:
         self._digest = self._digest or hashlib.blake2b(self.codes.tobytes(), digest_size=8).hexdigest()
         return self._digest
 
+    def codes_of(self, rows: Any) -> np.ndarray:
+        """The code of each of some rows; numbers that are no rows are refused."""
+        numbers = np.asarray(rows, dtype=np.intp)
+        if numbers.size and not 0 <= numbers.min() <= numbers.max() < self.codes.size:
+            wrong = numbers[(numbers < 0) | (numbers >= self.codes.size)][0]
+            raise GyrostatError(f"batch must hold numbers of the {self.codes.size} labelled rows; got {wrong}.")
+        return self.codes[numbers]
+
     def environment_of(self, rows: Any) -> Any:
         """The label that all ``rows`` have in common; rows of several environments, and no rows, are refused."""
-        found = np.unique(self.codes[np.asarray(rows, dtype=np.intp)])
+        found = np.unique(self.codes_of(rows))
         if found.size != 1:
             which = ", ".join(repr(self.labels[code]) for code in found[:3]) or "no rows"
             raise GyrostatError(f"batch must hold rows of one environment; got {which}.")

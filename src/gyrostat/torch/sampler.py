@@ -297,7 +297,7 @@ class EnvironmentBatchSampler(BatchSampler):
         ----------
         batch : row numbers
         """
-        return [self._labelled.labels[code] for code in self._labelled.codes[list(batch)]]
+        return [self._labelled.labels[code] for code in self._labelled.codes_of(batch)]
 
     def coverage(self, epoch: int | None = None) -> EpochCoverage:
         """What an epoch covers of each environment, counted batch by batch over all processes.

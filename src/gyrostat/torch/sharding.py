@@ -112,9 +112,13 @@ def prepare_loader(accelerator: Any, loader: DataLoader) -> Any:
         model, optimizer = accelerator.prepare(model, optimizer)
         loader = prepare_loader(accelerator, DataLoader(data, batch_sampler=sampler))
     """
+    errors.instance("loader", loader, DataLoader, "a DataLoader that has not been prepared")
+    if loader.batch_sampler is None and not isinstance(loader.dataset, IterableDataset):
+        raise GyrostatError(
+            "loader has batch_size=None and sampler=..., which accelerate cannot prepare: use batch_sampler=... instead."
+        )
     from accelerate.data_loader import prepare_data_loader
 
-    errors.instance("loader", loader, DataLoader, "a DataLoader that has not been prepared")
     prepared = prepare_data_loader(
         loader,
         device=accelerator.device,

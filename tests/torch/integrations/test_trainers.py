@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 
 import pytest
 
 torch = pytest.importorskip("torch")
 
+from torch.utils.data import DataLoader  # noqa: E402
+
 import one_environment_loops as loops  # noqa: E402
 import trainer_loops as trainers  # noqa: E402
 from gyrostat.errors import GyrostatError  # noqa: E402
-from gyrostat.torch import EnvironmentBatchSampler  # noqa: E402
+from gyrostat.torch import EnvironmentBatchSampler, prepare_loader  # noqa: E402
 from integration_table import HEAVY, TRAINERS  # noqa: E402
-from one_environment_loops import launch  # noqa: E402
+from one_environment_loops import Evidence, launch  # noqa: E402
 
 if "GYROSTAT_INTEGRATIONS" in os.environ:
     loops.PRELOADED += TRAINERS
@@ -31,14 +34,14 @@ def test_no_step_mixes_and_a_killed_run_goes_on_with_the_same_batches(row, tmp_p
 @pytest.mark.parametrize(
     ("loop", "fault", "needs", "message"),
     [
-        (trainers.accelerated, "prepare", "accelerate", r"BatchSamplerShard divides the batches .* prepare_loader"),
+        (trainers.accelerated, "prepare", "accelerate", r"BatchSamplerShard divides the batches .*prepare_loader"),
         (
             trainers.accelerated_stream,
             "prepare",
             "accelerate",
-            r"divides the batches of EnvironmentBatchStream .* prepare_loader",
+            r"divides the batches of EnvironmentBatchStream .*prepare_loader",
         ),
-        (trainers.hugging_face, "prepare", "transformers", r"BatchSamplerShard divides the batches .* prepare_loader"),
+        (trainers.hugging_face, "prepare", "transformers", r"BatchSamplerShard divides the batches .*prepare_loader"),
         (trainers.lightning, "outside", "lightning", r"make EnvironmentBatchSampler inside train_dataloader\(\)"),
     ],
     ids=["accelerate", "accelerate with a stream", "Hugging Face", "Lightning"],
@@ -49,6 +52,14 @@ def test_batches_divided_twice_are_refused_with_the_fix(tmp_path, loop, fault, n
         launch(loop, tmp_path, world=2, fault=fault)
 
 
+def test_accelerate_may_divide_the_batches_of_a_sampler_that_holds_environments(tmp_path):
+    pytest.importorskip("accelerate", reason="make test-integrations installs it")
+    launch(trainers.left_to_accelerate, tmp_path, world=2)
+    found = Evidence(tmp_path, 2)
+    assert found.audit()["mixed"] == found.mixed_steps() == 0 and found.audit()["steps"] > 20
+    assert found.audit()["repeated"] == 0
+
+
 def test_lightning_s_wrapper_of_samplers_is_refused():
     distributed = pytest.importorskip(
         "lightning.fabric.utilities.distributed", reason="make test-integrations installs it"
@@ -56,3 +67,48 @@ def test_lightning_s_wrapper_of_samplers_is_refused():
     sampler = EnvironmentBatchSampler([0] * 8, 2, rank=0, num_replicas=2)
     with pytest.raises(GyrostatError, match="DistributedSamplerWrapper divides the batches"):
         list(distributed.DistributedSamplerWrapper(sampler, num_replicas=2, rank=0))
+
+
+def rows_of(batches) -> list[list[int]]:
+    return [numbers.tolist() for _, _, numbers in batches]
+
+
+def test_a_stateful_loader_resumes_a_stream():
+    torchdata = pytest.importorskip("torchdata.stateful_dataloader", reason="make test-integrations installs it")
+    loader = torchdata.StatefulDataLoader(loops.batch_stream(8), batch_size=None)
+    whole = [rows_of(loader) for _ in range(3)]
+    first = torchdata.StatefulDataLoader(loops.batch_stream(8), batch_size=None)
+    list(first)
+    assert rows_of(itertools.islice(first, 7)) == whole[1][:7]
+    second = torchdata.StatefulDataLoader(loops.batch_stream(8), batch_size=None)
+    second.load_state_dict(first.state_dict())
+    assert rows_of(second) == whole[1][7:] and rows_of(second) == whole[2]
+
+
+@pytest.mark.parametrize("stateful", [False, True])
+def test_accelerate_s_own_ways_to_resume(stateful):
+    accelerate = pytest.importorskip("accelerate", reason="make test-integrations installs it")
+    options = accelerate.utils.DataLoaderConfiguration(use_stateful_dataloader=stateful)
+    accelerator = accelerate.Accelerator(cpu=True, dataloader_config=options)
+
+    def loader():
+        sampler = EnvironmentBatchSampler(loops.LABELS, 8, order="shuffled")
+        return prepare_loader(accelerator, DataLoader(loops.data(), batch_sampler=sampler))
+
+    first = loader()
+    whole = [rows_of(first) for _ in range(3)]
+    resumed = loader()
+    resumed.set_epoch(1)
+    if not stateful:
+        assert rows_of(accelerate.skip_first_batches(resumed, 7)) == whole[1][7:]
+        return
+    first.set_epoch(1)
+    assert rows_of(itertools.islice(first, 7)) == whole[1][:7]
+    state = first.state_dict()
+    resumed.load_state_dict(state)
+    assert rows_of(resumed) == whole[1][7:] and rows_of(resumed) == whole[2]
+    forgotten = loader()
+    forgotten.load_state_dict(state)
+    assert rows_of(forgotten) == whole[1][7:]
+    with pytest.raises(GyrostatError, match=r"set_epoch\(1\) contradicts the loaded state"):
+        rows_of(forgotten)  # accelerate counts from zero and would repeat the epoch
