@@ -82,7 +82,9 @@ def fit(
     checks: dict[str, Any] = {"ordered": ordered, "min_rows": min_rows, "adjust": adjust}
     if on_disk or is_large(data):
         if cluster is not None:
-            raise GyrostatError("--cluster needs the whole table in memory: leave out --on-disk, or take fewer columns.")
+            raise GyrostatError(
+                "--cluster needs the whole table in memory: leave out --on-disk, or take fewer columns."
+            )
         rows = large_rows(data, target, environment, features, drop, missing, **checks)
     else:
         frame = read_table(data, text_format)
