@@ -167,6 +167,7 @@ EXAMPLES = {
     "Algorithm": "HeteroSGD, PooledSGD, ... or an Algorithm",
     "Law": "a Law such as TwoPoint()",
     "Problem": "a Problem(environments, measurements)",
+    "TwoPoint": "a TwoPoint()",
 }
 """How an error calls what a class of this name asks for; others are called by their names."""
 
@@ -261,6 +262,10 @@ def _kind(written: str, names: Mapping[str, Any]) -> Kind | None:
     if options and all(isinstance(option, str) for option in options):
         return Kind(" or ".join(map(repr, options)), lambda value: isinstance(value, str) and value in options)
     found = names.get(written)
+    if found is None and written in EXAMPLES:  # imported for checkers of types only
+        import gyrostat
+
+        found = getattr(gyrostat, written)
     is_ours = isinstance(found, type) and found.__module__.startswith("gyrostat.")
     if found is None or not is_ours or getattr(found, "_is_protocol", False):
         return None
@@ -489,6 +494,32 @@ def explains_keywords(function: Function) -> Function:
         return function(*args, **kwargs)
 
     return checked  # type: ignore[return-value]
+
+
+def explains_formula(function: Function) -> Function:
+    """A decorator of formulas: :func:`explains_keywords`, and a sentence for numbers and shapes that have no value in it.
+
+    >>> @explains_formula
+    ... def rate(step_size: float) -> float:
+    ...     return 1 / (1 - step_size)
+    >>> rate(1.0)
+    Traceback (most recent call last):
+    gyrostat.errors.GyrostatError: rate() has no value for these arguments (float division by zero): check them.
+    """
+
+    @functools.wraps(function)
+    def evaluated(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return function(*args, **kwargs)
+        except GyrostatError:
+            raise
+        except (ArithmeticError, IndexError, TypeError, ValueError, MemoryError) as error:
+            reason = " ".join(str(error).split())[:120] or type(error).__name__
+            raise GyrostatError(
+                f"{function.__name__}() has no value for these arguments ({reason}): check them."
+            ) from error
+
+    return explains_keywords(evaluated)  # type: ignore[return-value]
 
 
 def choice(name: str, value: Any, options: Iterable[str]) -> str:
