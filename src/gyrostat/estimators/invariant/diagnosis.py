@@ -86,6 +86,8 @@ def heterogeneity(
     >>> report.features.verdict.to_series().to_dict()
     {'dose': 'kept', 'age': 'removed', 'noise': 'cannot be told'}
     """
+    if feature_names is not None and not isinstance(feature_names, Sequence | np.ndarray | pd.Index):
+        raise GyrostatError(f"feature_names must be a list of names; got {errors.shown(feature_names)}.")
     names = feature_names if feature_names is not None else getattr(X, "columns", None)
     X, y = check_X_y(X, y, dtype=np.float64, y_numeric=True)
     labels, rows = rows_by_environment(environments, len(X), least=3)

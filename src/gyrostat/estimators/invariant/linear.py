@@ -122,6 +122,7 @@ class InvariantLinearRegressor(RegressorMixin, BaseEstimator):
 
     def fit(self, X: Any, y: Any, *, environments: Any = None) -> InvariantLinearRegressor:
         """Fit on rows ``X``, responses ``y`` and one label per row; without labels all rows are one environment."""
+        errors.check_parameters(self)
         tolerance = float(errors.number("tolerance", self.tolerance, above=0))
         level = float(errors.number("level", self.level, above=0, most=0.5))
         alpha = float(errors.number("init_scale", self.init_scale, above=0))
