@@ -32,7 +32,7 @@ def test_good_calls_are_good(call):
 
 
 def test_spoilt_arguments(tally: Tally):
-    @cases(small=500, full=3000)
+    @cases(small=300, full=3000)
     @given(st.sampled_from(range(len(CALLS))), st.sampled_from(list(VALUES)))
     def spoil(index: int, value: str) -> None:
         call, name, parameter = CALLS[index]
