@@ -10,7 +10,7 @@ INSTALL := $(BIN)/python -m pip install -qq --no-compile --disable-pip-version-c
 
 VALIDATOR := .venv/validator/bin/rocrate-validator
 
-.PHONY: reproduce test lab browser lint format bench evidence map map-data test-integrations integration-table faults lowest calibration clean
+.PHONY: reproduce test lab browser lint format bench evidence map map-data test-integrations integration-table faults fuzz lowest calibration clean
 
 reproduce: .venv/installed
 	$(BIN)/gyrostat reproduce --out $(OUT)
@@ -41,6 +41,10 @@ lowest: .venv/installed-test
 	$(BIN)/python tests/tools/lowest_versions.py > .venv-lowest/versions.txt
 	.venv-lowest/bin/python -m pip install -qq --no-compile --disable-pip-version-check -r .venv-lowest/versions.txt -e .
 	.venv-lowest/bin/python tests/tools/smoke.py
+
+# Hostile input everywhere: more than 5,000 cases in some minutes, with a table of what was tried, refused and went wrong.
+fuzz: .venv/installed-test
+	GYROSTAT_FUZZ=1 $(BIN)/pytest -p no:xdist -W ignore tests/fuzz
 
 # The live laboratory, in the browser.
 lab: .venv/installed-lab

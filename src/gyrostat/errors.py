@@ -152,19 +152,19 @@ BOUNDS: Mapping[str, tuple[float, float]] = {
     "count": (0, 2**31 - 2),
     "depth": (1, 1000),
     "dimension": (1, MOST_SIDE),
-    "draws": (1, MOST_SIDE),
+    "draws": (0, MOST_SIDE),
     "excess": (0, math.inf),
     "init_scale": (0, 1e100),
     "num_steps": (1, 2**31 - 2),
     "rank": (0, MOST_SIDE),
     "rows": (1, MOST_SIDE),
-    "runs": (1, 10_000_000),
+    "runs": (0, 10_000_000),
     "size": (1, MOST_SIDE),
     "spurious_rank": (0, MOST_SIDE),
     "start": (0, 2**31 - 2),
     "step_size": (0, 1e100),
-    "steps": (1, 2**31 - 2),
-    "tries": (1, 10_000_000),
+    "steps": (0, 2**31 - 2),
+    "tries": (0, 10_000_000),
     "width": (1, MOST_SIDE),
 }
 """The least and the most that a parameter of this name can be, wherever it is a number: one word means one thing."""
@@ -173,6 +173,7 @@ EXAMPLES = {
     "Algorithm": "HeteroSGD, PooledSGD, ... or an Algorithm",
     "Law": "a Law such as TwoPoint()",
     "Problem": "a Problem(environments, measurements)",
+    "TwoPoint": "a TwoPoint()",
 }
 """How an error calls what a class of this name asks for; others are called by their names."""
 
@@ -267,6 +268,10 @@ def _kind(written: str, names: Mapping[str, Any]) -> Kind | None:
     if options and all(isinstance(option, str) for option in options):
         return Kind(" or ".join(map(repr, options)), lambda value: isinstance(value, str) and value in options)
     found = names.get(written)
+    if found is None and written in EXAMPLES:  # imported for checkers of types only
+        import gyrostat
+
+        found = getattr(gyrostat, written)
     is_ours = isinstance(found, type) and found.__module__.startswith("gyrostat.")
     if found is None or not is_ours or getattr(found, "_is_protocol", False):
         return None
@@ -504,6 +509,32 @@ def explains_keywords(function: Function) -> Function:
         return function(*args, **kwargs)
 
     return checked  # type: ignore[return-value]
+
+
+def explains_formula(function: Function) -> Function:
+    """A decorator of formulas: :func:`explains_keywords`, and a sentence for numbers and shapes that have no value in it.
+
+    >>> @explains_formula
+    ... def rate(step_size: float) -> float:
+    ...     return 1 / (1 - step_size)
+    >>> rate(1.0)
+    Traceback (most recent call last):
+    gyrostat.errors.GyrostatError: rate() has no value for these arguments (float division by zero): check them.
+    """
+
+    @functools.wraps(function)
+    def evaluated(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return function(*args, **kwargs)
+        except GyrostatError:
+            raise
+        except (ArithmeticError, IndexError, TypeError, ValueError, MemoryError) as error:
+            reason = " ".join(str(error).split())[:120] or type(error).__name__
+            raise GyrostatError(
+                f"{function.__name__}() has no value for these arguments ({reason}): check them."
+            ) from error
+
+    return explains_keywords(evaluated)  # type: ignore[return-value]
 
 
 def choice(name: str, value: Any, options: Iterable[str]) -> str:

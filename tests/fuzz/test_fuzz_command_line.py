@@ -95,7 +95,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> Path:
 
 
 def test_options_of_check(place: Path, tally: Tally):
-    @cases(small=15, full=250)
+    @cases(small=10, full=250)
     @given(st.sampled_from(CHECK), st.sampled_from(TEXTS))
     def spoil(option: str, text: str) -> None:
         arguments = ["check", "--num-steps", "5", f"--{option}", text]
@@ -136,7 +136,7 @@ COMMANDS = (
 
 
 def test_files_folders_and_names_as_arguments(place: Path, tally: Tally):
-    @cases(small=60, full=500)
+    @cases(small=25, full=500)
     @given(st.sampled_from(COMMANDS), st.sampled_from(PATHS))
     def spoil(command: tuple[str, ...], text: str) -> None:
         arguments = [text if part == "?" else part for part in command]

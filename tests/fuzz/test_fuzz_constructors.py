@@ -13,11 +13,14 @@ from public_calls import public_calls
 DATA = {"X", "y", "environments"}
 """Data of estimators and of ``heterogeneity``, whose shapes scikit-learn checks in its own words."""
 
+SEEDS = ("seed", "seeds", "progress")
+"""The engine checks seeds itself, and the tests of the engine check that; errors of a user's function are the user's."""
+
 CALLS = [
     (call, name, parameter)
     for call in public_calls()
     for name, parameter in call.parameters.items()
-    if parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
+    if parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD) and name not in SEEDS
 ]
 
 
@@ -29,7 +32,7 @@ def test_good_calls_are_good(call):
 
 
 def test_spoilt_arguments(tally: Tally):
-    @cases(small=500, full=3000)
+    @cases(small=300, full=3000)
     @given(st.sampled_from(range(len(CALLS))), st.sampled_from(list(VALUES)))
     def spoil(index: int, value: str) -> None:
         call, name, parameter = CALLS[index]

@@ -66,7 +66,7 @@ GOOD: dict[str, dict[str, Any]] = {  # what a call needs; names with a dot belon
     "absorbing": {"ridge": 0.1, "depth": 3, "size": 2},
     "approximate_rank": {"alpha": 0.1},
     "heterogeneity": {"X": X, "y": Y, "environments": LABELS},
-    "isometry_constant": {"dimension": 3, "num_samples": 10, "rank": 1, "draws": 1, "steps": 1},
+    "isometry_constant": {"dimension": 3, "num_samples": 10, "rank": 1, "draws": 2, "steps": 1},
     "jump_times": {"values": [[1.0], [0.1]], "steps": [0, 1]},
     "jumps": {"values": [[1.0], [0.1]], "steps": [0, 1]},
     "late_speed": {"factor": EYE, "cofactor": EYE, "step_size": 0.1, "rank": 2},

@@ -74,9 +74,14 @@ def fit(
 
     Writes model.json (plain JSON), heterogeneity.csv, a forest plot and summary.html.
     """
+    from gyrostat.errors import GyrostatError
     from gyrostat.tables import fit_and_predict
     from gyrostat.tables.table_files import FileFormat
 
+    for name, text in (("features", features), ("drop", drop)):
+        listed = [word.strip() for word in text.split(",")]
+        if twice := next((word for word in listed if listed.count(word) > 1), None):
+            raise GyrostatError(f"--{name} names {twice!r} twice: leave one out.")
     fit_and_predict.fit(
         data,
         target=target,

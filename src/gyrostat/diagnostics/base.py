@@ -335,8 +335,10 @@ def table() -> DiagnosticTable:
 
 def resolve(names: Sequence[str | Diagnostic]) -> tuple[Diagnostic, ...]:
     """The diagnostics with these names; a :class:`Diagnostic`, or a decorated function, stands for itself."""
-    if isinstance(names, str | Diagnostic):
-        raise GyrostatError(f"record must be a list of names or Diagnostic objects; got {names!r}: put it in brackets.")
+    if isinstance(names, str | Diagnostic) or not isinstance(names, Sequence | set | frozenset | np.ndarray):
+        raise GyrostatError(
+            f"record must be a list of names or Diagnostic objects; got {errors.shown(names)}: put it in brackets."
+        )
     chosen = []
     for name in names:
         if isinstance(name, Diagnostic):

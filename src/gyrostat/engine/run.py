@@ -96,6 +96,9 @@ def run_grid(
     >>> gs.summary(result).spurious.sel(quantile=0.5).isel(step=-1).round().values.tolist()
     [1.0, 0.0]
     """
+    errors.function_of("build", build, "the settings")
+    if not isinstance(settings, Mapping):
+        raise GyrostatError(f"settings must be a dictionary of lists; got {errors.shown(settings)}.")
     sequences = all(isinstance(v, Sequence | np.ndarray) and not isinstance(v, str) for v in settings.values())
     if not settings or not sequences or any(len(v) == 0 for v in settings.values()):
         raise GyrostatError("settings must name at least one axis, each with a list of at least one value.")

@@ -16,7 +16,7 @@ from gyrostat.environments import Finite, Law
 from gyrostat.theory.transition import LEARNT, eliminated_by_lyapunov
 
 
-@errors.explains_keywords
+@errors.explains_formula
 def amplified(law: Law, amplify: float) -> Finite:
     """The law of ``Sigma + kappa (Sigma - E Sigma)``; a continuous law becomes the finite law of its quadrature.
 
@@ -30,7 +30,7 @@ def amplified(law: Law, amplify: float) -> Finite:
     return Finite(centre + (1 + kappa) * (values - centre), weights / weights.sum())
 
 
-@errors.explains_keywords
+@errors.explains_formula
 def amplification_limit(law: Law, step_size: float) -> float:
     """The kappa at which the least growth factor ``1 + eta Sigma_ii`` of any environment is zero: beyond it signs flip.
 
@@ -47,7 +47,7 @@ def amplification_limit(law: Law, step_size: float) -> float:
     return float(max(min(rooms, default=math.inf), 0.0))
 
 
-@errors.explains_keywords
+@errors.explains_formula
 def critical_amplification(
     law: Law, step_size: float, *, init_scale: float, num_steps: int, threshold: float = LEARNT
 ) -> float:

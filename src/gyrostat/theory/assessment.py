@@ -62,7 +62,7 @@ class Assessment(NamedTuple):
     prediction: Prediction
 
 
-@errors.explains_keywords
+@errors.explains_formula
 def assess(setting: Setting, *, isometry_draws: int = 3, runs: int = 2000, seed: int = 0) -> Assessment:
     """Check every assumption and condition of Xu 2024 for a setting, and predict the outcome of the run.
 

@@ -46,7 +46,7 @@ class CriticalPoint(NamedTuple):
     gap: float
 
 
-@errors.explains_keywords
+@errors.explains_formula
 def critical_points(
     target: Any, pairs: Sequence[tuple[int, int]], depth: int, ridge: float, *, tries: int = 200, seed: int = 0
 ) -> list[CriticalPoint]:
@@ -164,7 +164,7 @@ class Fold(NamedTuple):
     matrix: np.ndarray
 
 
-@errors.explains_keywords
+@errors.explains_formula
 def fold(epsilon: float, depth: int) -> Fold:
     """lambda_c: up to this ridge ``C(A) + lambda L sum s^(2/L)`` on [[1, *], [epsilon, 1]] has a rank-2 minimum.
 
@@ -236,7 +236,7 @@ def _least_completion(eps: float, L: int) -> np.ndarray | None:
     return np.array([1.0, x[at[0] + 1], eps, 1.0]) if at.size else None
 
 
-@errors.explains_keywords
+@errors.explains_formula
 def turning_rate(
     matrix: Any, truth: Any, observed: Sequence[tuple[int, int]], *, step_size: float, depth: int
 ) -> np.ndarray:

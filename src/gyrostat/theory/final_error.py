@@ -11,7 +11,7 @@ from gyrostat.environments import Law
 from gyrostat.theory.amplified_heterogeneity import amplified
 
 
-@errors.explains_keywords
+@errors.explains_formula
 def leading_error(law: Law, *, dimension: int, rank: int, step_size: float, num_samples: float) -> float:
     """A first approximation, ``sqrt(eta d r1 S / (2 m))`` with ``S = E ||Sigma||_F^2``.
 
@@ -22,7 +22,7 @@ def leading_error(law: Law, *, dimension: int, rank: int, step_size: float, num_
     return math.sqrt(step_size * dimension * rank * law.second_moment / (2 * num_samples))
 
 
-@errors.explains_keywords
+@errors.explains_formula
 def error_law(law: Law, *, dimension: int, rank: int, step_size: float, num_samples: float, runs: int = 2000) -> float:
     """The median of ||U U^T - A_star||_F once the invariant part is learnt and the spurious part eliminated.
 
@@ -69,7 +69,7 @@ def between_signals(law: Law, step_size: float, *, rank: int, runs: int = 2000, 
     return (k**2).sum(axis=(1, 2))
 
 
-@errors.explains_keywords
+@errors.explains_formula
 def amplified_error_law(
     law: Law, amplify: float, *, dimension: int, rank: int, step_size: float, num_samples: float, runs: int = 2000
 ) -> float:

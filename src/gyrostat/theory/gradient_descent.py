@@ -14,7 +14,7 @@ from gyrostat import errors
 from gyrostat.theory.condition import Condition
 
 
-@errors.explains_keywords
+@errors.explains_formula
 def symmetric_tail(step_size: float, width: int, rank: int, steps: np.ndarray) -> np.ndarray:
     """Our sharp form of the 1/T^2 law for X X^T with k > r columns: ``||E||_F^2 -> (k - r) / (4 eta t)^2``.
 
@@ -27,7 +27,7 @@ def symmetric_tail(step_size: float, width: int, rank: int, steps: np.ndarray) -
     return (width - rank) / (4 * step_size * np.asarray(steps, dtype=float)) ** 2
 
 
-@errors.explains_keywords
+@errors.explains_formula
 def exact_width_rate(step_size: float, smallest: float) -> float:
     """The late rate for X X^T with k = r, update (2.3): ``-2 log(1 - 2 eta sigma_r)``.
 
@@ -37,7 +37,7 @@ def exact_width_rate(step_size: float, smallest: float) -> float:
     return -2 * math.log(1 - 2 * step_size * smallest)
 
 
-@errors.explains_keywords
+@errors.explains_formula
 def imbalanced_rate(step_size: float, smallest: float) -> float:
     """The late rate of factorisation by F G^T: ``-2 log(1 - eta lambda_min(F^T F))`` with F at the end.
 
@@ -47,7 +47,7 @@ def imbalanced_rate(step_size: float, smallest: float) -> float:
     return -2 * math.log(1 - step_size * smallest)
 
 
-@errors.explains_keywords
+@errors.explains_formula
 def lower_bound(
     step_size: float, init_scale: float, dimension: int, steps: np.ndarray, constant: float = 1.0
 ) -> np.ndarray:
@@ -69,7 +69,7 @@ class Toy(NamedTuple):
     error: np.ndarray
 
 
-@errors.explains_keywords
+@errors.explains_formula
 def toy_sequences(step_size: float, init_scale: float, rank: int, num_steps: int) -> Toy:
     """``a <- a - eta a b^2``, ``b <- b - eta a^2 b``, ``u <- u (1 + eta - eta u^2)`` from alpha, alpha/3, alpha (4.4).
 
@@ -85,7 +85,7 @@ def toy_sequences(step_size: float, init_scale: float, rank: int, num_steps: int
     return Toy(a, b, u, rank * (u**2 - 1) ** 2 + (a * b) ** 2)
 
 
-@errors.explains_keywords
+@errors.explains_formula
 def theorem41_bounds(
     step_size: float, init_scale: float, dimension: int, steps: np.ndarray, waiting: float = 0.0
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -96,25 +96,25 @@ def theorem41_bounds(
     return low, high
 
 
-@errors.explains_keywords
+@errors.explains_formula
 def theorem42_rate(step_size: float, init_scale: float) -> float:
     """The rate that Theorem 4.2 promises to k > r: ``(1 - eta alpha^2 / 8)^(t/4)``."""
     return -math.log1p(-step_size * init_scale**2 / 8) / 4
 
 
-@errors.explains_keywords
+@errors.explains_formula
 def theorem43_rate(step_size: float, largest: float, smallest: float) -> float:
     """The rate that the proof of Theorem 4.3 gives to k = r (E.10): ``(1 - eta sigma_r^2 / (64 sigma_1))^(t/2)``."""
     return -math.log1p(-step_size * smallest**2 / (64 * largest)) / 2
 
 
-@errors.explains_keywords
+@errors.explains_formula
 def theorem51_rate(step_size: float, beta: float) -> float:
     """The rate that Theorem 5.1 promises after the imbalance step: ``(1 - eta beta^2 / 2)^(2t)``."""
     return -2 * math.log1p(-step_size * beta**2 / 2)
 
 
-@errors.explains_keywords
+@errors.explains_formula
 def imbalance_increment(factor: np.ndarray, cofactor: np.ndarray, gradient: np.ndarray, step_size: float) -> np.ndarray:
     """The exact change of F^T F - G^T G in one step: ``eta^2 (G^T M^T M G - F^T M M^T F)``."""
     F, G, M = factor, cofactor, gradient
@@ -122,7 +122,7 @@ def imbalance_increment(factor: np.ndarray, cofactor: np.ndarray, gradient: np.n
     return step_size**2 * (right.T @ right - left.T @ left)
 
 
-@errors.explains_keywords
+@errors.explains_formula
 def increment_bound(factor: np.ndarray, cofactor: np.ndarray, gradient: np.ndarray, step_size: float) -> float:
     """``eta^2 ||M||^2 max(||F||, ||G||)^2``: the increment's norm is at most this; (D.5) prints it with a factor 2."""
     largest = max(np.linalg.norm(factor, 2), np.linalg.norm(cofactor, 2))
@@ -132,7 +132,7 @@ def increment_bound(factor: np.ndarray, cofactor: np.ndarray, gradient: np.ndarr
 OPEN = "the paper leaves its constant open; taken as 1"
 
 
-@errors.explains_keywords
+@errors.explains_formula
 def theorem31_conditions(
     step_size: float, init_scale: float, values: np.ndarray, width: int, dimension: int
 ) -> list[Condition]:
@@ -152,7 +152,7 @@ def theorem31_conditions(
     ]
 
 
-@errors.explains_keywords
+@errors.explains_formula
 def theorem42_conditions(
     step_size: float, init_scale: float, values: np.ndarray, width: int, dimension: int, isometry: float
 ) -> list[Condition]:

@@ -24,7 +24,7 @@ class Heterogeneity(NamedTuple):
     ratio: float
 
 
-@errors.explains_keywords
+@errors.explains_formula
 def heterogeneity(law: Law) -> Heterogeneity:
     """``M1 = sup |Sigma_ii|`` and ``M2 = min_i Var Sigma_ii / (1 + |E Sigma_ii|)`` (eq. 6).
 
@@ -36,7 +36,7 @@ def heterogeneity(law: Law) -> Heterogeneity:
     return Heterogeneity(law.bound, float((law.variance / (1 + np.abs(mean))).min()))
 
 
-@errors.explains_keywords
+@errors.explains_formula
 def step_window(law: Law) -> tuple[float, float]:
     """Theorem 2's window for the step size, with its literal constants: ``(24/M2, 1/(64 M1))``.
 
@@ -46,7 +46,7 @@ def step_window(law: Law) -> tuple[float, float]:
     return 24 / M2 if M2 > 0 else math.inf, 1 / (64 * M1) if M1 > 0 else math.inf
 
 
-@errors.explains_keywords
+@errors.explains_formula
 def step_conditions(law: Law, step_size: float) -> list[Condition]:
     """Theorem 2's step window and the supermartingale condition that Lemma 7 derives from it."""
     M1, M2 = heterogeneity(law)
@@ -59,7 +59,7 @@ def step_conditions(law: Law, step_size: float) -> list[Condition]:
     ]
 
 
-@errors.explains_keywords
+@errors.explains_formula
 def isometry_bound(law: Law, *, dimension: int, rank: int) -> float:
     """Assumption 3's bound on delta with its constant taken as 1."""
     _, M2 = heterogeneity(law)
@@ -67,7 +67,7 @@ def isometry_bound(law: Law, *, dimension: int, rank: int) -> float:
     return 1 / ((M2 * math.log(dimension)) ** 1.5 * r2**2.5 * math.sqrt(rank + r2))
 
 
-@errors.explains_keywords
+@errors.explains_formula
 def assumptions(
     law: Law, *, dimension: int, rank: int, overlap: float, delta: float | None, init_scale: float
 ) -> list[Condition]:
@@ -96,7 +96,7 @@ def assumptions(
     return conditions
 
 
-@errors.explains_keywords
+@errors.explains_formula
 def theorem2_bound(law: Law, *, dimension: int, rank: int, delta: float) -> float:
     """The right side of (9) with its constants taken as 1.
 
@@ -108,7 +108,7 @@ def theorem2_bound(law: Law, *, dimension: int, rank: int, delta: float) -> floa
     return max(star**2 * math.sqrt(rank) * M1**2, star * M1) * log**2
 
 
-@errors.explains_keywords
+@errors.explains_formula
 def pooled_gap(rank: int, spurious_rank: int) -> float:
     """The least distance of pooled training from A_star, ``sqrt(r1 r2/(r1 + r2))``: Theorems 3 and 6 with a sharp constant.
 
@@ -121,7 +121,7 @@ def pooled_gap(rank: int, spurious_rank: int) -> float:
     return math.sqrt(r1 * r2 / (r1 + r2))
 
 
-@errors.explains_keywords
+@errors.explains_formula
 def overlap_constant(overlaps: np.ndarray, *, dimension: int, rank: int, spurious_rank: int) -> float:
     """The smallest C1 for which Proposition 1 is true of sampled overlaps ``||U1^T U2||``, at every t.
 
@@ -141,7 +141,7 @@ def overlap_constant(overlaps: np.ndarray, *, dimension: int, rank: int, spuriou
     return high
 
 
-@errors.explains_keywords
+@errors.explains_formula
 def edge_overlap(dimension: int, rank: int, spurious_rank: int) -> float:
     """The overlap of two random subspaces of large dimension: the edge of the Jacobi ensemble."""
     p, q = rank / dimension, spurious_rank / dimension

@@ -30,7 +30,7 @@ from gyrostat.theory.amplified_heterogeneity import amplified
 from gyrostat.theory.transition import LEARNT, effective_step, informal_window, lyapunov_exponent
 
 
-@errors.explains_keywords
+@errors.explains_formula
 def surrogate(
     law: Law,
     step_size: float,

@@ -11,7 +11,7 @@ from gyrostat import errors
 from gyrostat.environments import Law
 
 
-@errors.explains_keywords
+@errors.explains_formula
 def calibration(step_size: float, init_scale: float, num_steps: int) -> np.ndarray:
     """R_t of eq. (25): ``R_{t+1} = (1 - eta R_t^2 + eta) R_t``, R_0 = alpha.
 
@@ -33,7 +33,7 @@ class Envelope(NamedTuple):
     lower: np.ndarray
 
 
-@errors.explains_keywords
+@errors.explains_formula
 def envelope(step_size: float, init_scale: float) -> Envelope:
     """The sequences (25) and (31) until R_t enters (1/3 - eta, 1/3): the T1 of Lemma 5.
 
@@ -57,13 +57,13 @@ def envelope(step_size: float, init_scale: float) -> Envelope:
     return Envelope(*(np.array(column) for column in zip(*rows, strict=True)))
 
 
-@errors.explains_keywords
+@errors.explains_formula
 def phase_one_length(step_size: float, init_scale: float) -> int:
     """T1: the first step at which R_t of (25) lies in (1/3 - eta, 1/3)."""
     return len(envelope(step_size, init_scale).middle) - 1
 
 
-@errors.explains_keywords
+@errors.explains_formula
 def calibration_line(
     step_size: float, init_scale: float, num_steps: int, *, bound: float, delta: float, ranks: int
 ) -> np.ndarray:
@@ -79,7 +79,7 @@ class Controller(NamedTuple):
     barrier: float
 
 
-@errors.explains_keywords
+@errors.explains_formula
 def controller(
     law: Law,
     step_size: float,

@@ -23,7 +23,7 @@ LEARNT = 0.1
 """A spurious part below this share of the signal counts as eliminated."""
 
 
-@errors.explains_keywords
+@errors.explains_formula
 def lyapunov_exponent(law: Law, step_size: float) -> float:
     """``max_i E log |1 + eta Sigma_ii|``: the typical growth rate of a spurious direction per step.
 
@@ -36,7 +36,7 @@ def lyapunov_exponent(law: Law, step_size: float) -> float:
     return float(law.expectation(lambda xi: np.log(np.maximum(np.abs(1 + eta * xi), tiny))).max())
 
 
-@errors.explains_keywords
+@errors.explains_formula
 def effective_step(step_size: float, beta: float) -> float:
     """``step_size / (1 - beta)``: the step that momentum beta makes in the end out of every gradient (ours).
 
@@ -53,14 +53,14 @@ def effective_step(step_size: float, beta: float) -> float:
     return float(eta / (1 - share))
 
 
-@errors.explains_keywords
+@errors.explains_formula
 def moment_growth(law: Law, step_size: float, power: float, *, shift: float = 0.0) -> float:
     """``max_i E |1 + eta (Sigma_ii + shift)|^power``: the factor by which that moment of a direction grows per step."""
     eta = float(errors.number("step_size", step_size, above=0))
     return float(law.expectation(lambda xi: np.abs(1 + eta * (xi + shift)) ** power).max())
 
 
-@errors.explains_keywords
+@errors.explains_formula
 def eliminated_by_lyapunov(
     law: Law, step_size: float, *, init_scale: float, num_steps: int, threshold: float = LEARNT
 ) -> Condition:
@@ -82,7 +82,7 @@ def eliminated_by_lyapunov(
     )
 
 
-@errors.explains_keywords
+@errors.explains_formula
 def critical_spread(
     step_size: float, *, init_scale: float, num_steps: int, mean: float = 1.0, threshold: float = LEARNT
 ) -> float:
@@ -99,7 +99,7 @@ def critical_spread(
     return math.sqrt(max(gap, 0.0)) / eta
 
 
-@errors.explains_keywords
+@errors.explains_formula
 def informal_window(law: Law, *, power: float = 0.1) -> tuple[float, float]:
     """The paper's informal window for the step size (section 4): ``4 E xi / ((1 - gamma) Var xi) < eta < 1/(16 M)``."""
     mean, variance = law.expectation(lambda xi: xi), law.variance
@@ -107,7 +107,7 @@ def informal_window(law: Law, *, power: float = 0.1) -> tuple[float, float]:
     return max(lows), 1 / (16 * law.bound) if law.bound > 0 else math.inf
 
 
-@errors.explains_keywords
+@errors.explains_formula
 def exact_moments(law: TwoPoint, step_size: float, power: float, num_steps: int) -> np.ndarray:
     """``E |q_t|^power`` for t = 0 ... T of the product of factors ``1 + eta xi``, q_0 = 1, by the exact binomial sum.
 

@@ -101,6 +101,8 @@ def heterogeneity(
     >>> report.features.verdict.to_series().to_dict()
     {'dose': 'kept', 'age': 'removed', 'noise': 'cannot be told'}
     """
+    if feature_names is not None and not isinstance(feature_names, Sequence | np.ndarray | pd.Index):
+        raise GyrostatError(f"feature_names must be a list of names; got {errors.shown(feature_names)}.")
     names = feature_names if feature_names is not None else getattr(X, "columns", None)
     X, y = check_X_y(X, y, dtype=np.float64, y_numeric=True)
     names = [f"x{j}" for j in range(X.shape[1])] if names is None else [str(name) for name in names]

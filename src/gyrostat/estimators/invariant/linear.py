@@ -81,6 +81,7 @@ class InvariantLinearModel(BaseEstimator):
         self, X: np.ndarray, y: np.ndarray, family: str, environments: Any, cluster: Any, sample_weight: Any
     ) -> np.ndarray:
         """Set the attributes of a fit to checked arrays, except for the intercept; returns the coefficients (d,)."""
+        errors.check_parameters(self)
         tolerance = float(errors.number("tolerance", self.tolerance, above=0))
         level = float(errors.number("level", self.level, above=0, most=0.5))
         alpha = float(errors.number("init_scale", self.init_scale, above=0))

@@ -130,6 +130,7 @@ class InvariantMatrixRegressor(_InvariantOnMatrices):
 
     def fit(self, X: Any, y: Any, *, environments: Any = None) -> InvariantMatrixRegressor:
         """Fit on matrices ``X``, stacked (n, d, d) or flattened (n, d * d), responses ``y`` and one label per row."""
+        errors.check_parameters(self)
         X = _matrices(X, least=2)
         y = column_or_1d(check_array(y, ensure_2d=False, dtype=np.float64), warn=True)
         check_consistent_length(X, y)
@@ -196,6 +197,7 @@ class InvariantQuadraticRegressor(_InvariantOnMatrices):
 
     def fit(self, X: Any, y: Any, *, environments: Any = None) -> InvariantQuadraticRegressor:
         """Fit on rows ``X``, responses ``y`` and one label per row; without labels all rows are one environment."""
+        errors.check_parameters(self)
         R = None if self.truncation is None else float(errors.number("truncation", self.truncation, least=12))
         X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True, ensure_min_samples=2)
         y = y.astype(np.float64)

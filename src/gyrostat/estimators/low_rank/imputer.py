@@ -144,6 +144,7 @@ class LowRankImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
         ``environments`` holds one label per row. Each environment has its own column offsets; F G^T is shared.
         """
+        errors.check_parameters(self)
         options = self._options()
         X = self._checked(X, reset=True)
         cells = observed_cells(X)

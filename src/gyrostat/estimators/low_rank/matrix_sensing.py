@@ -123,6 +123,7 @@ class MatrixSensingRegressor(RegressorMixin, BaseEstimator):
 
     def fit(self, X: Any, y: Any, *, environments: Any = None) -> MatrixSensingRegressor:
         """Fit on measurements ``X``, responses ``y`` and, if they come from several environments, one label for each."""
+        errors.check_parameters(self)
         errors.choice("solver", self.solver, SOLVERS)
         operator = measurement_operator(X, self.measurements, self.shape, self.symmetric is True)
         if not isinstance(self.symmetric, bool):
