@@ -25,6 +25,7 @@ COMMANDS = (
     "sweep",
     "plot",
     "export",
+    "verify",
     "fit",
     "predict",
     "impute",
