@@ -26,6 +26,7 @@ COMMANDS = (
     "sweep",
     "plot",
     "export",
+    "verify",
     "fit",
     "predict",
     "impute",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated
 
@@ -19,9 +20,10 @@ def verify(
     """
     from gyrostat.errors import GyrostatError
 
-    if (folder / "results.zarr").is_dir():
+    # os.path, because a name that no file can have is just not there for it.
+    if os.path.isdir(folder / "results.zarr"):
         from gyrostat.reproduce.store import check_results as check
-    elif (folder / "sweep.json").exists() or (folder / "store.zarr").is_dir():
+    elif os.path.exists(folder / "sweep.json") or os.path.isdir(folder / "store.zarr"):
         from gyrostat.sweeps.store import check_sweep as check
     else:
         raise GyrostatError(
