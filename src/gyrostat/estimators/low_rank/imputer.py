@@ -209,7 +209,7 @@ class LowRankImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def predict_interval(self, rows: Any, columns: Any, coverage: float = 0.9) -> tuple[np.ndarray, np.ndarray]:
         """Lower and upper ends that hold the true cell with at least this probability (split conformal prediction).
 
-        The width is a quantile of the errors in the cell's column at cells that the model has not seen (up to 200 000 cells:
+        The width is a quantile of the errors in the cell's column at cells that the model has not seen (up to 50 000 cells:
         all of them, fold by fold; otherwise, and for an exact fit, the held-out cells). A column with too few of these takes
         the quantile of all columns, in units of the errors in each. The coverage assumes that missing cells are like observed
         ones (missing at random) and holds on average over the cells of a column, not for each one. The interval is a little
@@ -229,7 +229,7 @@ class LowRankImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def unseen_predictions(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Rows, columns and predictions of observed cells by a model that has not seen them.
 
-        These are all cells, fold by fold, up to 200 000 of them; otherwise, and for an exact fit, the held-out cells.
+        These are all cells, fold by fold, up to 50 000 of them; otherwise, and for an exact fit, the held-out cells.
         """
         check_is_fitted(self)
         return self._unseen
