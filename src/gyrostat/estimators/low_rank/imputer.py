@@ -66,8 +66,9 @@ class LowRankImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         a million cells, these decide before the fit. It leaves out offsets of rows that do not help at held-out cells.
     scale_columns : whether each column is divided by its unit, a robust spread (the distance of its quartiles), before anything
         else, so that a column of prices does not rule one of shares. Its median is subtracted if there are offsets, and cells
-        more than 10 units from it count as if they were at that distance. ``"auto"``: if spreads or levels differ by more than
-        a factor of ten, and if they differ by more than three and it lowers the error at held-out cells.
+        more than 10 units from it count as if they were at that distance. ``"auto"``: if spreads differ by more than a
+        factor of 30 or levels by more than ten spreads, and if spreads differ by more than a factor of three and it lowers
+        the error at held-out cells.
     scale_rows : whether rows are divided by their standard deviation, too.
     exact : whether to look for an exact fit. ``"auto"`` looks for one if values do not repeat, as rounded values do, and if
         the search is affordable; True or False.
