@@ -12,7 +12,7 @@ from gyrostat.estimators import InvariantLinearRegressor
 from gyrostat.tables.fit_and_predict import rows_of_table
 from gyrostat.tables.rows_on_disk import rows_on_disk
 from gyrostat.tables.saved_model import Column, SavedModel, model_columns
-from gyrostat.tables.table_files import FileFormat, as_dates, read_table
+from gyrostat.tables.table_files import FileFormat, as_dates, as_numbers, read_table
 
 PLAIN = pd.DataFrame({"site": ["Ærø", "Kiel", "Kiel"], "dose": [1234.5, 2.25, -3.0], "n": [1, 2, 3]})
 
@@ -56,6 +56,14 @@ def test_what_is_detected_can_be_overridden(tmp_path):
     for wrong in ({"separator": "ab"}, {"encoding": "utf-99"}):
         with pytest.raises(GyrostatError, match=f"--{next(iter(wrong))}"):
             FileFormat(**wrong)
+
+
+def test_a_bad_cell_is_named_also_among_decimal_commas(tmp_path):
+    path = tmp_path / "rows.csv"
+    cells = [f"1.{i:03d},{i:02d}" for i in range(20)]
+    path.write_text("a;b\n" + "".join(f"{cell};1\n" for cell in [*cells, "l4,2", "n.a."]))
+    with pytest.raises(GyrostatError, match="column 'a' has 'l4,2' in row 21, and 20 of its 21 cells are numbers"):
+        as_numbers(read_table(path).a, "--drop a")
 
 
 def test_a_number_of_the_row_is_left_out_and_repeated_names_are_refused(tmp_path):

@@ -169,6 +169,8 @@ def _read_text(path: Path, kind: str, given: FileFormat) -> pd.DataFrame:
         path, sep=separator, decimal=decimal, thousands=thousands, encoding=encoding, skipinitialspace=True
     )
     frame = frame.rename(columns=lambda name: str(name).strip())
+    if decimal != "." or thousands:
+        frame = frame.apply(_with_decimal_points, decimal=decimal, thousands=thousands or "")
     notes = _what_was_detected(given, TEXT_KINDS[kind], separator, decimal, thousands, encoding)
     return _without_row_numbers(_noted(frame, notes))
 
@@ -243,6 +245,21 @@ def _number_format(cells: list[str], separator: str, given: FileFormat) -> tuple
         ]
         thousands = found[0] if found and found[0] != decimal else None
     return decimal, thousands
+
+
+def _with_decimal_points(values: pd.Series, decimal: str, thousands: str) -> pd.Series:
+    """A column that pandas left as text because of a bad cell, with its numbers in the usual form."""
+    if not is_text(values):
+        return values
+    words = values.astype("string").str.strip()
+    signs = re.escape(thousands) if thousands else ""
+    numbers = (
+        words.str.fullmatch(rf"[+-]?[\d{signs}]*{re.escape(decimal)}?\d+(?:[eE][+-]?\d+)?").fillna(False).astype(bool)
+    )
+    if numbers.sum() < MOSTLY * words.notna().sum():
+        return values
+    plain = words.str.replace(thousands, "", regex=False) if thousands else words
+    return values.mask(numbers, plain.str.replace(decimal, ".", regex=False).astype(object))
 
 
 def _what_was_detected(

@@ -10,9 +10,10 @@ from gyrostat.estimators.low_rank.solver.observed_entries import ObservedEntries
 
 QUARTILES = 1.349
 """The distance of the quartiles of a normal distribution, in standard deviations."""
-ALIKE, APART = 3.0, 10.0
+ALIKE, APART, LEVELS = 3.0, 30.0, 10.0
 """Columns whose spreads are within the first factor of the median spread have one unit. Beyond the second they have not, and
-the same holds if levels differ by more than that many spreads. In between, held-out cells decide."""
+the same holds if levels differ by more than the third number of spreads. In between, held-out cells decide: the columns of
+a low-rank matrix in one unit may well differ by a factor of ten."""
 EXTREME, FEW = 0.02, 10
 """The share of the columns at either end that is not looked at, nor are columns of fewer cells: their spreads are far off by
 chance."""
@@ -39,7 +40,7 @@ class ColumnUnits(NamedTuple):
         low, usual, high = np.exp(np.quantile(np.log(self.unit[sure]), [EXTREME, 0.5, 1 - EXTREME]))
         bottom, top = np.quantile(self.centre[sure], [EXTREME, 1 - EXTREME])
         factor = max(high / usual, usual / low)
-        if factor > APART or top / usual - bottom / usual > APART:
+        if factor > APART or top / usual - bottom / usual > LEVELS:
             return True
         return False if factor <= ALIKE or large else None
 

@@ -66,8 +66,9 @@ class LowRankImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         a million cells, these decide before the fit. It leaves out offsets of rows that do not help at held-out cells.
     scale_columns : whether each column is divided by its unit, a robust spread (the distance of its quartiles), before anything
         else, so that a column of prices does not rule one of shares. Its median is subtracted if there are offsets, and cells
-        more than 10 units from it count as if they were at that distance. ``"auto"``: if spreads or levels differ by more than
-        a factor of ten, and if they differ by more than three and it lowers the error at held-out cells.
+        more than 10 units from it count as if they were at that distance. ``"auto"``: if spreads differ by more than a
+        factor of 30 or levels by more than ten spreads, and if spreads differ by more than a factor of three and it lowers
+        the error at held-out cells.
     scale_rows : whether rows are divided by their standard deviation, too.
     exact : whether to look for an exact fit. ``"auto"`` looks for one if values do not repeat, as rounded values do, and if
         the search is affordable; True or False.
@@ -210,7 +211,7 @@ class LowRankImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def predict_interval(self, rows: Any, columns: Any, coverage: float = 0.9) -> tuple[np.ndarray, np.ndarray]:
         """Lower and upper ends that hold the true cell with at least this probability (split conformal prediction).
 
-        The width is a quantile of the errors in the cell's column at cells that the model has not seen (up to 200 000 cells:
+        The width is a quantile of the errors in the cell's column at cells that the model has not seen (up to 50 000 cells:
         all of them, fold by fold; otherwise, and for an exact fit, the held-out cells). A column with too few of these takes
         the quantile of all columns, in units of the errors in each. The coverage assumes that missing cells are like observed
         ones (missing at random) and holds on average over the cells of a column, not for each one. The interval is a little
@@ -230,7 +231,7 @@ class LowRankImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def unseen_predictions(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Rows, columns and predictions of observed cells by a model that has not seen them.
 
-        These are all cells, fold by fold, up to 200 000 of them; otherwise, and for an exact fit, the held-out cells.
+        These are all cells, fold by fold, up to 50 000 of them; otherwise, and for an exact fit, the held-out cells.
         """
         check_is_fitted(self)
         return self._unseen

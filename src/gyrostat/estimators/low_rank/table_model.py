@@ -28,7 +28,7 @@ USELESS, NEEDED = 0.95, 0.7
 """The error of offsets alone, as a share of the error without: above the first they are left out, below the second kept."""
 MOST_CELLS = 200_000_000
 """The largest table that is written out in full."""
-FOLDS, MOST_FOLDED = 5, 200_000
+FOLDS, MOST_FOLDED = 5, 50_000
 """Up to this many cells, the errors behind intervals are those of all cells, each predicted by a model of the other folds."""
 
 
