@@ -23,7 +23,7 @@ from gyrostat.benchmarks.records import BenchmarkRecord, Group, Report, markdown
 class CalibrationSizes(NamedTuple):
     """How many repetitions; the tests take fewer."""
 
-    repetitions: int = 200
+    repetitions: int = 100
 
 
 class CalibrationDraw(NamedTuple):

@@ -18,6 +18,8 @@ from gyrostat.figures.matplotlib_renderer import STYLE, save, settle
 from gyrostat.figures.palette import COLOURS
 
 LOOKS = {KEPT: (COLOURS[0], "o"), REMOVED: (COLOURS[1], "s"), UNCLEAR: (COLOURS[6], "D")}
+OUTCOMES = {"gaussian": "y", "binomial": "log-odds", "poisson": "log of y"}
+"""What effects are measured on, for each family."""
 MOST_PANELS, MOST_ENVIRONMENTS = 12, 30
 """The most panels of a figure, and the most environments of a panel. Only the first ones are drawn."""
 
@@ -62,7 +64,7 @@ def draw_forest(report: HeterogeneityReport, base: Path) -> list[Path]:
 def _order(features: xr.Dataset) -> list[int]:
     """Features by verdict (removed, cannot be told, kept), then by the size of their mean effects."""
     rank = {REMOVED: 0, UNCLEAR: 1, KEPT: 2}
-    size = -np.abs(features.effect_sd.mean("environment").values)
+    size = -np.abs(features.effect_sd.fillna(0.0).mean("environment").values)
     return sorted(range(features.sizes["feature"]), key=lambda j: (rank[str(features.verdict.values[j])], size[j]))
 
 
@@ -81,7 +83,8 @@ def _panel(axes: Axes, data: xr.Dataset, dim: str, tolerance: float) -> None:
     axes.set_ylim(len(at) - 0.5, -0.5)
     axes.set_ylabel("environment")
     axes.locator_params(axis="x", nbins=5)
-    unit = "standard deviations of y per unit length" if dim == "direction" else "y per unit of the feature"
+    of_y = OUTCOMES[data.attrs["family"]]
+    unit = f"standard deviations of {of_y} per unit length" if dim == "direction" else f"{of_y} per unit of the feature"
     axes.set_xlabel(f"effect ({unit})", fontsize=8.5)
     axes.set_title(f"{_short(str(data[dim].item()), 28)}: {data.verdict.item()}", color=colour, fontsize=10)
 

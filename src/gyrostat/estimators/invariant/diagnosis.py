@@ -483,7 +483,7 @@ def _one_environment(features: xr.Dataset) -> str:
 
 
 def _one_row(features: xr.Dataset, row: LargestRow) -> str:
-    if row.ratio < LARGE:
+    if row.ratio < LARGE or abs(row.effect - row.without) < 0.01 * abs(row.without):
         return ""
     name, where = features.feature.values[row.feature], features.environment.values[row.environment]
     return (

@@ -49,8 +49,12 @@ def score_covariance(part: EnvironmentPart, beta: np.ndarray, bread: np.ndarray,
     X, n, d = part.X, len(part.y), len(beta)
     if not adjust:
         return _of_features_alone(part, beta, bread)
-    residuals, leverage = part.y - X @ beta, leverages(X, bread)
-    influence = _most_influential(part, residuals, leverage, bread)
+    residuals = part.y - X @ beta
+    distances = np.einsum("ij,ij->i", X * np.maximum(np.diagonal(bread), 0.0), X)
+    leverage = leverages(X, bread, distances)
+    # the largest distance of Cook; where leverages are small, these multiples of bounds on them will do
+    cook = (leverage if leverage.ndim else distances) * (residuals / (1 - leverage)) ** 2
+    influence = _influence(part, int(np.argmax(cook)), residuals, bread)
     if part.clusters is not None:
         meat, factor, lone = _clustered(part, residuals, bread)
         return ScoreCovariance(meat, factor, lone, influence)
@@ -59,28 +63,25 @@ def score_covariance(part: EnvironmentPart, beta: np.ndarray, bread: np.ndarray,
     return ScoreCovariance(correction * (X.T @ X) / n**2, _row_factor(n - 1 - d, d), np.zeros(d, bool), influence)
 
 
-def leverages(X: np.ndarray, bread: np.ndarray) -> np.ndarray:
-    """The leverage of each row, or a single zero if all are below ``LEVERAGE``."""
+def leverages(X: np.ndarray, bread: np.ndarray, distances: np.ndarray) -> np.ndarray:
+    """The leverage of each row, or a single zero if all are below ``LEVERAGE``.
+
+    ``distances`` are squares of rows, in units in which the diagonal of ``bread`` is one.
+    """
     n, roots = len(X), np.sqrt(np.maximum(np.diagonal(bread), 0.0))
     if not roots.any():
         return np.zeros(())
-    # x^T bread x <= |x|^2 times the largest eigenvalue, in units in which the diagonal of bread is one
+    # x^T bread x <= |x|^2 times the largest eigenvalue
     unit = np.where(roots > 0, roots, 1.0)
     largest = float(np.linalg.eigvalsh(bread / np.multiply.outer(unit, unit))[-1])
-    if float(np.einsum("ij,ij,j->i", X, X, roots**2).max()) * largest / n < LEVERAGE:
+    if float(distances.max()) * largest / n < LEVERAGE:
         return np.zeros(())
     return np.minimum(1 / n + np.einsum("ij,ij->i", X @ bread, X) / n, 1 - 1e-6)
 
 
-def _most_influential(
-    part: EnvironmentPart, residuals: np.ndarray, leverage: np.ndarray, bread: np.ndarray
-) -> RowInfluence:
-    """The row with the largest distance of Cook, or of an approximation without leverages."""
+def _influence(part: EnvironmentPart, i: int, residuals: np.ndarray, bread: np.ndarray) -> RowInfluence:
+    """How row i of an environment moves its coefficients."""
     (n, d), diagonal = part.X.shape, np.maximum(np.diagonal(bread), 0.0)
-    distance = (leverage if leverage.ndim else np.einsum("ij,ij,j->i", part.X, part.X, diagonal)) * (
-        residuals / (1 - leverage)
-    ) ** 2
-    i = int(np.argmax(distance))
     h = min(float(part.X[i] @ bread @ part.X[i]) / n + 1 / n, 1 - 1e-6)
     change = bread @ part.X[i] * (residuals[i] / (1 - h) / n)
     left = max(float(residuals @ residuals - residuals[i] ** 2 / (1 - h)), 1e-300) / max(n - 2 - d, 1)
