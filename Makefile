@@ -77,7 +77,7 @@ evidence: .venv/installed-evidence
 	cp bench-results/invariance.md bench-results/completion-evidence.md docs/
 	cp bench-results/images/invariance.png bench-results/images/completion-*.png docs/images/
 
-# The page of docs/ on coloured pictures: about half an hour of one core. What is made is kept, and a second call goes on.
+# The page of docs/ on coloured pictures: tens of minutes of one core. What is made is kept, and a second call goes on.
 map: .venv/installed-test map-data
 	$(BIN)/gyrostat bench coloured --out bench-results
 	cp bench-results/coloured-digits.md docs/

@@ -18,7 +18,7 @@ SETTING = """\
   have one) are chosen together by the accuracy in the worse of the two training environments on validation rows,
   which neither training nor test sees. Rows for training, validation and test: {rows}. All methods are judged with
   running averages of their weights ({average} of the past kept).
-- {seeds} seeds: splits, colourings, starts. `make map` makes the page (about half an hour of one core); what has
+- {seeds} seeds: splits, colourings, starts. `make map` makes the page (tens of minutes of one core); what has
   been made is kept."""
 
 USE = """\
@@ -89,7 +89,7 @@ LEFT_OUT = """\
 - Fish with momentum and Adam: its inner steps are plain SGD by definition. The squared loss on Fashion-MNIST, and
   other losses and optimisers than cross-entropy and SGD for networks on pictures: time.
 - The convolutional network is trained on MNIST only, for half of the steps, with the middle strength of a method,
-  and with five methods: it costs as much as all others together.
+  and with five methods, because of its cost.
 - Steps above the largest of the lists: several choices lie there.
 - Pictures of 28 x 28 pixels, more than two environments, and deep networks: not tried. Nothing here says how they
   behave."""
