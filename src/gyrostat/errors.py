@@ -59,7 +59,7 @@ def number(
     if least is not None:
         wanted += f" of at least {least:g}"
     if most is not None:
-        wanted += f" of at most {most:g}"
+        wanted += f" {'of' if above is None and least is None else 'and'} at most {most:g}"
     try:
         # NumPy would read the text "0.05", the truth value True, dates and complex numbers as numbers.
         x = np.asarray(np.nan if np.asarray(value).dtype.kind in "USbcmM" else value, dtype=np.float64)
