@@ -64,8 +64,8 @@ def cluster_notes(frame: pd.DataFrame, names: Sequence[str], environment: str) -
     """A sentence for each column that looks like the number of a patient: its values repeat, each in one environment.
 
     >>> frame = pd.DataFrame({"patient": np.repeat(np.arange(40), 5), "site": np.repeat(["a", "b"], 100)})
-    >>> cluster_notes(frame, ["patient"], "site")[0][:45]
-    'patient looks like a number of patients or the'
+    >>> cluster_notes(frame, ["patient"], "site")[0][-22:]
+    'use --cluster patient.'
     """
     found = []
     for name in names:
