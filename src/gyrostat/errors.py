@@ -178,6 +178,10 @@ EXAMPLES = {
 """How an error calls what a class of this name asks for; others are called by their names."""
 
 
+CHECKED_ELSEWHERE = ("UpdateRule",)
+"""Classes of arguments whose own checks say more: an optax transformation in place of a rule gets the call around it."""
+
+
 class Kind(NamedTuple):
     """What a part of an annotation accepts, and how an error calls it."""
 
@@ -267,7 +271,7 @@ def _kind(written: str, names: Mapping[str, Any]) -> Kind | None:
     options = ast.literal_eval(f"[{inner}]") if word == "Literal" else get_args(names.get(written))
     if options and all(isinstance(option, str) for option in options):
         return Kind(" or ".join(map(repr, options)), lambda value: isinstance(value, str) and value in options)
-    found = names.get(written)
+    found = None if written in CHECKED_ELSEWHERE else names.get(written)
     if found is None and written in EXAMPLES:  # imported for checkers of types only
         import gyrostat
 

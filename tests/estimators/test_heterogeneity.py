@@ -204,7 +204,7 @@ def test_the_table_has_a_row_for_everything():
     ("options", "message"),
     [
         ({"feature_names": ["one"]}, "feature_names must name the 4 columns of X; got 1 names"),
-        ({"confidence": 1.0}, "confidence must be a finite number above 0 of at most 0.9999; got 1.0"),
+        ({"confidence": 1.0}, "confidence must be a finite number above 0 and at most 0.9999; got 1.0"),
         ({"tolerance": -1}, "tolerance must be a finite number above 0"),
         ({"environments": SITES[:-1]}, "environments must hold one label for each of the 1000 rows"),
         ({"environments": ["alone", *SITES[1:]]}, "'alone' has fewer"),

@@ -366,7 +366,7 @@ def test_pipelines_and_leave_one_environment_out():
     [
         ({"tolerance": 0}, SITES, "tolerance must be a finite number above 0; got 0"),
         ({"step_size": "big"}, SITES, "unknown step_size 'big': choose one of auto"),
-        ({"step_size": -1.0}, SITES, "step_size must be a finite number above 0"),
+        ({"step_size": -1.0}, SITES, "step_size must be a number of at least 0"),
         ({"step_size": 50.0}, SITES, "step_size=50 makes the descent diverge: give a smaller one"),
         ({"num_steps": 1}, SITES, "num_steps must be a whole number of at least 4"),
         ({"num_orders": 0}, SITES, "num_orders must be a whole number of at least 1"),

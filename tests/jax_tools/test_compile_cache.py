@@ -44,7 +44,9 @@ def test_a_second_process_finds_the_program_and_computes_the_same_bits(tmp_path)
     at_once = [small_run(str(tmp_path)) for _ in range(2)]  # both compile and write
     first = [said(child) for child in at_once]
     files = sorted(path for path in tmp_path.rglob("*") if path.is_file())
-    assert any("jit__many" in path.name for path in files) and not any(path.suffix == ".part" for path in files)
+    assert any("jit__continue_many" in path.name for path in files) and not any(
+        path.suffix == ".part" for path in files
+    )
     again, off = said(small_run(str(tmp_path))), said(small_run("off"))
     assert again[0] == "True" and off[0] == "False"
     assert {outcome[1] for outcome in (*first, again, off)} == {first[0][1]}
@@ -52,7 +54,7 @@ def test_a_second_process_finds_the_program_and_computes_the_same_bits(tmp_path)
 
 def test_a_damaged_file_is_compiled_again_and_replaced(tmp_path):
     before = said(small_run(str(tmp_path)))
-    (program,) = (path for path in tmp_path.rglob("jit__many*") if path.is_file())
+    (program,) = (path for path in tmp_path.rglob("jit__continue_many*") if path.is_file())
     whole = program.read_bytes()
     program.write_bytes(whole[: len(whole) // 2])
     child = small_run(str(tmp_path), PYTHONWARNINGS="ignore")

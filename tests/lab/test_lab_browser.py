@@ -224,7 +224,7 @@ def test_a_table_is_diagnosed_and_its_text_is_never_markup(page):
 def test_the_page_says_that_the_server_is_gone(served, browser):
     """The last test: it ends the server."""
     page = browser.new_page()
-    page.goto(f"{served.url}?lab=factors")
+    page.goto(f"{served.url}?{served.token}&lab=factors")
     page.wait_for_selector("#python:not(:empty)", state="attached", timeout=PATIENCE)
     assert not page.is_visible("#lost")
     served.end()

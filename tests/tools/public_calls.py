@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
+import optax
 
 import gyrostat as gs
 from gyrostat import estimators, experiments, theory
@@ -49,6 +50,7 @@ GOOD: dict[str, dict[str, Any]] = {  # what a call needs; names with a dot belon
     "PooledGD": {"step_size": 0.1},
     "PooledSGD": {"step_size": 0.1},
     "PrecGD": {"step_size": 0.1},
+    "amplified_heterogeneity": {"inner": optax.sgd(0.1), "num_environments": 2},
     "Problem": {"environments": gs.Environments.diagonal(3), "measurements": gs.Identity()},
     "QuadraticNetwork": {"step_size": 0.1},
     "RandomEnvironments": {"dimension": 4, "law": LAW},

@@ -235,7 +235,10 @@ def row_weights(sample_weight: Any, X: np.ndarray) -> np.ndarray | None:
     """The weights of the rows, or None if all are the same."""
     if sample_weight is None:
         return None
-    return _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+    try:
+        return _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+    except ValueError as error:
+        raise GyrostatError(f"sample_weight must hold one finite number of at least 0 for each row: {error}") from None
 
 
 def rows_with_weight(weights: np.ndarray | None, *arrays: Any) -> list[Any]:

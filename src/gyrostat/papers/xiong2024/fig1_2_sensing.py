@@ -63,7 +63,8 @@ def _panels(
 ) -> dict[str, Any]:
     record = ("distance", "left_factor", "right_factor")
     steps = {panel: round(tau / eta) for panel, tau in horizons.items()}
-    half = round(steps["stepped"] / 2)
+    half = steps["stepped"] // 2
+    after = half + 1  # the first step that is recorded after the imbalance step
 
     def plain(width: int) -> Any:
         return lambda scale, design: (
@@ -72,7 +73,7 @@ def _panels(
         )
 
     def stepped(width: int) -> Any:
-        events = (gs.ImbalanceStep(at=half - 1, beta=1.0),)  # the record of step `half` is the first after it
+        events = (gs.ImbalanceStep(at=half, beta=1.0),)
         return lambda scale, design: (
             gs.GradientDescent(eta, width=width, start=scale, events=events),
             sensing(PER_ROW, design, dimension=dimension),
@@ -90,10 +91,12 @@ def _panels(
     at_step: dict[str, tuple[np.ndarray, np.ndarray]] = {}
     for key, (build, scales) in runs.items():
         panel = key if key in steps else "stepped"
-        options = {"num_steps": steps[panel], "seeds": starts, "seed": seed, "record": record, "record_at": 101}
+        grid = np.unique(np.linspace(0, steps[panel], 101).round().astype(int))
+        grid = np.union1d(grid, [after]) if panel == "stepped" else grid
+        options = {"num_steps": steps[panel], "seeds": starts, "seed": seed, "record": record, "record_at": grid}
         ds = over_designs(build, {"scale": list(scales)}, designs, progress, **options)
         if panel == "stepped":
-            at_step[key] = ds.left_factor.sel(step=half).values, ds.right_factor.sel(step=half).values
+            at_step[key] = ds.left_factor.sel(step=after).values, ds.right_factor.sel(step=after).values
         ds = ds.rename({"scale": f"scale_{panel}", "seed": f"seed_{name}", "step": f"step_{panel}_{name}"})
         out[f"{key}_{name}"] = losses(ds)
         out["settings"] = ds.attrs["settings"]
