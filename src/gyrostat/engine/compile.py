@@ -93,7 +93,16 @@ class Program:
         arrays, self.static = eqx.partition(cells[0], eqx.is_array_like)
         self.structure = jax.tree.structure(arrays)
         self.most = runs_per_call(cells[0], reduction)
-        self.pace = Pace()
+        self.pace = self._pace()
+
+    def _pace(self) -> Pace:
+        """The pace of the compiled program, which other objects of this class may have used before."""
+        static = (tuple(jax.tree.leaves(self.static)), jax.tree.structure(self.static))
+        shapes = tuple(np.shape(column) for column in self.columns)
+        known = (static, self.structure, self.varies, self.plan, shapes, len(self.grid))
+        if len(PACES) >= MOST_PACES:
+            PACES.clear()
+        return PACES.setdefault(known, Pace())
 
     def calls(
         self, runs: Sequence[RunIndex], report: Callable[[float], Any] = lambda runs: None
@@ -133,6 +142,13 @@ class Program:
                     values.setdefault(name, np.empty_like(x))[:, new] = x[:, new]
                 report(len(runs) * float(part.stop - part.start) / int(self.grid[-1]))
             return {name: x[: len(runs)] for name, x in (values | _by_run(ends, many)).items()}
+
+
+PACES: dict[Hashable, Pace] = {}
+"""The paces of the programs of this process: a program that runs many times learns once how fast it is."""
+
+MOST_PACES = 1000
+"""So many paces are kept."""
 
 
 def _by_run(values: dict[str, Array], many: bool) -> dict[str, np.ndarray]:
