@@ -26,6 +26,7 @@ def cut(monkeypatch, steps: int) -> list[RunPart]:
             made.append(part)
             yield part
 
+    monkeypatch.setattr(programs, "PACES", {})
     monkeypatch.setattr(programs, "FIRST_STEPS", steps)
     monkeypatch.setattr(programs.Pace, "_learn", lambda self, *a: None)
     monkeypatch.setattr(programs.Pace, "parts", parts)

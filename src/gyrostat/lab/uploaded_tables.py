@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -42,14 +43,16 @@ def diagnose_effects(path: str, target: str, environment: str, missing: str) -> 
         raise GyrostatError(
             f"the table has {rows.X.shape[1]} features; the page takes {MOST_FEATURES}: use gyrostat fit."
         )
-    diagnosis = heterogeneity(rows.X, rows.y, rows.labels)
+    with warnings.catch_warnings(record=True) as heard:  # they belong on the page, not on the server's terminal
+        warnings.simplefilter("always")
+        diagnosis = heterogeneity(rows.X, rows.y, rows.labels)
     return {
         "kind": "diagnosis",
         "rows": len(rows.y),
         "target": target,
         "environment": environment,
         "environments": diagnosis.features.environment.values.tolist(),
-        "advice": list(diagnosis.advice),
+        "advice": [*(str(warning.message) for warning in heard), *diagnosis.advice],
         "features": [_feature(diagnosis.features.isel(feature=j)) for j in range(diagnosis.features.sizes["feature"])],
         "tolerance": diagnosis.features.attrs["tolerance"],
     }

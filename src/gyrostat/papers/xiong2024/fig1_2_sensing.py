@@ -96,7 +96,8 @@ def _panels(
         options = {"num_steps": steps[panel], "seeds": starts, "seed": seed, "record": record, "record_at": grid}
         ds = over_designs(build, {"scale": list(scales)}, designs, progress, **options)
         if panel == "stepped":
-            at_step[key] = ds.left_factor.sel(step=after).values, ds.right_factor.sel(step=after).values
+            right_after = ds.sel(step=after, method="nearest")
+            at_step[key] = right_after.left_factor.values, right_after.right_factor.values
         ds = ds.rename({"scale": f"scale_{panel}", "seed": f"seed_{name}", "step": f"step_{panel}_{name}"})
         out[f"{key}_{name}"] = losses(ds)
         out["settings"] = ds.attrs["settings"]
