@@ -21,7 +21,7 @@ SETTING = """\
 - {seeds} seeds: splits, colourings, starts. `make map` makes the page (tens of minutes of one core); what has
   been made is kept.
 - The order of environments was chosen after a look at results: amplified steps in independent order gained less on the
-  digits (+0.06 against +0.13 in turn), so "in turn" became the order of the map. All three orders are reported."""
+  digits than in turn, so "in turn" became the order of the map. All three orders are reported."""
 
 USE = """\
 ## How to use it
