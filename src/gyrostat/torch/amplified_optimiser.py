@@ -33,6 +33,14 @@ class AmplifiedHeterogeneity(torch.optim.Optimizer):
     gradients are as old as there are environments: with many of them, take smaller steps. ``docs/coloured-digits.md`` shows
     where this helps, and where batches of one environment alone do.
 
+    Each environment costs the memory of one gradient. With several processes every one of them makes the same step, because
+    DistributedDataParallel has averaged the gradients: all processes must then use the same environment, as
+    :class:`EnvironmentBatchSampler` does. With ``torch.amp.GradScaler`` write ``scaler.step(optimizer, environment)``.
+    Where a trainer calls ``optimizer.step()`` itself, set ``optimizer.environment = label`` before, for instance where the
+    loss is computed.
+
+    A gradient that is not finite is neither used nor remembered: the step is skipped and counted in ``skipped``.
+
     Parameters
     ----------
     optimizer
@@ -48,14 +56,6 @@ class AmplifiedHeterogeneity(torch.optim.Optimizer):
     max_norm
         The largest norm of the amplified gradient; longer ones are shortened. Clipping before :meth:`step`, with
         ``torch.nn.utils.clip_grad_norm_``, limits the gradients that are compared instead.
-
-    Each environment costs the memory of one gradient. With several processes every one of them makes the same step, because
-    DistributedDataParallel has averaged the gradients: all processes must then use the same environment, as
-    :class:`EnvironmentBatchSampler` does. With ``torch.amp.GradScaler`` write ``scaler.step(optimizer, environment)``.
-    Where a trainer calls ``optimizer.step()`` itself, set ``optimizer.environment = label`` before, for instance where the
-    loss is computed.
-
-    A gradient that is not finite is neither used nor remembered: the step is skipped and counted in ``skipped``.
 
     >>> weight = torch.zeros(2, requires_grad=True)
     >>> optimizer = AmplifiedHeterogeneity(torch.optim.SGD([weight], lr=0.1), ["a", "b"], amplify=10.0)

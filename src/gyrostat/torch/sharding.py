@@ -103,10 +103,14 @@ def prepare_loader(accelerator: Any, loader: DataLoader) -> Any:
 
     Parameters
     ----------
-    accelerator : an ``accelerate.Accelerator``
-    loader : a ``DataLoader`` with one of our samplers or streams
+    accelerator
+        An ``accelerate.Accelerator``.
+    loader
+        A ``DataLoader`` with one of our samplers or streams.
 
-    Example (accelerate has to be installed)::
+    Notes
+    -----
+    With accelerate installed::
 
         accelerator = Accelerator()
         model, optimizer = accelerator.prepare(model, optimizer)

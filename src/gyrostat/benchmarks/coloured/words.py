@@ -65,7 +65,7 @@ In the quadratic and in the diagonal network the weight of a colour is multiplie
 shape leaves to explain, b what the colour adds already. Pooled batches see the mean and settle where it is
 explained. Batches of one environment multiply by two factors in turn, and settle where their *product* is 1, which
 is lower, and zero when the steps are large enough. This is the Lyapunov rule of `theory.critical_spread`;
-[`examples/coloured_digits.py`](../examples/coloured_digits.py) draws it over a plane of step sizes and spreads in
+`examples/coloured_digits.py` draws it over a plane of step sizes and spreads in
 an ordinary PyTorch loop (1200 runs, half an hour; both arms of its picture have the same step size, those of the
 tables above have not).
 

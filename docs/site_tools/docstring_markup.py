@@ -1,0 +1,115 @@
+"""A griffe extension that lets mkdocstrings read our docstrings: roles become links, doctests become examples.
+
+It changes nothing in the package. Signatures of Equinox modules, which have no ``__init__`` of their own in the source, are
+taken from the imported class.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import re
+from functools import cache
+from typing import Any
+
+import equinox as eqx
+import griffe
+
+FACES = ("gyrostat", "gyrostat.estimators", "gyrostat.theory", "gyrostat.torch", "gyrostat.experiments")
+"""The modules whose names are public; the reference lists all of them."""
+ROLE = re.compile(r":(?:class|func|meth|mod|attr|data|exc):`~?([\w.]+)`")
+PARAMETER = re.compile(r"^(\w+(?:, \w+)*) ?: (.+)$")
+
+
+@cache
+def public_names() -> dict[str, str]:
+    """The last part of every public name, and its address in the reference."""
+    found: dict[str, str] = {}
+    for face in reversed(FACES):
+        module = importlib.import_module(face)
+        found |= {name: f"{face}.{name}" for name in module.__all__}
+    return found
+
+
+def linked(match: re.Match[str]) -> str:
+    """The Markdown of a role: a link if the name is public, code if not."""
+    name = match[1].removeprefix("gyrostat.").rpartition(".")[2]
+    address = public_names().get(name)
+    return f"[`{name}`][{address}]" if address else f"`{match[1]}`"
+
+
+def with_examples_section(lines: list[str]) -> list[str]:
+    """The lines with a heading in front of the doctests, unless there is one."""
+    if "Examples" in lines:
+        return lines
+    first = next((i for i, line in enumerate(lines) if line.startswith(">>> ")), None)
+    return lines if first is None else [*lines[:first], "Examples", "--------", *lines[first:]]
+
+
+def with_descriptions_indented(lines: list[str]) -> list[str]:
+    """The lines with ``name : description`` on two lines: types come from the signature, not from the text."""
+    found, inside = [], False
+    for before, line in zip(["", *lines], lines, strict=False):
+        inside = (inside and not line.startswith("---")) or (line.startswith("---") and before in ("Parameters", "Attributes"))
+        match = PARAMETER.match(line) if inside else None
+        found += [match[1], f"    {match[2]}"] if match else [line]
+    return found
+
+
+def readable(text: str) -> str:
+    """A docstring as mkdocstrings should read it."""
+    lines = with_descriptions_indented(with_examples_section(inspect.cleandoc(text).splitlines()))
+    return ROLE.sub(linked, "\n".join(lines))
+
+
+@cache
+def public_modules() -> dict[str, type]:
+    """The public Equinox modules by where they are defined."""
+    objects = [getattr(importlib.import_module(face), name) for face in FACES for name in importlib.import_module(face).__all__]
+    classes = [each for each in objects if isinstance(each, type) and issubclass(each, eqx.Module)]
+    return {f"{each.__module__}.{each.__qualname__}": each for each in classes}
+
+
+def constructor_parameters(made: type) -> griffe.Parameters:
+    """The parameters of the constructor of an imported class."""
+    signature = inspect.signature(made)
+    return griffe.Parameters(
+        griffe.Parameter("self", kind=griffe.ParameterKind.positional_or_keyword),
+        *(
+            griffe.Parameter(
+                name,
+                annotation=shown_annotation(parameter.annotation),
+                kind=griffe.ParameterKind(parameter.kind.description),
+                default=shown_default(parameter.default),
+            )
+            for name, parameter in signature.parameters.items()
+        ),
+    )
+
+
+def shown_annotation(annotation: Any) -> str | None:
+    """An annotation as text."""
+    if annotation is inspect.Parameter.empty:
+        return None
+    return annotation if isinstance(annotation, str) else inspect.formatannotation(annotation)
+
+
+def shown_default(value: Any) -> str | None:
+    """A default as text; one that is made anew for every object has no value to show."""
+    if value is inspect.Parameter.empty:
+        return None
+    return "..." if repr(value) == "<factory>" else repr(value)
+
+
+class DocstringMarkup(griffe.Extension):
+    """Rewrite docstrings, and give Equinox modules the constructor that they have at run time."""
+
+    def on_instance(self, *, obj: griffe.Object, **_: Any) -> None:
+        """Every object: its docstring."""
+        if obj.docstring:
+            obj.docstring.value = readable(obj.docstring.value)
+
+    def on_class_members(self, *, cls: griffe.Class, **_: Any) -> None:
+        """Classes whose constructor is made by Equinox."""
+        if "__init__" not in cls.members and (made := public_modules().get(cls.path)):
+            cls.set_member("__init__", griffe.Function("__init__", parameters=constructor_parameters(made), parent=cls))

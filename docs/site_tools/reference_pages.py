@@ -1,0 +1,162 @@
+"""Write the generated pages of the reference: ``python docs/site_tools/reference_pages.py``.
+
+Every public name is on the page of its room. Commands, diagnostics and claims are listed with what they declare. The tests
+compare the files with what this program would write.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from collections import defaultdict
+from collections.abc import Iterable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from docstring_markup import FACES
+
+FOLDER = Path(__file__).parents[1] / "reference"
+ROOMS = {
+    "engine": ("Running", "Run an algorithm on a problem, summarise and draw what comes out."),
+    "models": ("Models", "How parameters make a matrix."),
+    "environments": ("Environments", "What is true everywhere, what varies, and by which law."),
+    "measurements": ("Measurements", "How a residual is seen, and the problem made of environments and measurements."),
+    "algorithms": ("Algorithms", "The algorithms of the papers by name, and the parts that they are made of."),
+    "diagnostics": ("Diagnostics", "What to record along a run, and what to compute from a recorded one."),
+    "theory": ("Theory", "What the papers state, as functions, and predictors of what will happen."),
+    "estimators": ("Estimators", "scikit-learn estimators for data from several environments and for missing cells."),
+    "torch": ("PyTorch", "Batches of one environment, amplified steps, and reports on a network."),
+    "sweeps": ("Sweeps", "Phase diagrams: any setting as an axis."),
+    "experiments": ("Experiments", "The declarations that a paper of your own is made of."),
+    "errors": ("Errors", "The one exception, and the warning about diverged runs."),
+}
+"""The pages of the reference: title and first sentence. Rooms that share a page are in ``SAME_PAGE``."""
+SAME_PAGE = {"figures": "engine", "reproduce": "engine", "tables": "estimators"}
+
+
+def public_objects() -> dict[str, Any]:
+    """Every public object by its address; modules, constants and the version are left out."""
+    found = {}
+    for face in FACES:
+        module = importlib.import_module(face)
+        objects = {f"{face}.{name}": getattr(module, name) for name in module.__all__}
+        found |= {name: each for name, each in objects.items() if callable(each) and not isinstance(each, ModuleType)}
+    return found
+
+
+def by_room() -> dict[str, dict[str, Any]]:
+    """Public objects by the page they belong to."""
+    rooms: dict[str, dict[str, Any]] = defaultdict(dict)
+    for address, each in public_objects().items():
+        room = each.__module__.split(".")[1]
+        rooms[SAME_PAGE.get(room, room)][address] = each
+    return rooms
+
+
+def first_sentence(each: Any) -> str:
+    """The first line of a docstring, without roles and safe in a table."""
+    line = (inspect.getdoc(each) or "").partition("\n")[0]
+    for role in (":class:", ":func:", ":meth:", ":mod:"):
+        line = line.replace(role, "")
+    return in_table(line)
+
+
+def in_table(text: str) -> str:
+    """Text that can stand in a cell of a Markdown table."""
+    return " ".join(text.split()).replace("|", "\\|").replace("<", "&lt;")
+
+
+def room_page(room: str, objects: dict[str, Any]) -> str:
+    """The page of a room: a table of names, then every object."""
+    title, sentence = ROOMS[room]
+    names = sorted(objects, key=lambda address: (objects[address].__module__, address))
+    rows = [f"| [`{name.rpartition('.')[2]}`][{name}] | {first_sentence(objects[name])} |" for name in names]
+    parts = [f"# {title}", sentence, "\n".join(["| name | |", "|---|---|", *rows])]
+    parts += [diagnostics_table()] if room == "diagnostics" else []
+    return "\n\n".join([*parts, *(f"::: {name}" for name in names)]) + "\n"
+
+
+def diagnostics_table() -> str:
+    """Everything that ``record=`` accepts by name."""
+    import gyrostat as gs
+
+    rows = [
+        f"| `{name}` | {in_table(each.description)} | {in_table(each.units or '')} |" for name, each in gs.DIAGNOSTICS.items()
+    ]
+    heading = "## Names for `record=`\n\nA diagnostic of your own joins this list with `@gs.diagnostic`."
+    return "\n".join([heading, "", "| name | meaning | unit |", "|---|---|---|", *rows])
+
+
+def commands_page() -> str:
+    """Every command with its arguments and options, as ``--help`` says them."""
+    import typer
+
+    from gyrostat.cli import app
+
+    group = typer.main.get_command(app)
+    parts = ["# Commands", "`gyrostat COMMAND --help` prints the same in a terminal."]
+    for name, command in group.commands.items():  # type: ignore[attr-defined]
+        usage = " ".join(["gyrostat", name, *command.collect_usage_pieces(command.make_context(name, [], resilient_parsing=True))])
+        parts += [f"## gyrostat {name}", f"```text\n{usage}\n```", inspect.cleandoc(command.help or "")]
+        parts += [options_table(command.params)]
+    return "\n\n".join(parts) + "\n"
+
+
+def options_table(parameters: Iterable[Any]) -> str:
+    """The arguments and options of a command."""
+    rows = []
+    for each in parameters:
+        if each.param_type_name == "argument":
+            name = each.metavar or each.name.upper()
+        else:
+            name = ", ".join(each.opts) + (f" {each.metavar}" if each.metavar else "")
+        default = "" if each.default in (None, False, ()) or each.required else f" Default: `{shown_default(each.default)}`."
+        rows.append(f"| `{in_table(name)}` | {in_table(getattr(each, 'help', '') or '')}{default} |")
+    return "\n".join(["| argument or option | |", "|---|---|", *rows])
+
+
+def shown_default(value: Any) -> str:
+    """A default as it would be typed."""
+    return str(getattr(value, "value", value))
+
+
+def claims_page() -> str:
+    """Every declared claim of the built-in papers."""
+    from gyrostat.experiments.registry import PAPERS, find_paper
+
+    parts = ["# Claims", "Every statement that `gyrostat reproduce` judges. [What a claim means](../claims.md) explains the words."]
+    for name in PAPERS:
+        paper = find_paper(name)
+        parts += [f"## {paper.title}"]
+        for experiment in paper.experiments:
+            rows = [
+                f"| `{name}/{experiment.name}/{claim.slug}` | {in_table(claim.statement)} | {in_table(claim.criterion)} "
+                f"| {claim.kind or claim.expected} |"
+                for claim in experiment.claims
+            ]
+            parts += [f"### {experiment.title}", "\n".join(["| id | statement | criterion | expected |", "|---|---|---|---|", *rows])]
+    return "\n\n".join(parts) + "\n"
+
+
+def index_page(rooms: dict[str, dict[str, Any]]) -> str:
+    """Where everything is."""
+    rows = [f"| [{ROOMS[room][0]}]({room}.md) | {ROOMS[room][1]} |" for room in ROOMS if room in rooms]
+    rows += [
+        "| [Commands](commands.md) | Every command with its options. |",
+        "| [Claims](claims.md) | Every statement that is judged. |",
+    ]
+    return "\n".join(["# Reference", "", "Every public name, with every parameter.", "", "| page | |", "|---|---|", *rows]) + "\n"
+
+
+def pages() -> dict[str, str]:
+    """The generated pages by file name."""
+    rooms = by_room()
+    found = {f"{room}.md": room_page(room, objects) for room, objects in rooms.items()}
+    return found | {"index.md": index_page(rooms), "commands.md": commands_page(), "claims.md": claims_page()}
+
+
+if __name__ == "__main__":
+    FOLDER.mkdir(exist_ok=True)
+    for file, text in pages().items():
+        (FOLDER / file).write_text(text)
