@@ -1,0 +1,65 @@
+# %% [markdown]
+# # Data from several sites
+#
+# Rows come from several hospitals, schools or seasons. Which effects hold everywhere, and what predicts best in a new site?
+# These are two questions with two answers. You will get both, first without writing Python.
+#
+# ## A table
+#
+# `example:sites` is a table with a known answer: five features, six sites, and one feature whose effect differs between
+# sites.
+
+# %%
+# !gyrostat fit example:sites --target outcome --environment site --out fit
+
+# %% [markdown]
+# `fit/summary.html` is the same as a page that you can send on. This is its picture, the effect of every feature in every
+# site:
+
+# %%
+import shutil
+
+_ = shutil.copy("fit/forest.png", "forest.png")
+
+# %% [markdown]
+# ## The same in Python
+#
+# The estimators follow scikit-learn. Labels of environments may be of any kind.
+
+# %%
+import numpy as np
+
+import gyrostat as gs
+from gyrostat.estimators import InvariantLinearRegressor
+
+rng = np.random.default_rng(0)
+site = np.repeat(["Aarhus", "Bergen", "Cork", "Delft"], 250)
+X = rng.standard_normal((1000, 3))
+varying = np.repeat([1.2, -0.4, 0.9, 0.1], 250)  # the effect of the third feature, site by site
+y = X[:, 0] - 0.5 * X[:, 1] + varying * X[:, 2] + 0.5 * rng.standard_normal(1000)
+
+model = InvariantLinearRegressor(random_state=0).fit(X, y, environments=site)
+print("coefficients", model.coef_.round(1), "removed features", model.spurious_features_)
+
+# %% [markdown]
+# The third feature is removed, because its effect changes from site to site. A coefficient comes with a standard error that
+# contains the variation of effects between sites:
+
+# %%
+print(model.coef_se_.round(2))
+
+# %% [markdown]
+# ## What the data can and cannot show
+#
+# `gs.heterogeneity` gives the evidence behind every verdict: effects by environment, intervals, tests.
+
+# %%
+evidence = gs.heterogeneity(X, y, site)
+print(evidence.features.verdict.to_series().to_string())
+
+# %% [markdown]
+# ## Next
+#
+# - [Data from several environments](../several-environments.md): 0/1 outcomes and counts, clusters of rows, large tables, and what
+#   the method cannot do.
+# - [Evidence](../invariance.md): where it wins and where it does not, against other methods.

@@ -1,0 +1,93 @@
+# %% [markdown]
+# # Your own algorithm and model
+#
+# Every algorithm here is a combination of parts: a model, a start, batches, a schedule, an update rule. You will replace
+# two of them, one at a time, by parts of your own, and compare. The engine, the recording and the plots stay as they are.
+#
+# ## An update rule
+#
+# A rule turns a gradient into new parameters. It has `init`, which makes its memory, and `update`. This one divides the
+# gradient by its norm, so every step has the same length.
+
+# %%
+import jax.numpy as jnp
+
+import gyrostat as gs
+
+
+class UnitLength(gs.UpdateRule):
+    """Steps of equal length: ``U - step_size * g / ||g||``."""
+
+    def init(self, model, params):
+        return ()
+
+    def update(self, memory, model, params, reading, step_size, ridge):
+        gradients = model.pullback(params, reading.gradient)
+        norm = jnp.sqrt(sum((g**2).sum() for g in gradients)) + 1e-12
+        return tuple(p - step_size * g / norm for p, g in zip(params, gradients, strict=True)), memory
+
+
+problem = gs.Problem(gs.RandomEnvironments(20, law=gs.TwoPoint(mean=1.0, spread=8.0)), gs.FreshGaussian(4000))
+candidates = {
+    "plain SGD": gs.HeteroSGD(0.05),
+    "unit length": gs.HeteroSGD(0.05, rule=UnitLength()),
+    "Adam": gs.HeteroSGD(0.005, rule=gs.Adam()),
+}
+for name, algorithm in candidates.items():
+    found = gs.run(algorithm, problem, num_steps=400, seeds=16)
+    end = gs.summary(found).isel(step=-1).sel(quantile=0.5)
+    print(f"{name:11}: invariant {end.signal:.1f}, spurious {end.spurious:.1f}, diverged {end.diverged_share:.0%}")
+
+# %% [markdown]
+# Steps of equal length forget the spurious part as plain steps do. Adam scales every entry of the gradient by its own
+# history, and keeps a part of it.
+#
+# ## A model
+#
+# A model is a function from parameters to a matrix. Its derivative is taken for you. Here the matrix is a sum of two
+# products, `U Uᵀ + a Vᵀ V`, with a number `a` that is learnt as well.
+
+# %%
+model = gs.Model.from_function(
+    lambda U, V, a: U @ U.T + a * V.T @ V,
+    lambda shape: [(shape[0], shape[0]), (shape[0], shape[0]), ()],
+    symmetric=True,
+)
+algorithm = gs.HeteroSGD(0.05, model=model, start=gs.ScaledGaussian(0.01))
+found = gs.run(algorithm, problem, num_steps=400, seeds=16)
+end = gs.summary(found).isel(step=-1).sel(quantile=0.5)
+print(f"invariant {end.signal:.1f}, spurious {end.spurious:.1f}, diverged {end.diverged_share:.0%}")
+
+# %% [markdown]
+# ## Something of your own to record
+#
+# A diagnostic is a function of a snapshot. Give it to `record`.
+
+
+# %%
+@gs.diagnostic
+def weight(snapshot):
+    """The learnt number ``a``."""
+    return snapshot.params[2]
+
+
+found = gs.run(algorithm, problem, num_steps=400, seeds=16, record=["spurious", "weight"])
+print(found.weight.dims, found.weight.attrs["long_name"])
+
+# %% [markdown]
+# ## What goes wrong, and what you are told
+#
+# Parts that do not fit are refused before anything is compiled:
+
+# %%
+try:
+    gs.run(gs.HeteroSGD(0.05, rule=UnitLength), problem, num_steps=10)
+except gs.GyrostatError as error:
+    print(error)
+
+# %% [markdown]
+# ## Next
+#
+# - [Adding an algorithm](../adding-an-algorithm.md) says what each part may assume, and how its tests look.
+# - [Your optimiser](../how-to-optimisers.md) and [your model](../how-to-models.md) have more: optax, schedules, tensors, networks.
+# - [Your own paper](your-paper.md) turns a study into figures and claims.
