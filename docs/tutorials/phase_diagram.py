@@ -6,46 +6,67 @@
 #
 # ## A spec
 #
-# A sweep is described by a *spec*: a dictionary, or the same as a TOML file. Any setting of any part may be an axis. Text
-# that begins with `=` is a formula.
+# A sweep is described by a *spec*, a TOML file. Any setting of any part may be an axis. Text that begins with `=` is a
+# formula.
 
 # %%
-import gyrostat as gs
+from pathlib import Path
 
-spec = {
-    "title": "Step size and heterogeneity",
-    "num_steps": "= 10 / step_size",
-    "seeds": 32,
-    "algorithm": {"kind": "HeteroSGD", "step_size": 0.05},
-    "environments": {"kind": "RandomEnvironments", "dimension": 10, "law": {"kind": "TwoPoint", "spread": 6.0}},
-    "measurements": {"kind": "FreshGaussian", "num_samples": "= 100 * dimension"},
-    "axes": {
-        "step_size": {"log": [0.02, 0.1], "points": 5},
-        "spread": {"linear": [1, 11], "points": 6},
-    },
-    "success": {"spurious": {"below": 0.1}},
-}
-result = gs.sweep(spec, out="diagram", jobs=0)
-print(dict(result.success.sizes))
-print(result.success.round(1).to_pandas().to_string(float_format="%.1f"))
+spec = """
+title = "Step size and heterogeneity"
+num_steps = "= 10 / step_size"
+seeds = 32
+
+[algorithm]
+kind = "HeteroSGD"
+step_size = 0.05
+
+[environments]
+kind = "RandomEnvironments"
+dimension = 10
+law = { kind = "TwoPoint", spread = 6.0 }
+
+[measurements]
+kind = "FreshGaussian"
+num_samples = "= 100 * dimension"
+
+[axes]
+step_size = { log = [0.02, 0.1], points = 5 }
+spread = { linear = [1, 11], points = 6 }
+
+[success]
+spurious = { below = 0.1 }
+"""
+_ = Path("spec.toml").write_text(spec)
+
+# %%
+# !gyrostat sweep spec.toml --out diagram --jobs 1
 
 # %% [markdown]
-# `success` is the share of runs that end with less than 0.1 of the spurious part; the dataset also has its 95 % interval.
-# `gyrostat plot` draws it, with the boundaries that theory predicts:
+# Success is the share of runs that end with less than 0.1 of the spurious part. The boundary, where half of the runs
+# succeed, stands beside what the theory predicts. So it does in the picture:
 
 # %%
-# !gyrostat plot diagram && cp diagram/diagram.png .
+import shutil
+
+_ = shutil.copy("diagram/diagram.png", "diagram.png")
 
 # %% [markdown]
 # ## Nothing is lost
 #
-# Interrupt it at any time: the same call goes on where it stopped, and the finished store equals that of an undisturbed
-# run, byte for byte. A finer grid keeps what is done:
+# Interrupt it at any time: the same command goes on where it stopped, and the finished store equals that of an undisturbed
+# run, byte for byte. A finer grid keeps what is done. From Python the spec may also be a dictionary, and the data come back
+# as an xarray dataset:
 
 # %%
-spec["axes"]["spread"] = {"linear": [1, 11], "points": 11}
-finer = gs.sweep(spec, out="diagram", jobs=0, extend=True)
-print(dict(finer.success.sizes), "runs that diverged:", int((finer.diverged < float("inf")).sum()))
+import tomllib
+
+import gyrostat as gs
+
+finer = tomllib.loads(spec)
+finer["axes"]["spread"]["points"] = 11
+result = gs.sweep(finer, out="diagram", jobs=0, extend=True)
+print(dict(result.success.sizes), "runs that diverged:", int((result.diverged < float("inf")).sum()))
 
 # %% [markdown]
 # A run that diverges is never dropped: it counts as a failure in `success`, and a warning says how many there are.
@@ -58,14 +79,9 @@ print(dict(finer.success.sizes), "runs that diverged:", int((finer.diverged < fl
 # %% [markdown]
 # ## On all cores, and on a cluster
 #
-# As a command the spec is a TOML file, and `--jobs` is the number of worker processes:
-#
-# ```sh
-# gyrostat sweep spec.toml --out diagram --jobs 8
-# ```
-#
-# On a [Dask](https://distributed.dask.org) cluster the same command takes the address of its scheduler. Your machine writes the
-# folder; workers only compute. Workers may come, go and be killed.
+# `--jobs` is the number of worker processes; without it there is one per core. On a
+# [Dask](https://distributed.dask.org) cluster the same command takes the address of its scheduler. Your machine writes the folder,
+# workers only compute, and they may come, go and be killed.
 #
 # ```sh
 # gyrostat sweep spec.toml --out diagram --scheduler tcp://127.0.0.1:8786
