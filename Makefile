@@ -10,7 +10,7 @@ INSTALL := $(BIN)/python -m pip install -qq --no-compile --disable-pip-version-c
 
 VALIDATOR := .venv/validator/bin/rocrate-validator
 
-.PHONY: reproduce test lab browser lint format bench evidence map map-data test-integrations integration-table faults fuzz lowest calibration clean
+.PHONY: reproduce test lab browser lint format bench evidence map map-data test-integrations integration-table faults fuzz lowest calibration docs docs-serve clean
 
 reproduce: .venv/installed
 	$(BIN)/gyrostat reproduce --out $(OUT)
@@ -21,6 +21,16 @@ test: .venv/installed-test $(VALIDATOR) browser
 	$(BIN)/ruff format --check -q
 	$(BIN)/lint-imports --no-cache --no-logo
 	$(BIN)/mypy & types=$$!; $(BIN)/pytest -n auto --dist loadfile --no-loadscope-reorder; tests=$$?; wait $$types && exit $$tests
+
+# The documentation site, into site/, without a request to the network; docs-serve shows it on this machine only, since a browser
+# searches only in pages that come from a server.
+export NO_MKDOCS_2_WARNING := 1
+docs: .venv/installed-test
+	$(BIN)/python docs/site_tools/reference_pages.py
+	$(BIN)/mkdocs build --strict
+
+docs-serve: docs
+	$(BIN)/python -m http.server --bind 127.0.0.1 --directory site 8000
 
 # One environment per step inside torchdata, accelerate, Lightning, Hugging Face's Trainer and Grain: about two minutes.
 test-integrations: .venv/installed-integrations
@@ -115,7 +125,7 @@ clean:
 	touch $@
 
 .venv/installed-test: .venv/python pyproject.toml constraints.txt
-	$(INSTALL) -e '.[test,torch,dask,lab]'
+	$(INSTALL) -e '.[test,torch,dask,lab,docs]'
 	touch .venv/installed $@
 
 # The official validator of RO-Crates wants an older rich than ours: an environment of its own. Where it cannot be had, its test

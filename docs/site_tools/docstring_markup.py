@@ -50,7 +50,9 @@ def with_descriptions_indented(lines: list[str]) -> list[str]:
     """The lines with ``name : description`` on two lines: types come from the signature, not from the text."""
     found, inside = [], False
     for before, line in zip(["", *lines], lines, strict=False):
-        inside = (inside and not line.startswith("---")) or (line.startswith("---") and before in ("Parameters", "Attributes"))
+        inside = (inside and not line.startswith("---")) or (
+            line.startswith("---") and before in ("Parameters", "Attributes")
+        )
         match = PARAMETER.match(line) if inside else None
         found += [match[1], f"    {match[2]}"] if match else [line]
     return found
@@ -65,7 +67,9 @@ def readable(text: str) -> str:
 @cache
 def public_modules() -> dict[str, type]:
     """The public Equinox modules by where they are defined."""
-    objects = [getattr(importlib.import_module(face), name) for face in FACES for name in importlib.import_module(face).__all__]
+    objects = [
+        getattr(importlib.import_module(face), name) for face in FACES for name in importlib.import_module(face).__all__
+    ]
     classes = [each for each in objects if isinstance(each, type) and issubclass(each, eqx.Module)]
     return {f"{each.__module__}.{each.__qualname__}": each for each in classes}
 

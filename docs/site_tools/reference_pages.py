@@ -82,7 +82,8 @@ def diagnostics_table() -> str:
     import gyrostat as gs
 
     rows = [
-        f"| `{name}` | {in_table(each.description)} | {in_table(each.units or '')} |" for name, each in gs.DIAGNOSTICS.items()
+        f"| `{name}` | {in_table(each.description)} | {in_table(each.units or '')} |"
+        for name, each in gs.DIAGNOSTICS.items()
     ]
     heading = "## Names for `record=`\n\nA diagnostic of your own joins this list with `@gs.diagnostic`."
     return "\n".join([heading, "", "| name | meaning | unit |", "|---|---|---|", *rows])
@@ -97,7 +98,9 @@ def commands_page() -> str:
     group = typer.main.get_command(app)
     parts = ["# Commands", "`gyrostat COMMAND --help` prints the same in a terminal."]
     for name, command in group.commands.items():  # type: ignore[attr-defined]
-        usage = " ".join(["gyrostat", name, *command.collect_usage_pieces(command.make_context(name, [], resilient_parsing=True))])
+        usage = " ".join(
+            ["gyrostat", name, *command.collect_usage_pieces(command.make_context(name, [], resilient_parsing=True))]
+        )
         parts += [f"## gyrostat {name}", f"```text\n{usage}\n```", inspect.cleandoc(command.help or "")]
         parts += [options_table(command.params)]
     return "\n\n".join(parts) + "\n"
@@ -111,7 +114,9 @@ def options_table(parameters: Iterable[Any]) -> str:
             name = each.metavar or each.name.upper()
         else:
             name = ", ".join(each.opts) + (f" {each.metavar}" if each.metavar else "")
-        default = "" if each.default in (None, False, ()) or each.required else f" Default: `{shown_default(each.default)}`."
+        default = (
+            "" if each.default in (None, False, ()) or each.required else f" Default: `{shown_default(each.default)}`."
+        )
         rows.append(f"| `{in_table(name)}` | {in_table(getattr(each, 'help', '') or '')}{default} |")
     return "\n".join(["| argument or option | |", "|---|---|", *rows])
 
@@ -125,7 +130,10 @@ def claims_page() -> str:
     """Every declared claim of the built-in papers."""
     from gyrostat.experiments.registry import PAPERS, find_paper
 
-    parts = ["# Claims", "Every statement that `gyrostat reproduce` judges. [What a claim means](../claims.md) explains the words."]
+    parts = [
+        "# Claims",
+        "Every statement that `gyrostat reproduce` judges. [What a claim means](../claims.md) explains the words.",
+    ]
     for name in PAPERS:
         paper = find_paper(name)
         parts += [f"## {paper.title}"]
@@ -135,7 +143,10 @@ def claims_page() -> str:
                 f"| {claim.kind or claim.expected} |"
                 for claim in experiment.claims
             ]
-            parts += [f"### {experiment.title}", "\n".join(["| id | statement | criterion | expected |", "|---|---|---|---|", *rows])]
+            parts += [
+                f"### {experiment.title}",
+                "\n".join(["| id | statement | criterion | expected |", "|---|---|---|---|", *rows]),
+            ]
     return "\n\n".join(parts) + "\n"
 
 
@@ -146,7 +157,10 @@ def index_page(rooms: dict[str, dict[str, Any]]) -> str:
         "| [Commands](commands.md) | Every command with its options. |",
         "| [Claims](claims.md) | Every statement that is judged. |",
     ]
-    return "\n".join(["# Reference", "", "Every public name, with every parameter.", "", "| page | |", "|---|---|", *rows]) + "\n"
+    return (
+        "\n".join(["# Reference", "", "Every public name, with every parameter.", "", "| page | |", "|---|---|", *rows])
+        + "\n"
+    )
 
 
 def pages() -> dict[str, str]:

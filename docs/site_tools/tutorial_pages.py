@@ -52,7 +52,11 @@ def printed_by(cell: Cell, names: dict[str, object]) -> str:
         with contextlib.redirect_stdout(out):
             exec(compile(cell.text, "tutorial", "exec"), names)
         return out.getvalue()
-    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}", "COLUMNS": "100"}
+    environment = {
+        **os.environ,
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        "COLUMNS": "100",
+    }
     ran = subprocess.run(cell.text, shell=True, text=True, capture_output=True, env=environment, check=True)
     return PROGRESS.sub("", ran.stdout)
 

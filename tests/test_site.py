@@ -1,0 +1,143 @@
+"""The documentation site: it builds without a warning or a request, its generated pages are current, its programs run."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT / "docs" / "site_tools"))
+
+griffe = pytest.importorskip("griffe", reason="the site needs the extra docs")
+import docstring_markup  # noqa: E402
+import reference_pages  # noqa: E402
+import tutorial_pages  # noqa: E402
+
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("site")
+    ran = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", folder],
+        cwd=ROOT,
+        text=True,
+        capture_output=True,
+    )
+    assert ran.returncode == 0, ran.stderr
+    return folder
+
+
+def test_the_site_asks_the_network_for_nothing(site):
+    """Strict building has checked links and anchors; here are scripts, styles, fonts and pictures of other hosts."""
+    loaded = re.compile(
+        r"""<(?:script|img|iframe)[^>]+src="(https?:[^"]+)|<link[^>]+rel="(?:stylesheet|preconnect)"[^>]+href="(https?:[^"]+)"""
+    )
+    outside = {str(page): found for page in site.rglob("*.html") if (found := loaded.findall(page.read_text()))}
+    assert len(list(site.rglob("*.html"))) > 30 and not outside
+    assert not re.findall(r"@import|url\(https?:", "".join(style.read_text() for style in site.rglob("*.css")))
+
+
+@pytest.mark.parametrize("face", docstring_markup.FACES)
+def test_every_public_name_has_a_place_in_the_reference(face, site):
+    pages = "".join(page.read_text() for page in (site / "reference").glob("*.html"))
+    missing = [
+        name for name in reference_pages.public_objects() if name.startswith(face) and f'id="{name}"' not in pages
+    ]
+    assert not missing
+
+
+def test_the_generated_pages_are_current():
+    for file, text in reference_pages.pages().items():
+        assert (reference_pages.FOLDER / file).read_text() == text, (
+            f"docs/reference/{file} is old: run python docs/site_tools/reference_pages.py"
+        )
+
+
+def documented_parameters(text: str) -> set[str]:
+    sections = griffe.Docstring(docstring_markup.readable(text)).parse("numpy", warnings=False)
+    found = [section.value for section in sections if section.kind is griffe.DocstringSectionKind.parameters]
+    return {name.strip() for section in found for each in section for name in each.name.split(",")}
+
+
+def undocumented() -> dict[str, list[str]]:
+    found = {}
+    for address, each in reference_pages.public_objects().items():
+        if isinstance(each, type) and issubclass(each, BaseException):
+            continue  # exceptions take a message
+        documented = documented_parameters(inspect.getdoc(each) or "")
+        missing = [name for name in inspect.signature(each).parameters if name not in documented]
+        found |= {address: missing} if missing else {}
+    return found
+
+
+def test_every_parameter_of_every_public_name_is_documented():
+    assert undocumented() == {}
+
+
+@pytest.mark.parametrize("name", tutorial_pages.tutorial_names())
+def test_a_tutorial_prints_what_its_page_says(name, tmp_path, monkeypatch):
+    """Commands have to succeed; what they print holds times, and is not compared."""
+    monkeypatch.chdir(tmp_path)
+    page = (tutorial_pages.FOLDER / f"{name}.md").read_text()
+    for cell, text, pictures in tutorial_pages.run_cells(
+        (tutorial_pages.FOLDER / f"{name.replace('-', '_')}.py").read_text()
+    ):
+        assert (cell.text if cell.kind == "markdown" else f"```{cell.kind}\n{cell.text}\n```") in page
+        assert cell.kind != "python" or not text or f"```text\n{text.rstrip()}\n```" in page
+        assert all((tutorial_pages.PICTURES / f"{name}-{picture.name}").exists() for picture in pictures)
+
+
+def commands_on(page: Path) -> list[str]:
+    lines = "\n".join(re.findall(r"```sh\n(.*?)```", page.read_text(), re.DOTALL)).splitlines()
+    return [line.split(" #")[0].strip() for line in lines if re.match(r"(gyrostat|make) ", line)]
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if commands_on(page)], ids=lambda page: page.name)
+def test_commands_on_a_page_exist_with_their_options(page):
+    import typer
+
+    from gyrostat.cli import app
+
+    commands = typer.main.get_command(app).commands
+    targets = re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    for line in commands_on(page):
+        program, name, *words = shlex.split(re.split(r" (?:&&|\|) ", line)[0])
+        if program == "make":
+            assert name in targets, line
+        else:
+            words = [word for word in words if not word.startswith("$")]
+            assert commands[name].make_context(name, words, resilient_parsing=False), line
+
+
+def test_the_first_page_shows_the_ten_lines_of_the_readme():
+    shown = [
+        re.search(r"```python\n.*?```\n\n```text\n.*?```", (ROOT / page).read_text(), re.DOTALL)
+        for page in ("README.md", "docs/index.md")
+    ]
+    assert shown[0][0] == shown[1][0]
+
+
+def test_the_number_of_devices_changes_no_bit():
+    program = """
+import sys, hashlib, jax, gyrostat as gs
+problem = gs.Problem(gs.RandomEnvironments(8, law=gs.TwoPoint(spread=6.0)), gs.FreshGaussian(400))
+with jax.default_device(jax.devices()[-1]):
+    found = gs.run(gs.HeteroSGD(0.05), problem, num_steps=50, seeds=6)
+print(len(jax.devices()), hashlib.sha256(found.spurious.values.tobytes()).hexdigest())
+"""
+    printed = []
+    for count in (1, 2):
+        environment = {"XLA_FLAGS": f"--xla_force_host_platform_device_count={count}", "PATH": ""}
+        ran = subprocess.run(
+            [sys.executable, "-c", program], text=True, capture_output=True, env=environment, check=True
+        )
+        printed.append(ran.stdout.split())
+    assert [each[0] for each in printed] == ["1", "2"] and printed[0][1] == printed[1][1]
