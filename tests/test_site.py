@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
+import itertools
 import re
 import shlex
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -67,12 +70,20 @@ def documented_parameters(text: str) -> set[str]:
     return {name.strip() for section in found for each in section for name in each.name.split(",")}
 
 
+def documented_fields(each: type) -> set[str]:
+    """Fields of a class that are followed by a docstring of their own."""
+    body = ast.parse(textwrap.dedent(inspect.getsource(each))).body[0].body
+    pairs = [(a, b) for a, b in itertools.pairwise(body) if isinstance(a, ast.AnnAssign) and isinstance(b, ast.Expr)]
+    return {field.target.id for field, text in pairs if isinstance(text.value, ast.Constant)}
+
+
 def undocumented() -> dict[str, list[str]]:
     found = {}
     for address, each in reference_pages.public_objects().items():
         if isinstance(each, type) and issubclass(each, BaseException):
             continue  # exceptions take a message
         documented = documented_parameters(inspect.getdoc(each) or "")
+        documented |= documented_fields(each) if isinstance(each, type) else set()
         missing = [name for name in inspect.signature(each).parameters if name not in documented]
         found |= {address: missing} if missing else {}
     return found

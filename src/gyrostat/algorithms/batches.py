@@ -65,6 +65,14 @@ class OneEnvironment(Batches):
     grows by 1 + kappa, which can turn too little heterogeneity into enough; the noise of the batches grows too. Every step
     needs a batch of every environment, so it costs as much as a step of :class:`Full` and the law must be finite.
 
+    Parameters
+    ----------
+    order
+        ``"iid"``, ``"cyclic"``, ``"shuffled"``, a list of environments that is repeated, or a function of the step
+        number.
+    amplify
+        The factor kappa by which differences between environments are enlarged; None for none.
+
     >>> OneEnvironment("cyclic", amplify=7.0).order
     'cyclic'
     >>> OneEnvironment([0, 0, 1, 1]).order

@@ -117,6 +117,15 @@ class ImbalanceStep(Event):
     ``beta`` is of the order of sqrt(sigma_r); by default :func:`automatic_beta` estimates it from F G^T and the residual.
     A stable descent with step size eta afterwards needs ``eta (beta^2 + (sigma_1 / beta)^2) < 2`` (:func:`stable_range`).
 
+    Parameters
+    ----------
+    at
+        The number of the step after which it is made.
+    below
+        The share of the first residual at which it is made, instead of ``at``.
+    beta
+        The size of F afterwards; estimated by default.
+
     >>> ImbalanceStep(at=500, beta=1.0).beta.item()
     1.0
     """

@@ -43,6 +43,11 @@ class Start(ReadableModule):
 class ScaledIdentity(Start):
     """``U_0 = scale * I`` for matrices and ``u_0 = scale * 1`` for vectors (Xu 2024, Algorithm 3).
 
+    Parameters
+    ----------
+    scale
+        The factor alpha.
+
     >>> import jax, gyrostat
     >>> ScaledIdentity(0.5)(gyrostat.Symmetric(), (2, 2), jax.random.key(0))[0].tolist()
     [[0.5, 0.0], [0.0, 0.5]]
@@ -67,7 +72,13 @@ def normals(model: Model, shape: tuple[int, ...], key: PRNGKeyArray) -> Params:
 
 
 class ScaledGaussian(Start):
-    """Independent N(0, scale^2) entries in every parameter."""
+    """Independent N(0, scale^2) entries in every parameter.
+
+    Parameters
+    ----------
+    scale
+        The standard deviation of the entries.
+    """
 
     scale: Leaf = eqx.field(converter=lambda x: errors.number("init_scale", x, above=0))
 
@@ -78,7 +89,13 @@ class ScaledGaussian(Start):
 
 
 class SymmetricGaussian(Start):
-    """``X_0 = scale * N(0, 1/k)`` with k the number of columns (Xiong 2024, Theorem 3.1), in every factor."""
+    """``X_0 = scale * N(0, 1/k)`` with k the number of columns (Xiong 2024, Theorem 3.1), in every factor.
+
+    Parameters
+    ----------
+    scale
+        The scale alpha.
+    """
 
     scale: Leaf = eqx.field(converter=lambda x: errors.number("init_scale", x, above=0))
 
@@ -92,6 +109,13 @@ class ImbalancedGaussian(Start):
     """``F_0 = scale * N(0, 1/n1)`` and ``G_0 = (scale / ratio) * N(0, 1/n2)`` (Xiong 2024, Theorem 4.2).
 
     The imbalance ``F^T F - G^T G`` is then positive definite, of size scale^2, and stays so for small step sizes.
+
+    Parameters
+    ----------
+    scale
+        The scale alpha of F.
+    ratio
+        How many times larger F is than G.
 
     >>> import jax, gyrostat
     >>> F, G = ImbalancedGaussian(0.5)(gyrostat.Asymmetric(2), (50, 50), jax.random.key(0))
@@ -114,6 +138,11 @@ class ImbalancedGaussian(Start):
 
 class OrthonormalZero(Start):
     """``F_0 = scale * (random orthonormal columns)`` and ``G_0 = 0``: the largest imbalance possible at the start.
+
+    Parameters
+    ----------
+    scale
+        The factor of the orthonormal columns.
 
     >>> import jax, gyrostat
     >>> F, G = OrthonormalZero()(gyrostat.Asymmetric(2), (5, 4), jax.random.key(0))
@@ -138,6 +167,11 @@ class OrthonormalZero(Start):
 
 class Given(Start):
     """Parameters given as arrays, one per factor of the model.
+
+    Parameters
+    ----------
+    params
+        One array per factor of the model.
 
     >>> import jax, gyrostat
     >>> Given(jnp.eye(3, 2))(gyrostat.Symmetric(2), (3, 3), jax.random.key(0))[0].shape
@@ -197,6 +231,11 @@ class _LayerStart(Start):
 class FanInUniform(_LayerStart):
     """Independent entries, uniform on +- scale / sqrt(fan_in), the default of ``torch.nn.Linear``; fan_in counts the columns.
 
+    Parameters
+    ----------
+    scale
+        The factor of the bound ``1 / sqrt(fan_in)``.
+
     >>> import gyrostat
     >>> W, *_ = FanInUniform()(gyrostat.DeepLinear(3, 50), (2, 4), jax.random.key(0))
     >>> W.shape, bool(0.4 < jnp.abs(W).max() <= 0.5)
@@ -218,6 +257,11 @@ class FanInUniform(_LayerStart):
 class FanInGaussian(_LayerStart):
     """Independent N(0, scale^2 / fan_in) entries; fan_in counts the columns of the layer.
 
+    Parameters
+    ----------
+    scale
+        The factor of the standard deviation ``1 / sqrt(fan_in)``.
+
     >>> import gyrostat
     >>> _, W, _ = FanInGaussian(0.5)(gyrostat.DeepLinear(3, 100), (2, 4), jax.random.key(0))
     >>> bool(0.045 < W.std() < 0.055)
@@ -235,6 +279,11 @@ class Orthogonal(_LayerStart):
 
     Square hidden layers are then orthogonal, and the whole run moves only a few dimensions of each, which the engine's
     exact reduction uses.
+
+    Parameters
+    ----------
+    scale
+        The factor of the orthonormal matrices.
 
     >>> import gyrostat
     >>> _, W, _ = Orthogonal()(gyrostat.DeepLinear(3, 6), (2, 4), jax.random.key(0))

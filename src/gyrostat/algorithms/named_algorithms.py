@@ -78,6 +78,23 @@ class GradientDescent(Algorithm):
     :class:`SymmetricGaussian` if ``symmetric``), or any :class:`Start`. ``events`` may hold an :class:`ImbalanceStep`.
     ``rule`` is any :class:`UpdateRule`, such as :class:`Momentum` or :class:`Adam`; the plain gradient step by default.
 
+    Parameters
+    ----------
+    step_size
+        A number, a :class:`Schedule`, or a function of the step number.
+    width
+        The number of columns k of the factors; by default the smaller side of the target.
+    symmetric
+        True for ``U U^T``, False for ``F G^T``.
+    start
+        The scale alpha of the start in the paper, or any :class:`Start`.
+    model
+        Any :class:`Model`, instead of the default one.
+    events
+        Events such as an :class:`ImbalanceStep`.
+    rule
+        How a gradient moves the parameters: the plain gradient step by default, or any :class:`UpdateRule`.
+
     >>> GradientDescent(0.2, width=4, start=0.05).model.width
     4
     """
@@ -102,6 +119,23 @@ class ScaledGD(Algorithm):
 
     All components converge at the same rate, so the condition number of the target does not matter. A ``rule`` with memory
     such as :class:`Momentum` accumulates the preconditioned gradients.
+
+    Parameters
+    ----------
+    step_size
+        A number, a :class:`Schedule`, or a function of the step number.
+    width
+        The number of columns k of the factors; by default the smaller side of the target.
+    symmetric
+        True for ``U U^T``, False for ``F G^T``.
+    start
+        The scale alpha of the start in Xiong 2024, or any :class:`Start`.
+    damping
+        What is added to the Gram matrix: a number, or ``"residual"``.
+    model
+        Any :class:`Model`, instead of the default one.
+    rule
+        How a gradient moves the parameters: the plain gradient step by default, or any :class:`UpdateRule`.
     """
 
     def __init__(
@@ -123,6 +157,21 @@ class PrecGD(Algorithm):
     """:class:`ScaledGD` with the residual as damping (Zhang, Fattahi, Zhang 2021), for over-parameterised factors.
 
     A ``rule`` with memory such as :class:`Momentum` accumulates the preconditioned gradients.
+
+    Parameters
+    ----------
+    step_size
+        A number, a :class:`Schedule`, or a function of the step number.
+    width
+        The number of columns k of the factors; by default the smaller side of the target.
+    symmetric
+        True for ``U U^T``, False for ``F G^T``.
+    start
+        The scale alpha of the start in Xiong 2024, or any :class:`Start`.
+    model
+        Any :class:`Model`, instead of the default one.
+    rule
+        How a gradient moves the parameters: the plain gradient step by default, or any :class:`UpdateRule`.
     """
 
     def __init__(
@@ -188,6 +237,19 @@ class PooledSGD(Algorithm):
 
     The arguments are those of :class:`HeteroSGD`.
 
+    Parameters
+    ----------
+    step_size
+        A number, a :class:`Schedule`, or a function of the step number.
+    init_scale
+        The paper's alpha: the start is ``init_scale * I``.
+    model
+        Any :class:`Model`, instead of the default one.
+    rule
+        How a gradient moves the parameters: the plain gradient step by default, or any :class:`UpdateRule`.
+    start
+        Any :class:`Start`, instead of the default one.
+
     >>> PooledSGD(0.05).batches.mixes
     True
     """
@@ -208,6 +270,19 @@ class PooledGD(Algorithm):
     """Gradient descent on the data of all environments (Xu 2024, Theorem 6).
 
     The arguments are those of :class:`HeteroSGD`.
+
+    Parameters
+    ----------
+    step_size
+        A number, a :class:`Schedule`, or a function of the step number.
+    init_scale
+        The paper's alpha: the start is ``init_scale * I``.
+    model
+        Any :class:`Model`, instead of the default one.
+    rule
+        How a gradient moves the parameters: the plain gradient step by default, or any :class:`UpdateRule`.
+    start
+        Any :class:`Start`, instead of the default one.
 
     >>> PooledGD(0.05).batches.mixes
     False
@@ -230,6 +305,21 @@ class QuadraticNetwork(Algorithm):
 
     The truncation is an option of the measurements. ``pooled=True`` mixes environments within each batch. ``order`` and
     ``amplify`` are those of :class:`OneEnvironment`; ``rule`` is that of :class:`HeteroSGD`.
+
+    Parameters
+    ----------
+    step_size
+        A number, a :class:`Schedule`, or a function of the step number.
+    init_scale
+        The scale alpha of the start: ``U_0 U_0^T = alpha^2 I``.
+    order
+        The order of the environments, as in :class:`OneEnvironment`.
+    pooled
+        True to mix environments within each batch.
+    amplify
+        As in :class:`OneEnvironment`.
+    rule
+        How a gradient moves the parameters: the plain gradient step by default, or any :class:`UpdateRule`.
     """
 
     def __init__(
@@ -257,6 +347,23 @@ class RidgeDescent(Algorithm):
     default start is that of PyTorch, as in the paper's figures; :class:`Orthogonal` shows the same jumps and runs fastest.
     ``batches=OneEnvironment()`` takes the entries of each step from one environment. A ``rule`` with memory such as
     :class:`Momentum` accumulates gradient and ridge as the ``convention`` weighs them.
+
+    Parameters
+    ----------
+    step_size
+        A number, a :class:`Schedule`, or a function of the step number.
+    ridge
+        The strength lambda of the ridge.
+    model
+        A :class:`DeepLinear` model.
+    start
+        Any :class:`Start`; that of PyTorch by default.
+    convention
+        One of those of :class:`RidgeStep`.
+    batches
+        Which environments a step sees; by default all of them.
+    rule
+        How a gradient moves the parameters: the plain gradient step by default, or any :class:`UpdateRule`.
 
     >>> RidgeDescent(0.2, 0.1, convention="main_text").rule.convention
     'main_text'

@@ -35,6 +35,13 @@ class Schedule(ReadableModule):
 class Constant(Schedule):
     """The same step size and ridge at every step.
 
+    Parameters
+    ----------
+    step_size
+        The step size.
+    ridge
+        The strength of the ridge.
+
     >>> [round(float(x), 6) for x in Constant(0.05)(0)]
     [0.05, 0.0]
     """
@@ -132,6 +139,11 @@ class Piecewise(Schedule):
     A piece includes its start and excludes its stop. Every schedule is called with the step number of the run, not
     with the number of steps since its piece began.
 
+    Parameters
+    ----------
+    pieces
+        Triples of a first step, the step after the last (None for no end) and a schedule.
+
     >>> from gyrostat import Constant
     >>> schedule = Piecewise([(0, 500, Constant(0.03, 0.1)), (500, None, Constant(0.25, 0.1))])
     >>> [round(float(schedule(t)[0]), 6) for t in (499, 500)]
@@ -176,6 +188,15 @@ class WarmUp(Schedule):
 
     Large steps diverge from a random start but are stable later (Wang 2023, Figure 1).
 
+    Parameters
+    ----------
+    num_steps
+        The length of the warm-up.
+    step_size
+        The largest step size during it.
+    then
+        The schedule, also during the warm-up where its steps are smaller.
+
     >>> from gyrostat import Constant
     >>> schedule = WarmUp(500, 0.03, then=Constant(0.2, 0.1))
     >>> [[round(float(x), 6) for x in schedule(t)] for t in (0, 500)]
@@ -196,6 +217,15 @@ class Annealing(Schedule):
 
     ``at`` is a traced number, so a grid over switching times compiles once.
 
+    Parameters
+    ----------
+    high
+        The schedule before step ``at``.
+    low
+        The schedule from step ``at`` on.
+    at
+        The step at which to change.
+
     >>> from gyrostat import Constant
     >>> schedule = Annealing(Constant(0.2, 0.1), Constant(0.02, 0.001), at=2000)
     >>> [round(float(schedule(t)[1]), 6) for t in (1999, 2000)]
@@ -215,6 +245,15 @@ class Geometric(Schedule):
 
     A ridge that decreases slowly passes the folds of the components one by one; the small ridge at the end allows a close
     fit.
+
+    Parameters
+    ----------
+    first
+        The schedule at the beginning.
+    last
+        The schedule at the end.
+    num_steps
+        The number of steps in between.
 
     >>> from gyrostat import Constant
     >>> schedule = Geometric(Constant(0.1, 1e-2), Constant(0.1, 1e-4), num_steps=100)
@@ -242,6 +281,13 @@ class Periodic(Schedule):
     """Phases ``(length, schedule)`` repeated in a cycle that begins at step ``start`` (Wang 2023, Figure 4).
 
     Before ``start`` the first phase applies.
+
+    Parameters
+    ----------
+    phases
+        Pairs of a length and a schedule.
+    start
+        The step at which the first cycle begins.
 
     >>> from gyrostat import Constant
     >>> schedule = Periodic([(1000, Constant(0.1, 0.001)), (1000, Constant(0.4, 0.1))])

@@ -96,6 +96,11 @@ class UpdateRule(ReadableModule):
 class GradientStep(UpdateRule):
     """``theta <- (1 - decay * step_size * ridge) theta - step_size * pullback(theta, G)``, with decay 2 by default.
 
+    Parameters
+    ----------
+    decay
+        The factor of the ridge in the update.
+
     >>> float(GradientStep().decay)
     2.0
     """
@@ -155,6 +160,11 @@ class RidgeStep(UpdateRule):
     pullback(G)`` (section 2.3). ``"appendix"``: ``(1 - eta lambda) theta - eta pullback(G)`` (section E). All layers move
     at once, from their old values.
 
+    Parameters
+    ----------
+    convention
+        ``"weight_decay"``, ``"main_text"`` or ``"appendix"``.
+
     >>> RidgeStep("main_text").multipliers
     (1.0, 2.0)
     """
@@ -200,6 +210,11 @@ class Preconditioned(UpdateRule):
 
     ``damping="residual"`` takes the root mean square residual ``||A(E)||``, which shrinks as the run converges: PrecGD
     (Zhang, Fattahi, Zhang 2021). Without damping an over-parameterised run divides by nearly zero.
+
+    Parameters
+    ----------
+    damping
+        What is added to the Gram matrix: a number, or ``"residual"``.
 
     >>> Preconditioned(damping=0.01).damping.item()
     0.01

@@ -23,6 +23,19 @@ class Region(NamedTuple):
     (epsilon_2) and ``||W_l||_F^2 <= bound`` (C), for every layer. (The main text has a squared Frobenius norm in the first
     condition; the theorem is proved with the spectral norm, which is used here.)
 
+    Parameters
+    ----------
+    rank
+        The rank r.
+    alpha
+        The scale of the smooth rank.
+    balance
+        The largest imbalance, epsilon_1.
+    excess
+        How far the smooth rank may exceed r, epsilon_2.
+    bound
+        The largest squared norm of a layer, C.
+
     >>> Region(rank=1, alpha=0.1, balance=1e-3, excess=0.4, bound=5.0).rank
     1
     """
@@ -51,6 +64,21 @@ def absorbing(
     K = 2 (C_1 + C^L): ``alpha = (lambda^2 / K)^(1 / (L - 2))``, ``sqrt(epsilon_1) = lambda alpha epsilon_2 /
     (32 n L (r + 1) C^((L - 1) / 2) sqrt(K))`` and eta the least of four bounds. (The text's epsilon_2 ~ 1 / lambda contradicts
     the theorem's epsilon_2 < 1/2.)
+
+    Parameters
+    ----------
+    ridge
+        The strength lambda of the ridge.
+    depth
+        The number L of layers.
+    size
+        The largest side n of any layer.
+    rank
+        The rank r of the set.
+    largest
+        The largest entry of the target, in absolute value.
+    excess
+        epsilon_2, below one half.
 
     >>> absorbing(0.1, 3, 2).step_size < 1e-25
     True
@@ -111,6 +139,11 @@ def contains(region: Region, weights: Params) -> Bool[Array, ""]:
 @errors.explains_keywords
 def membership(region: Region) -> Diagnostic:
     """A diagnostic: the margins by which a run lies inside B_r, negative outside.
+
+    Parameters
+    ----------
+    region
+        The set B_r.
 
     >>> membership(Region(1, 0.1, 1e-3, 0.4, 5.0)).dims
     ('condition',)

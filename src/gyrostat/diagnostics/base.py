@@ -50,6 +50,27 @@ class Diagnostic(NamedTuple):
 
     Recorded variables carry ``description``, ``units`` and ``one_means`` (what a value of 1 means) as attributes.
     ``needs_truth`` means that the value compares with the invariant or the spurious part; it is NaN if they are unknown.
+
+    Parameters
+    ----------
+    name
+        The name of the recorded variable.
+    function
+        A function of a snapshot that returns a number or an array.
+    dims
+        The names of the dimensions of its value; empty for a number.
+    description
+        What it means, in a sentence.
+    rotates
+        True if the value is the same in any orthonormal coordinates.
+    of_product
+        True if the value depends on the product alone.
+    units
+        The unit of the value.
+    one_means
+        What a value of 1 means.
+    needs_truth
+        True if it compares with the truth; it is NaN where that is unknown.
     """
 
     name: str

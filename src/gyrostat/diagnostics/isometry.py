@@ -46,6 +46,23 @@ def isometry_constant(
     and downwards, on a design that is never written out: its answers have the exact law, as in :class:`FixedGaussian`.
     A maximum found by search is a lower bound of the constant of that design; the interval is over designs (Student's t).
 
+    Parameters
+    ----------
+    dimension
+        The side d of the matrices.
+    num_samples
+        The number m of measurements.
+    rank
+        The rank of the matrices.
+    symmetric
+        True for symmetric measurements (Xu 2024), False for general ones (Xiong 2024).
+    draws
+        The number of designs.
+    steps
+        The number of power iterations.
+    seed
+        The seed of the designs.
+
     >>> estimate = isometry_constant(10, 2000, rank=2, draws=3, steps=8)
     >>> 0.05 < estimate.value < 0.6
     True

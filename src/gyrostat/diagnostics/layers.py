@@ -74,6 +74,13 @@ def gaps(W: Params) -> list[Array]:
 def representation_cost(matrix: ArrayLike, depth: int) -> Array:
     """``R(A; L) = L sum_i s_i^(2/L)``: the least ||W_1||^2 + ... + ||W_L||^2 with W_L ... W_1 = A (Wang 2023, section 2.2).
 
+    Parameters
+    ----------
+    matrix
+        The matrix A, with any number of leading dimensions.
+    depth
+        The number L of layers.
+
     >>> round(float(representation_cost(jnp.diag(jnp.array([8.0, 1.0])), 3)), 5)
     15.0
     """
@@ -112,6 +119,11 @@ def layer_rank(layer: Array, alpha: float | Array) -> Array:
 @errors.explains_keywords
 def approximate_rank(alpha: float) -> Diagnostic:
     """A diagnostic: ``sum_i f_alpha(s_i(W_l^T W_l))`` of each layer (Wang 2023, section 3.2).
+
+    Parameters
+    ----------
+    alpha
+        The scale of f_alpha: singular values well below it do not count.
 
     >>> approximate_rank(0.1).dims
     ('layer',)

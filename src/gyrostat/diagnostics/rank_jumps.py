@@ -50,6 +50,17 @@ def jumps(values: ArrayLike, steps: ArrayLike, *, ratio: float = 0.01, zero: flo
     A run leaves rank r at the first recorded step after the last one at which the rank is at least r: a path that dips and
     comes back has not jumped. For rank 2 that is right after the last step with s_2 / s_1 >= ``ratio``.
 
+    Parameters
+    ----------
+    values
+        Singular values, (records, values).
+    steps
+        The recorded steps.
+    ratio
+        The least share of the largest singular value that counts towards the rank.
+    zero
+        The largest singular value below which the rank is 0.
+
     >>> path = [[2, 1], [2, 0.001], [2, 1], [2, 0.001], [2, 1e-9]]
     >>> jumps(path, [0, 10, 20, 30, 40])
     Jumps(jumps=[Jump(step=30, before=2, after=1)], rank=1, end='settled')
@@ -79,6 +90,17 @@ def jump_times(values: ArrayLike, steps: ArrayLike, *, rank: int = 1, ratio: flo
     """The first step from which each run keeps at most ``rank``, infinite if it never does or diverges.
 
     ``values`` has the shape (..., records, singular values).
+
+    Parameters
+    ----------
+    values
+        Singular values, (..., records, values).
+    steps
+        The recorded steps.
+    rank
+        The rank to stay at or below.
+    ratio
+        The least share of the largest singular value that counts towards the rank.
 
     >>> jump_times([[[2.0, 1.0], [2.0, 1e-9]], [[2.0, 1.0], [2.0, 1.0]]], [0, 10]).tolist()
     [10.0, inf]

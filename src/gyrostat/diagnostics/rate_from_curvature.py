@@ -48,6 +48,19 @@ def late_speed(factor: Any, cofactor: Any, step_size: float, rank: int, matrices
     r, there are (n1 + n2) k - n2 a - (n1 - a) r of them. ``matrices`` (m x n1 n2, rows vec(A_i) / sqrt(m)) is the
     operator; None for factorisation.
 
+    Parameters
+    ----------
+    factor
+        F, of size n1 x k.
+    cofactor
+        G, of size n2 x k.
+    step_size
+        The step size eta.
+    rank
+        The rank r of the target.
+    matrices
+        The measurements as rows vec(A_i) / sqrt(m); None for factorisation.
+
     >>> F, G = np.eye(4, 2), np.zeros((4, 2)); G[0, 0] = 1.0
     >>> round(late_speed(F, G, 0.1, rank=1).slowest, 6)
     1.0

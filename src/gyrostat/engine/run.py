@@ -48,6 +48,30 @@ def run(
     ``progress=True`` shows a bar with the time left on standard error; a function is called with the runs done and all runs.
     Without it, only a compilation of more than a second is announced, and only on a terminal (``False`` for silence).
 
+    Parameters
+    ----------
+    algorithm
+        What to run, such as ``HeteroSGD(0.05)``.
+    problem
+        What to run it on: environments and measurements.
+    num_steps
+        The number of steps.
+    seeds
+        The number of runs, or a list of distinct seeds.
+    seed
+        The key from which the keys of all runs are made.
+    record
+        Names of diagnostics (``gs.DIAGNOSTICS`` lists them), :class:`Diagnostic` objects, or functions of a snapshot.
+    record_at
+        How many steps to record, evenly spaced with the first and the last, or a list of steps. Recording does not
+        change a run.
+    tolerance
+        If given, ``reached`` holds the first step at which ``||A - A_star||_F^2 / 2`` is below it.
+    reduction
+        ``"auto"``: run in a small subspace where that is exact. ``"never"`` or ``"always"``.
+    progress
+        True for a bar on standard error, False for silence, or a function of the runs done and all runs.
+
     >>> import gyrostat as gs
     >>> problem = gs.Problem(gs.RandomEnvironments(20, law=gs.TwoPoint(mean=1.0, spread=8.0)), gs.FreshGaussian(4000))
     >>> result = gs.run(gs.HeteroSGD(0.05), problem, num_steps=200, seeds=16)
@@ -87,6 +111,30 @@ def run_grid(
 
     ``num_steps`` may be a function of the same settings; ``step`` is then a coordinate that differs from cell to cell,
     along the dimension ``record``. ``progress=True`` shows a bar, as in :func:`run`.
+
+    Parameters
+    ----------
+    build
+        A function of the settings that returns an algorithm and a problem.
+    settings
+        The values of every axis by its name.
+    num_steps
+        The number of steps, or a function of the settings.
+    seeds
+        The number of runs, or a list of distinct seeds.
+    seed
+        The key from which the keys of all runs are made.
+    record
+        Names of diagnostics (``gs.DIAGNOSTICS`` lists them), :class:`Diagnostic` objects, or functions of a snapshot.
+    record_at
+        How many steps to record, evenly spaced with the first and the last, or a list of steps. Recording does not
+        change a run.
+    tolerance
+        If given, ``reached`` holds the first step at which ``||A - A_star||_F^2 / 2`` is below it.
+    reduction
+        ``"auto"``: run in a small subspace where that is exact. ``"never"`` or ``"always"``.
+    progress
+        True for a bar on standard error, False for silence, or a function of the runs done and all runs.
 
     >>> import gyrostat as gs
     >>> def build(spread):
@@ -141,6 +189,31 @@ def offshoots(
     The keys of steps do not depend on schedules, so every branch leaves the trajectory that :func:`run` computes for the
     same seed. Dimensions ``branch`` (the steps of ``at``), ``seed`` and ``record``; the ``record_at`` recorded steps of a
     branch lie between its first and its last step.
+
+    Parameters
+    ----------
+    algorithm
+        What to run, such as ``HeteroSGD(0.05)``.
+    problem
+        What to run it on: environments and measurements.
+    at
+        The steps at which branches leave the run.
+    schedule
+        The schedule of the branches.
+    num_steps
+        The number of steps of a branch.
+    seeds
+        The number of runs, or a list of distinct seeds.
+    seed
+        The key from which the keys of all runs are made.
+    record
+        Names of diagnostics (``gs.DIAGNOSTICS`` lists them), :class:`Diagnostic` objects, or functions of a snapshot.
+    record_at
+        How many steps of a branch to record.
+    reduction
+        ``"auto"``: run in a small subspace where that is exact. ``"never"`` or ``"always"``.
+    progress
+        True for a bar on standard error, False for silence, or a function of the runs done and all runs.
 
     >>> import gyrostat as gs
     >>> problem = gs.Problem(gs.Environments.diagonal(4, [1.0]), gs.Identity())

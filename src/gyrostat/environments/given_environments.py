@@ -30,6 +30,17 @@ class Environments(ReadableModule):
     Both bases have orthonormal columns; they may overlap with each other. Without a spurious basis this is plain
     recovery of one matrix.
 
+    Parameters
+    ----------
+    invariant_basis
+        U*, with orthonormal columns.
+    spurious_basis
+        V*, with orthonormal columns; None for no spurious part.
+    law
+        The law of Sigma_e over environments; by default there is no spurious part.
+    values
+        The eigenvalues (singular values) of the invariant part; all 1 by default.
+
     >>> import numpy as np
     >>> basis = np.eye(4)
     >>> from gyrostat import TwoPoint
@@ -234,6 +245,15 @@ class Environments(ReadableModule):
 class VectorEnvironments(Environments):
     """Targets that are vectors: coefficients ``beta_e = beta_star + sum_j s_j e_j`` over chosen spurious coordinates.
 
+    Parameters
+    ----------
+    coefficients
+        beta_star.
+    spurious_coordinates
+        The coordinates that vary.
+    law
+        The law of the strengths s_j.
+
     >>> from gyrostat import TwoPoint
     >>> VectorEnvironments([1.0, -1.0, 0.0], [2], TwoPoint(mean=1.0, spread=6.0)).mean_target.tolist()
     [1.0, -1.0, 1.0]
@@ -284,6 +304,21 @@ class RectangularEnvironments(Environments):
     """``A_e = U* diag(values) W*^T + V* Sigma_e Z*^T``, n1 x n2 targets with separate left and right bases.
 
     Without spurious bases this is plain recovery of one matrix (Xiong 2024, setting 2).
+
+    Parameters
+    ----------
+    left
+        U*, with orthonormal columns.
+    right
+        W*, with orthonormal columns.
+    spurious_left
+        V*, with orthonormal columns.
+    spurious_right
+        Z*, with orthonormal columns.
+    law
+        The law of Sigma_e over environments; by default there is no spurious part.
+    values
+        The eigenvalues (singular values) of the invariant part; all 1 by default.
 
     >>> import numpy as np
     >>> RectangularEnvironments(np.eye(2, 1), np.eye(3, 1), values=[2.0]).invariant.tolist()
@@ -481,6 +516,15 @@ class Observed(Environments):
     Whatever compares with the truth (``signal``, ``spurious``, ``distance``, ...) is NaN.
 
     ``shape`` is the shape of a target, ``count`` the number of environments, and ``weights`` are theirs (equal by default).
+
+    Parameters
+    ----------
+    shape
+        The shape of a target.
+    count
+        The number of environments.
+    weights
+        How often each environment is drawn; equally often by default.
 
     >>> Observed((20,), 2).shape, Observed((20,), 2).knows_truth
     ((20,), False)

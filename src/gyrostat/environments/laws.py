@@ -116,6 +116,15 @@ class Finite(Law):
 
     ``values`` may be K numbers (Sigma_e = s_e I_rank), K vectors (diagonals) or K symmetric matrices.
 
+    Parameters
+    ----------
+    values
+        K numbers, K vectors (diagonals) or K symmetric matrices.
+    weights
+        How often each environment is drawn; equally often by default.
+    rank
+        The size of Sigma where ``values`` are numbers.
+
     >>> Finite([-5.0, 7.0]).bound
     7.0
     """
@@ -176,6 +185,17 @@ class TwoPoint(Finite):
 
     ``spread`` is the paper's heterogeneity M. With ``independent=True`` every diagonal entry has its own sign
     (2^rank environments).
+
+    Parameters
+    ----------
+    mean
+        The mean strength.
+    spread
+        The paper's heterogeneity M: strengths are ``mean - spread`` and ``mean + spread``.
+    rank
+        The size of Sigma.
+    independent
+        True for a sign of its own for every diagonal entry.
 
     >>> TwoPoint(mean=1.0, spread=6.0).values.ravel().tolist()
     [-5.0, 7.0]
@@ -270,6 +290,17 @@ class _DiagonalLaw(Law):
 class Uniform(_DiagonalLaw):
     """Diagonal entries uniform on [mean - spread, mean + spread], shared by default.
 
+    Parameters
+    ----------
+    mean
+        The mean of the entries.
+    spread
+        Half of the length of the interval.
+    rank
+        The size of Sigma.
+    independent
+        True for a draw of its own for every diagonal entry.
+
     >>> round(float(Uniform(mean=1.0, spread=3.0).variance[0]), 6)
     3.0
     """
@@ -288,6 +319,17 @@ class Uniform(_DiagonalLaw):
 
 class Gaussian(_DiagonalLaw):
     """Diagonal entries N(mean, spread^2), shared by default; unbounded, so M1 of (6) is infinite.
+
+    Parameters
+    ----------
+    mean
+        The mean of the entries.
+    spread
+        Their standard deviation.
+    rank
+        The size of Sigma.
+    independent
+        True for a draw of its own for every diagonal entry.
 
     >>> Gaussian(mean=1.0, spread=3.0).bound
     inf
@@ -310,6 +352,13 @@ class Sampler(Law):
 
     All randomness must come from the key. The function is compiled once, so that a number drawn elsewhere (by NumPy, by
     Python's ``random``) would be the same for ever; such a function is refused.
+
+    Parameters
+    ----------
+    function
+        A function of a JAX key that returns a number, a diagonal or a symmetric matrix.
+    rank
+        The size of Sigma.
 
     >>> import jax
     >>> law = Sampler(lambda key: 1 + 6 * jax.random.rademacher(key, (), dtype=float))

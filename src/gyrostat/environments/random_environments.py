@@ -24,6 +24,21 @@ class RandomEnvironments(ReadableModule):
     ``placement="orthogonal"`` makes every principal cosine between the two subspaces equal to ``overlap``
     (epsilon_1 of Assumption 1; zero by default); ``"random"`` draws two independent uniform subspaces (Prop. 1).
 
+    Parameters
+    ----------
+    dimension
+        The side d of the matrices.
+    rank
+        The rank of the invariant part.
+    law
+        The law of Sigma_e over environments; by default there is no spurious part.
+    values
+        The eigenvalues (singular values) of the invariant part; all 1 by default.
+    overlap
+        Every principal cosine between the two subspaces (epsilon_1 of Assumption 1).
+    placement
+        ``"orthogonal"``, or ``"random"`` for two independent uniform subspaces.
+
     >>> import jax
     >>> from gyrostat import TwoPoint
     >>> recipe = RandomEnvironments(10, rank=2, law=TwoPoint(spread=4.0), overlap=0.1)
@@ -97,6 +112,15 @@ class FeatureEnvironments(ReadableModule):
 
     The features are only nearly orthonormal, so A_star has unequal eigenvalues and Sigma_e, written in an
     orthonormal basis of the spurious features, is not quite diagonal.
+
+    Parameters
+    ----------
+    dimension
+        The side d of the matrices.
+    rank
+        The number of invariant features a_j.
+    law
+        The law of the strengths s_k; its rank is the number of spurious features.
     """
 
     dimension: int = eqx.field(static=True)
@@ -128,6 +152,19 @@ class FeatureEnvironments(ReadableModule):
 
 class RandomRectangular(ReadableModule):
     """Rectangular environments with new random subspaces for every seed, spurious orthogonal to invariant ones.
+
+    Parameters
+    ----------
+    rows
+        The number n1 of rows.
+    columns
+        The number n2 of columns.
+    rank
+        The rank of the invariant part.
+    law
+        The law of Sigma_e over environments; by default there is no spurious part.
+    values
+        The eigenvalues (singular values) of the invariant part; all 1 by default.
 
     >>> RandomRectangular(20, 30, rank=2).shape
     (20, 30)

@@ -81,6 +81,11 @@ def known_environment_codes(environments: Any, count: int, known: list) -> np.nd
 def stacked(pairs: Sequence[tuple[Any, Any]]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """``X, y, environments`` for ``fit`` from a list with one ``(X, y)`` per environment.
 
+    Parameters
+    ----------
+    pairs
+        One ``(X, y)`` per environment.
+
     >>> X, y, environments = stacked([(np.ones((2, 3)), [1, 2]), (np.zeros((1, 3)), [3])])
     >>> X.shape, y.tolist(), environments.tolist()
     ((3, 3), [1, 2, 3], [0, 0, 1])

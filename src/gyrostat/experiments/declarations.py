@@ -28,7 +28,15 @@ KINDS = {
 
 @dataclass(frozen=True)
 class Outcome:
-    """The result of a claim: the measured numbers by name, and whether the criterion is met (None: the data cannot decide)."""
+    """The result of a claim: the measured numbers by name, and whether the criterion is met (None: the data cannot decide).
+
+    Parameters
+    ----------
+    measured
+        The measured numbers by name.
+    holds
+        Whether the criterion is met; None where the data cannot decide.
+    """
 
     measured: Mapping[str, float]
     holds: bool | None
@@ -50,6 +58,24 @@ class Claim:
 
     ``measure`` reads the data of the experiment. ``expected="fails"`` marks a statement that is known not to hold here;
     ``kind`` then says in which sense (a key of ``KINDS``) and ``reason`` says why.
+
+    Parameters
+    ----------
+    slug
+        The last part of its id.
+    statement
+        What is claimed, in a sentence.
+    criterion
+        What decides it, in words.
+    measure
+        A function of the dataset that returns an :class:`Outcome`.
+    expected
+        ``"holds"`` or ``"fails"``.
+    kind
+        In which sense it fails: ``"false as printed"``, ``"not typical"``, ``"not covered"`` or ``"depends on the
+        reading"``.
+    reason
+        Why it fails.
 
     >>> Claim(slug="jump", statement="It jumps.", criterion="by step 10", measure=lambda ds: within(0, 10, step=ds.step)).kind
     ''
@@ -84,6 +110,27 @@ class Experiment:
     ``compute(seed=..., progress=..., **sizes[size])`` returns a labelled Dataset. ``draw`` and the claims only read it, so a
     figure can be drawn again without computing. ``weight`` is the cost, in CPU seconds at the standard size: the most expensive
     experiments start first, and the time left is judged by it. ``gyrostat bench reproduce`` measures it.
+
+    Parameters
+    ----------
+    name
+        A short name, such as ``fig1``.
+    title
+        What is seen, in a line.
+    source
+        Where the paper has it.
+    summary
+        What was found, in a sentence or two.
+    sizes
+        The arguments of ``compute`` at the sizes ``smoke``, ``standard`` and ``full``.
+    compute
+        A function of ``seed``, ``progress`` and the arguments of a size that returns a labelled dataset.
+    draw
+        A function of the dataset that returns a figure.
+    claims
+        What is judged.
+    weight
+        The cost, in CPU seconds at the standard size.
     """
 
     name: str
@@ -115,6 +162,19 @@ class LabPreset:
     controls that differ from their defaults; the names of controls are those in the address of the page. ``title`` is shown
     in the list, and ``note`` says what differs from the figure.
 
+    Parameters
+    ----------
+    lab
+        The laboratory: ``environments``, ``factors`` or ``completion``.
+    name
+        The figure.
+    title
+        What the list shows.
+    values
+        The controls that differ from their defaults.
+    note
+        What differs from the figure.
+
     >>> LabPreset(lab="environments", name="fig1", title="M = 6 forgets", values={"spread": 6.0}).values
     {'spread': 6.0}
     """
@@ -136,6 +196,19 @@ class Paper:
     ``name`` is short, since results, figures and claims are stored under it. ``title`` is the reference as a reader expects it
     (authors: title, venue and year), and ``link`` the address of the paper, at arXiv or a DOI. ``experiments`` are in the order
     of the paper. ``presets`` are settings for the live laboratory.
+
+    Parameters
+    ----------
+    name
+        A short name, under which results are stored.
+    title
+        The reference: authors, title, venue and year.
+    experiments
+        In the order of the paper.
+    link
+        The address of the paper.
+    presets
+        Settings for the live laboratory.
 
     >>> Paper(name="mine2026", title="Mine (2026)", link="https://doi.org/10.0000/mine", experiments=[]).name
     'mine2026'
@@ -167,6 +240,15 @@ class Paper:
 def within(low: float = -math.inf, high: float = math.inf, **measured: SupportsFloat) -> Outcome:
     """An outcome that holds when every measured number lies in [low, high].
 
+    Parameters
+    ----------
+    low
+        The least value.
+    high
+        The largest value.
+    measured
+        The numbers by name.
+
     >>> within(0, 1, share=0.5).verdict
     'holds'
     """
@@ -176,7 +258,13 @@ def within(low: float = -math.inf, high: float = math.inf, **measured: SupportsF
 
 @errors.explains_keywords
 def together(*outcomes: Outcome) -> Outcome:
-    """An outcome that holds when all of these do."""
+    """An outcome that holds when all of these do.
+
+    Parameters
+    ----------
+    outcomes
+        The outcomes that must all hold.
+    """
     measured = {name: value for outcome in outcomes for name, value in outcome.measured.items()}
     if any(outcome.verdict == "undecided" for outcome in outcomes):
         return Outcome(measured, None)

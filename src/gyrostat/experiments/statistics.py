@@ -17,13 +17,27 @@ Labelled = TypeVar("Labelled", xr.DataArray, xr.Dataset)
 
 @errors.explains_keywords
 def last(values: Labelled) -> Labelled:
-    """The value at the last recorded step."""
+    """The value at the last recorded step.
+
+    Parameters
+    ----------
+    values
+        An array with a dimension ``step`` or ``record``.
+    """
     return values.isel({"step" if "step" in values.dims else "record": -1})
 
 
 @errors.explains_keywords
 def median(values: xr.DataArray, over: str = "seed") -> xr.DataArray:
-    """The median over seeds; a diverged run counts as infinite."""
+    """The median over seeds; a diverged run counts as infinite.
+
+    Parameters
+    ----------
+    values
+        An array with the dimension ``over``.
+    over
+        The dimension of the runs.
+    """
     return values.fillna(np.inf).median(over)
 
 
@@ -38,13 +52,32 @@ def quartiles(values: xr.DataArray, over: str = "seed") -> np.ndarray:
 
 @errors.explains_keywords
 def share_below(values: xr.DataArray, threshold: float, over: str = "seed") -> xr.DataArray:
-    """The share of runs below a threshold; a diverged run is not below it."""
+    """The share of runs below a threshold; a diverged run is not below it.
+
+    Parameters
+    ----------
+    values
+        An array with the dimension ``over``.
+    threshold
+        The threshold.
+    over
+        The dimension of the runs.
+    """
     return (values < threshold).mean(over)
 
 
 @errors.explains_keywords
 def crossing(x: np.ndarray, y: np.ndarray, level: float) -> float:
     """The x at which the line through the points last rises above ``level``, NaN if it never does.
+
+    Parameters
+    ----------
+    x
+        Positions.
+    y
+        Values.
+    level
+        The level to cross.
 
     >>> crossing(np.array([1.0, 2.0, 3.0]), np.array([0.0, 0.4, 0.6]), 0.5)
     2.5
@@ -60,6 +93,13 @@ def crossing(x: np.ndarray, y: np.ndarray, level: float) -> float:
 @errors.explains_keywords
 def slope(x: np.ndarray, y: np.ndarray) -> float:
     """The least-squares slope of log y against log x; NaN if a number is not positive and finite, or there are fewer than two.
+
+    Parameters
+    ----------
+    x
+        Positive numbers.
+    y
+        Positive numbers.
 
     >>> round(slope(np.array([1.0, 10.0, 100.0]), np.array([3.0, 30.0, 300.0])), 6)
     1.0
@@ -80,6 +120,15 @@ def _paired(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 @errors.explains_keywords
 def wilson(successes: np.ndarray, count: ArrayLike, z: float = 1.96) -> tuple[np.ndarray, np.ndarray]:
     """The Wilson interval of a share: its low and high ends.
+
+    Parameters
+    ----------
+    successes
+        How many succeeded.
+    count
+        Out of how many.
+    z
+        The normal quantile; 1.96 for 95 %.
 
     >>> [round(float(e), 3) for e in wilson(np.array(10), 20)]
     [0.299, 0.701]

@@ -56,6 +56,21 @@ class Dense(Measurements):
     applies either in single precision, twice as fast. The relative error of a reading is then about 1e-6; parameters and
     residuals stay in double precision, so a run converges as far as in double precision.
 
+    Parameters
+    ----------
+    num_samples
+        The number m of measurements per environment.
+    redraw
+        True for new measurements at every step.
+    noise
+        The standard deviation of the error in each response.
+    design
+        The seed of a design that all runs share; by default every run draws its own.
+    operator
+        How a whole batch is applied: ``"rows"``, ``"gram"`` or ``"auto"``.
+    precision
+        ``"double"``, or ``"single"`` to store and apply the measurements in single precision.
+
     >>> Dense(100, redraw=True).num_samples
     100
     """
@@ -168,6 +183,17 @@ class DenseData(Measurements):
 
     A batch of one environment is all of its rows, or ``batch_size`` of them drawn with replacement. A mixed batch draws,
     ``batch_size`` times, an environment by its weight and one of its rows (by default as often as there are rows).
+
+    Parameters
+    ----------
+    matrices
+        The measurement matrices, one per row of the data.
+    responses
+        The response of each.
+    environment
+        The index of the environment of each.
+    batch_size
+        How many rows of an environment a batch draws, with replacement; by default all of them.
 
     >>> import numpy as np
     >>> data = DenseData(np.eye(3), [1.0, 2.0, 3.0], environment=[0, 0, 1])

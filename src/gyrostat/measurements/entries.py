@@ -41,6 +41,17 @@ class Entries(Measurements):
     entry once per pass, in a new random order for each pass). ``noise`` is the standard deviation of an error in each
     response, drawn once per run.
 
+    Parameters
+    ----------
+    pairs
+        The observed (row, column) pairs.
+    batch_size
+        The number of entries in a batch; by default all.
+    order
+        ``"iid"`` (with replacement) or ``"shuffled"`` (without).
+    noise
+        The standard deviation of an error in each response, drawn once per run.
+
     >>> Entries([(0, 0), (1, 0), (1, 1)], batch_size=1).count
     3
     """

@@ -49,6 +49,13 @@ class RevealedDesign(NamedTuple):
 class FixedGaussian(Measurements):
     """The same m Gaussian measurements per environment at every step (finite data), exact in law.
 
+    Parameters
+    ----------
+    num_samples
+        The number m of measurements per environment.
+    noise
+        The standard deviation of the error in each response.
+
     >>> FixedGaussian(8000, noise=0.1).noise.item()
     0.1
     """

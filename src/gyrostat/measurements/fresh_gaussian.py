@@ -43,6 +43,13 @@ class _Span(NamedTuple):
 class FreshGaussian(Measurements):
     """New Gaussian measurements at every step (Xu 2024, sections 3.1 and B.2), exact in law at a cost independent of m.
 
+    Parameters
+    ----------
+    num_samples
+        The number m of measurements in a batch.
+    noise
+        The standard deviation of the error in each response.
+
     >>> FreshGaussian(8000).num_samples.item()
     8000.0
     """

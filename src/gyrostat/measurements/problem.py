@@ -16,6 +16,13 @@ from gyrostat.measurements.base import Measurements
 class Problem(ReadableModule):
     """Environments, given or drawn for every seed, and the measurements that are taken of them.
 
+    Parameters
+    ----------
+    environments
+        What is true everywhere and what varies: given, or drawn for every seed.
+    measurements
+        How it is seen.
+
     >>> import gyrostat as gs
     >>> Problem(gs.RandomEnvironments(20, law=gs.TwoPoint(spread=6.0)), gs.FreshGaussian(1600)).shape
     (20, 20)

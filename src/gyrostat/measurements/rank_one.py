@@ -26,6 +26,15 @@ class RankOne(Measurements):
     Algorithm 4 corrects for the trace by its shrinkage. Samples with a prediction above ``truncation`` are left
     out of the gradient (the R of Algorithm 4; values below about 12 bias the signal).
 
+    Parameters
+    ----------
+    num_samples
+        The number m of measurements in a batch.
+    truncation
+        The R of Algorithm 4: samples with a larger prediction are left out.
+    noise
+        The standard deviation of the error in each response.
+
     >>> RankOne(1000).gives_response_mean
     True
     """

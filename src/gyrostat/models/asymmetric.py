@@ -18,6 +18,11 @@ class Asymmetric(Model):
 
     ``pullback((F, G), M) = (M G, M^T F)``, both with the old factors. ``width=None`` takes the smaller side of the target.
 
+    Parameters
+    ----------
+    width
+        The number of columns k of the factors; by default the smaller side of the target.
+
     >>> import numpy as np
     >>> Asymmetric().product((np.array([[1.0], [2.0]]), np.array([[3.0]]))).tolist()
     [[3.0], [6.0]]

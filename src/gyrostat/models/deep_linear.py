@@ -26,6 +26,15 @@ class DeepLinear(Model):
     ``pullback(W, G)_l = (W_L ... W_(l+1))^T G (W_(l-1) ... W_1)^T``, all with the old layers. ``width`` is the width of
     every hidden layer, by default the smaller side of the target; ``widths`` lists all of w_0, ..., w_L instead.
 
+    Parameters
+    ----------
+    depth
+        The number L of layers.
+    width
+        The width of every hidden layer; by default the smaller side of the target.
+    widths
+        All of w_0, ..., w_L, instead of ``depth`` and ``width``.
+
     >>> import numpy as np
     >>> DeepLinear(3, 100).shapes((2, 5))
     ((100, 5), (100, 100), (2, 100))

@@ -18,6 +18,11 @@ class Diagonal(Model):
 
     ``pullback((u, v), g) = (g * u, -g * v)``.
 
+    Parameters
+    ----------
+    gradient_factor
+        A factor of the gradient: 1 as printed in eq. (3) of Xu 2024, 2 for the true gradient of its loss.
+
     >>> import numpy as np
     >>> Diagonal().product((np.array([2.0, 1.0]), np.array([1.0, 1.0]))).tolist()
     [3.0, 0.0]

@@ -36,6 +36,13 @@ class Symmetric(Model):
     ``pullback(U, G) = factor * G U``. The factor is 1 as printed in eq. (3); the true gradient of the loss (2)
     has a 2, and with it the step size of the paper's Figure 6 diverges. ``width=None`` takes width = d.
 
+    Parameters
+    ----------
+    width
+        The number of columns of U; by default d.
+    gradient_factor
+        A factor of the gradient: 1 as printed in eq. (3) of Xu 2024, 2 for the true gradient of its loss.
+
     >>> import numpy as np
     >>> Symmetric().product((np.array([[1.0], [2.0]]),)).tolist()
     [[1.0, 2.0], [2.0, 4.0]]
@@ -81,6 +88,13 @@ class SymmetricDifference(Model):
     """``A = U U^T - V V^T``: the parameterisation for indefinite targets (Xu 2024, end of section 3.1).
 
     ``pullback((U, V), G) = (G U, -G V)``, so U grows in the directions in which V shrinks.
+
+    Parameters
+    ----------
+    width
+        The number of columns of U and of V; by default d.
+    gradient_factor
+        A factor of the gradient: 1 as printed in eq. (3) of Xu 2024, 2 for the true gradient of its loss.
 
     >>> import numpy as np
     >>> SymmetricDifference().product((np.eye(2), 2 * np.eye(2))).tolist()

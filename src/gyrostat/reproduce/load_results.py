@@ -88,8 +88,10 @@ def load_results(folder: str | Path = "results") -> ReproducedResults:
     are used; ``.load()`` reads them all. The mapping prints the names it holds, ``run(name)`` says how one was computed, and
     ``claims(name)`` lists its claims with their verdicts.
 
-    Args:
-        folder: the folder that was given to ``gyrostat reproduce --out`` (by default ``results``).
+    Parameters
+    ----------
+    folder
+        The folder that was given to ``gyrostat reproduce --out``.
 
     >>> import tempfile
     >>> import xarray as xr

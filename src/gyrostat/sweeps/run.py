@@ -68,6 +68,27 @@ def sweep(
     ``reached`` are steps: infinite for never, NaN for a run that is not computed. :func:`gyrostat.summary` takes medians in
     which a diverged run counts as infinite, and a :class:`DivergenceWarning` says how many there are.
 
+    Parameters
+    ----------
+    spec
+        A TOML file, the name of a ready-made spec, or a mapping.
+    out
+        The folder of the results; finished cells in it are kept.
+    jobs
+        The number of worker processes: one per core by default, 0 to compute in this process.
+    scheduler
+        The address of a Dask cluster, instead of worker processes.
+    tls
+        The certificates for it: ``ca_file``, ``cert``, ``key``.
+    refine
+        True to compute only cells near the transition.
+    extend
+        True to let the spec add values to axes, and seeds, to an existing sweep.
+    fresh
+        True to remove what is in the folder.
+    console
+        Where progress is shown; a rich console.
+
     >>> import tempfile
     >>> result = sweep({
     ...     "num_steps": 200, "seeds": 8,

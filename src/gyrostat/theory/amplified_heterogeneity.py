@@ -20,6 +20,13 @@ from gyrostat.theory.transition import LEARNT, eliminated_by_lyapunov
 def amplified(law: Law, amplify: float) -> Finite:
     """The law of ``Sigma + kappa (Sigma - E Sigma)``; a continuous law becomes the finite law of its quadrature.
 
+    Parameters
+    ----------
+    law
+        The law of the spurious part over environments.
+    amplify
+        The amplification kappa.
+
     >>> from gyrostat import TwoPoint
     >>> amplified(TwoPoint(mean=1.0, spread=2.0), 3.0).values.ravel().tolist()
     [-7.0, 9.0]
@@ -33,6 +40,13 @@ def amplified(law: Law, amplify: float) -> Finite:
 @errors.explains_formula
 def amplification_limit(law: Law, step_size: float) -> float:
     """The kappa at which the least growth factor ``1 + eta Sigma_ii`` of any environment is zero: beyond it signs flip.
+
+    Parameters
+    ----------
+    law
+        The law of the spurious part over environments.
+    step_size
+        The step size eta.
 
     >>> from gyrostat import TwoPoint
     >>> round(amplification_limit(TwoPoint(mean=1.0, spread=2.0), 0.05), 6)
@@ -55,6 +69,19 @@ def critical_amplification(
 
     Up to :func:`amplification_limit`, ``E log(1 + eta Sigma_ii)`` falls as kappa grows: the logarithm is concave, and the
     mean does not change. For a two-point law this is ``M* / M - 1`` with M* of :func:`critical_spread`.
+
+    Parameters
+    ----------
+    law
+        The law of the spurious part over environments.
+    step_size
+        The step size eta.
+    init_scale
+        The scale alpha of the start.
+    num_steps
+        The number of steps T.
+    threshold
+        The share of the spurious signal below which it counts as eliminated.
 
     >>> from gyrostat import TwoPoint
     >>> round(critical_amplification(TwoPoint(spread=1.0), 0.05, init_scale=1e-3, num_steps=200), 2)

@@ -20,6 +20,25 @@ from gyrostat.theory.predictors import surrogate
 class Setting:
     """A HeteroSGD run as the theory sees it.
 
+    Parameters
+    ----------
+    law
+        The law of the spurious part over environments.
+    dimension
+        The side d of the matrix (n in Xiong 2024).
+    rank
+        The rank r1 of the invariant part.
+    overlap
+        The largest principal cosine between the two subspaces.
+    step_size
+        The step size eta.
+    init_scale
+        The scale alpha of the start.
+    num_steps
+        The number of steps T.
+    num_samples
+        The number m of measurements in a batch.
+
     >>> Setting(law=Finite([-5.0, 7.0])).dimension
     100
     """
@@ -45,7 +64,21 @@ class Setting:
 
 
 class Prediction(NamedTuple):
-    """The predicted outcome: the probability that the spurious part is eliminated, and the error that is left if it is."""
+    """The predicted outcome: the probability that the spurious part is eliminated, and the error that is left if it is.
+
+    Parameters
+    ----------
+    eliminated
+        The probability that the spurious part is eliminated.
+    lyapunov
+        Whether the Lyapunov rule predicts that.
+    critical_spread
+        The spread at which its verdict changes; None for laws of other kinds.
+    error
+        The error that is left, in Frobenius norm.
+    pooled_gap
+        The least distance of pooled training from A_star.
+    """
 
     eliminated: float
     lyapunov: bool
@@ -55,7 +88,17 @@ class Prediction(NamedTuple):
 
 
 class Assessment(NamedTuple):
-    """Conditions with their verdicts, the isometry constant if it was estimated, and the predicted outcome."""
+    """Conditions with their verdicts, the isometry constant if it was estimated, and the predicted outcome.
+
+    Parameters
+    ----------
+    conditions
+        The conditions with their verdicts.
+    isometry
+        The estimate of the isometry constant, or None.
+    prediction
+        The predicted outcome.
+    """
 
     conditions: list[Condition]
     isometry: IsometryEstimate | None
@@ -68,6 +111,17 @@ def assess(setting: Setting, *, isometry_draws: int = 3, runs: int = 2000, seed:
 
     The isometry constant is estimated on ``isometry_draws`` designs, which takes most of the time; with 0 it is not, and the
     two conditions that need it are left out.
+
+    Parameters
+    ----------
+    setting
+        The run to assess.
+    isometry_draws
+        The number of designs on which the isometry constant is estimated; 0 to leave it out.
+    runs
+        The number of simulated runs.
+    seed
+        The seed of the random numbers.
 
     >>> from gyrostat import TwoPoint
     >>> outcome = assess(Setting(TwoPoint(spread=8.0), dimension=30, num_samples=2400), isometry_draws=2, runs=500)

@@ -12,6 +12,21 @@ Relation = Literal["<", "<=", ">", ">=", "in"]
 class Condition:
     """``value relation bound``. Where the paper leaves a constant open, ``note`` says so, and the constant is taken as 1.
 
+    Parameters
+    ----------
+    name
+        The condition in words.
+    source
+        Where the paper states it.
+    value
+        The left side.
+    relation
+        ``"<"``, ``"<="``, ``">"``, ``">="`` or ``"in"``.
+    bound
+        The right side, or an interval.
+    note
+        What to know about the constants.
+
     >>> Condition("step size", "Theorem 2", 0.05, "<", 0.1).holds
     True
     """

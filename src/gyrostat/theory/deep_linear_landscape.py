@@ -35,6 +35,23 @@ class CriticalPoint(NamedTuple):
     ``signature`` counts its negative, zero and positive eigenvalues; ``kind`` is ``"minimum"`` (no negative ones, and C_lambda
     does not fall nearby), ``"strict saddle"`` or ``"degenerate"``; ``imbalance`` and ``gap`` (the loss less C_lambda(A)) are
     zero by Prop. A.1 and section 2.2.
+
+    Parameters
+    ----------
+    matrix
+        The matrix A.
+    rank
+        Its rank.
+    kind
+        ``"minimum"``, ``"strict saddle"`` or ``"degenerate"``.
+    signature
+        The numbers of negative, zero and positive eigenvalues of the Hessian.
+    loss
+        The loss with the ridge.
+    imbalance
+        How far the layers are from balanced.
+    gap
+        The loss less the least loss of any layers with this product.
     """
 
     matrix: np.ndarray
@@ -54,6 +71,21 @@ def critical_points(
 
     Hidden layers are as wide as the smaller side, which every critical point fits into (it is balanced). The search is
     a least-squares solution of gradient = 0 with the exact Hessian; more ``tries`` find more, never wrong ones.
+
+    Parameters
+    ----------
+    target
+        The matrix A*; only its observed entries are used.
+    pairs
+        The observed (row, column) pairs.
+    depth
+        The number L of layers.
+    ridge
+        The strength lambda of the ridge.
+    tries
+        The number of starts.
+    seed
+        The seed of the random numbers.
 
     >>> found = critical_points([[1.0, 4.0], [0.25, 1.0]], OBSERVED, 3, 0.02, tries=8)
     >>> found[0].rank, found[0].kind
@@ -158,7 +190,15 @@ class _CompletionLoss:
 
 
 class Fold(NamedTuple):
-    """Where the rank-2 minimum of the 2 x 2 problem ends: the ridge, and the minimum there."""
+    """Where the rank-2 minimum of the 2 x 2 problem ends: the ridge, and the minimum there.
+
+    Parameters
+    ----------
+    ridge
+        The ridge at which the minimum ends.
+    matrix
+        The minimum there.
+    """
 
     ridge: float
     matrix: np.ndarray
@@ -171,6 +211,13 @@ def fold(epsilon: float, depth: int) -> Fold:
     In the main text's normalisation (``"weight_decay"`` with ridge lambda has lambda / 4 here). The minimum is followed from
     a ridge of zero, where it completes the matrix with least cost, to the fold, where its Hessian becomes singular. If there
     is no such minimum at all, the ridge is 0.
+
+    Parameters
+    ----------
+    epsilon
+        The small observed entry.
+    depth
+        The number L of layers.
 
     >>> round(fold(0.25, 3).ridge, 3)
     0.026
@@ -249,6 +296,19 @@ def turning_rate(
 
     With two layers the second pair appears in its own gradient, which this leaves out, so depth must be 3 or more. Steps
     follow the convention ``weight_decay``, ``eta grad (A_ij - y_ij)^2``.
+
+    Parameters
+    ----------
+    matrix
+        Matrices A (2 x 2, with any number of leading dimensions).
+    truth
+        The matrix A*.
+    observed
+        The observed (row, column) pairs.
+    step_size
+        The step size eta.
+    depth
+        The number L of layers.
 
     >>> A = np.array([[1.0, 2.0], [0.5, 1.0]])
     >>> turning_rate(A, A, [(0, 0)], step_size=0.2, depth=3).item()

@@ -15,6 +15,19 @@ from gyrostat.theory.amplified_heterogeneity import amplified
 def leading_error(law: Law, *, dimension: int, rank: int, step_size: float, num_samples: float) -> float:
     """A first approximation, ``sqrt(eta d r1 S / (2 m))`` with ``S = E ||Sigma||_F^2``.
 
+    Parameters
+    ----------
+    law
+        The law of the spurious part over environments.
+    dimension
+        The side d of the matrix (n in Xiong 2024).
+    rank
+        The rank r1 of the invariant part.
+    step_size
+        The step size eta.
+    num_samples
+        The number m of measurements in a batch.
+
     >>> from gyrostat import TwoPoint
     >>> round(leading_error(TwoPoint(spread=6.0), dimension=100, rank=1, step_size=0.05, num_samples=8000), 3)
     0.108
@@ -33,6 +46,21 @@ def error_law(law: Law, *, dimension: int, rank: int, step_size: float, num_samp
     steps; ``runs=0`` leaves it out):
 
         error^2 = (S + error^2)/m * [ eta/(2 - eta) (d - r1 - r2) r1  +  eta/(1 - eta) r1 (r1 + 1)/2  +  X ]
+
+    Parameters
+    ----------
+    law
+        The law of the spurious part over environments.
+    dimension
+        The side d of the matrix (n in Xiong 2024).
+    rank
+        The rank r1 of the invariant part.
+    step_size
+        The step size eta.
+    num_samples
+        The number m of measurements in a batch.
+    runs
+        The number of simulated runs.
 
     >>> from gyrostat import TwoPoint
     >>> round(error_law(TwoPoint(spread=6.0), dimension=100, rank=1, step_size=0.05, num_samples=8000), 2)
@@ -78,6 +106,23 @@ def amplified_error_law(
     A step on e weighs the batch of e by ``c_ee = 1 + kappa (1 - w_e)`` and that of j by ``c_ej = -kappa w_j``, each with
     its own noise. So in that law S becomes ``E_e sum_j c_ej^2 ||Sigma_j||_F^2``, the error itself counts
     ``E_e sum_j c_ej^2`` times, and the factors between the two signals are those of the amplified law.
+
+    Parameters
+    ----------
+    law
+        The law of the spurious part over environments.
+    amplify
+        The amplification kappa.
+    dimension
+        The side d of the matrix (n in Xiong 2024).
+    rank
+        The rank r1 of the invariant part.
+    step_size
+        The step size eta.
+    num_samples
+        The number m of measurements in a batch.
+    runs
+        The number of simulated runs.
 
     >>> from gyrostat import TwoPoint
     >>> options = {"dimension": 60, "rank": 1, "step_size": 0.05, "num_samples": 8000}

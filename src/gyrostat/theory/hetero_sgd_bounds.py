@@ -18,7 +18,15 @@ CONSTANT = "absolute constant left open, taken as 1"
 
 
 class Heterogeneity(NamedTuple):
-    """M1 and M2 of Assumption 2."""
+    """M1 and M2 of Assumption 2.
+
+    Parameters
+    ----------
+    bound
+        M1, the supremum of ``|Sigma_ii|``.
+    ratio
+        M2, the least variance of an entry over one plus its absolute mean.
+    """
 
     bound: float
     ratio: float
@@ -27,6 +35,11 @@ class Heterogeneity(NamedTuple):
 @errors.explains_formula
 def heterogeneity(law: Law) -> Heterogeneity:
     """``M1 = sup |Sigma_ii|`` and ``M2 = min_i Var Sigma_ii / (1 + |E Sigma_ii|)`` (eq. 6).
+
+    Parameters
+    ----------
+    law
+        The law of the spurious part over environments.
 
     >>> from gyrostat import TwoPoint
     >>> heterogeneity(TwoPoint(mean=1.0, spread=6.0))
@@ -41,6 +54,11 @@ def step_window(law: Law) -> tuple[float, float]:
     """Theorem 2's window for the step size, with its literal constants: ``(24/M2, 1/(64 M1))``.
 
     It is empty unless M2 > 1536 M1; for a two-point law of mean 1 that needs a spread above 3073.
+
+    Parameters
+    ----------
+    law
+        The law of the spurious part over environments.
     """
     M1, M2 = heterogeneity(law)
     return 24 / M2 if M2 > 0 else math.inf, 1 / (64 * M1) if M1 > 0 else math.inf
@@ -48,7 +66,15 @@ def step_window(law: Law) -> tuple[float, float]:
 
 @errors.explains_formula
 def step_conditions(law: Law, step_size: float) -> list[Condition]:
-    """Theorem 2's step window and the supermartingale condition that Lemma 7 derives from it."""
+    """Theorem 2's step window and the supermartingale condition that Lemma 7 derives from it.
+
+    Parameters
+    ----------
+    law
+        The law of the spurious part over environments.
+    step_size
+        The step size eta.
+    """
     M1, M2 = heterogeneity(law)
     low, high = step_window(law)
     growth = moment_growth(law, step_size, 2 / 3, shift=2.0)
@@ -61,7 +87,17 @@ def step_conditions(law: Law, step_size: float) -> list[Condition]:
 
 @errors.explains_formula
 def isometry_bound(law: Law, *, dimension: int, rank: int) -> float:
-    """Assumption 3's bound on delta with its constant taken as 1."""
+    """Assumption 3's bound on delta with its constant taken as 1.
+
+    Parameters
+    ----------
+    law
+        The law of the spurious part over environments.
+    dimension
+        The side d of the matrix (n in Xiong 2024).
+    rank
+        The rank r1 of the invariant part.
+    """
     _, M2 = heterogeneity(law)
     r2 = law.rank
     return 1 / ((M2 * math.log(dimension)) ** 1.5 * r2**2.5 * math.sqrt(rank + r2))
@@ -74,6 +110,21 @@ def assumptions(
     """Assumptions 1-3 and Theorem 2's conditions on overlap and start, for an isometry constant ``delta``.
 
     Without it (None), the two conditions that need it are left out.
+
+    Parameters
+    ----------
+    law
+        The law of the spurious part over environments.
+    dimension
+        The side d of the matrix (n in Xiong 2024).
+    rank
+        The rank r1 of the invariant part.
+    overlap
+        The largest principal cosine between the two subspaces.
+    delta
+        The restricted isometry constant; None leaves out the conditions that need it.
+    init_scale
+        The scale alpha of the start.
     """
     M1, M2 = heterogeneity(law)
     r2, log = law.rank, math.log(dimension)
@@ -101,6 +152,17 @@ def theorem2_bound(law: Law, *, dimension: int, rank: int, delta: float) -> floa
     """The right side of (9) with its constants taken as 1.
 
     ``delta_star = (M2 log d)^1.5 delta r2^2 sqrt(r1 + r2)``; bound ``max(delta_star^2 sqrt(r1) M1^2, delta_star M1) log^2 d``.
+
+    Parameters
+    ----------
+    law
+        The law of the spurious part over environments.
+    dimension
+        The side d of the matrix (n in Xiong 2024).
+    rank
+        The rank r1 of the invariant part.
+    delta
+        The restricted isometry constant.
     """
     M1, M2 = heterogeneity(law)
     log, r2 = math.log(dimension), law.rank
@@ -114,6 +176,13 @@ def pooled_gap(rank: int, spurious_rank: int) -> float:
 
     Both signals grow together as ``x``, so the squared distance is ``(1 - x)^2 r1 + x^2 r2``, least at x = r1/(r1 + r2).
 
+    Parameters
+    ----------
+    rank
+        The rank r1 of the invariant part.
+    spurious_rank
+        The rank r2 of the spurious part.
+
     >>> pooled_gap(1, 1) == 0.5**0.5
     True
     """
@@ -126,6 +195,17 @@ def overlap_constant(overlaps: np.ndarray, *, dimension: int, rank: int, spuriou
     """The smallest C1 for which Proposition 1 is true of sampled overlaps ``||U1^T U2||``, at every t.
 
     Prop. 1 claims ``P(overlap > t sqrt((r1 + r2)/d)) <= 4 exp(-d/C1) + 2 exp(-(r1 + r2) t^2/C1)`` for a universal C1.
+
+    Parameters
+    ----------
+    overlaps
+        Sampled overlaps ``||U1^T U2||``.
+    dimension
+        The side d of the matrix (n in Xiong 2024).
+    rank
+        The rank r1 of the invariant part.
+    spurious_rank
+        The rank r2 of the spurious part.
     """
     n, ranks = len(overlaps), rank + spurious_rank
     t = np.sort(overlaps) * math.sqrt(dimension / ranks)
@@ -143,7 +223,17 @@ def overlap_constant(overlaps: np.ndarray, *, dimension: int, rank: int, spuriou
 
 @errors.explains_formula
 def edge_overlap(dimension: int, rank: int, spurious_rank: int) -> float:
-    """The overlap of two random subspaces of large dimension: the edge of the Jacobi ensemble."""
+    """The overlap of two random subspaces of large dimension: the edge of the Jacobi ensemble.
+
+    Parameters
+    ----------
+    dimension
+        The side d of the matrix (n in Xiong 2024).
+    rank
+        The rank r1 of the invariant part.
+    spurious_rank
+        The rank r2 of the spurious part.
+    """
     p, q = rank / dimension, spurious_rank / dimension
     return math.sqrt(p * (1 - q)) + math.sqrt(q * (1 - p))
 

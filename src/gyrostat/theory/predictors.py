@@ -52,6 +52,23 @@ def surrogate(
     Its cost does not depend on the dimension, and it covers long horizons, where intermittency (rare long runs of the growing
     environment) moves the transition.
 
+    Parameters
+    ----------
+    law
+        The law of the spurious part over environments.
+    step_size
+        The step size eta.
+    init_scale
+        The scale alpha of the start.
+    num_steps
+        The number of steps T.
+    num_samples
+        The number m of measurements in a batch.
+    runs
+        The number of simulated runs.
+    seed
+        The seed of the random numbers.
+
     >>> from gyrostat import TwoPoint
     >>> final = surrogate(TwoPoint(spread=8.0), 0.05, init_scale=1e-3, num_steps=200, num_samples=8000)
     >>> bool((final < 0.1).mean() > 0.9)

@@ -15,6 +15,15 @@ from gyrostat.environments import Law
 def calibration(step_size: float, init_scale: float, num_steps: int) -> np.ndarray:
     """R_t of eq. (25): ``R_{t+1} = (1 - eta R_t^2 + eta) R_t``, R_0 = alpha.
 
+    Parameters
+    ----------
+    step_size
+        The step size eta.
+    init_scale
+        The scale alpha of the start.
+    num_steps
+        The number of steps T.
+
     >>> round(float(calibration(0.05, 1e-3, 300)[-1]), 6)
     1.0
     """
@@ -36,6 +45,13 @@ class Envelope(NamedTuple):
 @errors.explains_formula
 def envelope(step_size: float, init_scale: float) -> Envelope:
     """The sequences (25) and (31) until R_t enters (1/3 - eta, 1/3): the T1 of Lemma 5.
+
+    Parameters
+    ----------
+    step_size
+        The step size eta.
+    init_scale
+        The scale alpha of the start.
 
     >>> middle, upper, lower = envelope(0.05, 1e-3)
     >>> bool((upper <= 7 / 6 * middle).all() and (lower >= 5 / 6 * middle).all())
@@ -59,7 +75,15 @@ def envelope(step_size: float, init_scale: float) -> Envelope:
 
 @errors.explains_formula
 def phase_one_length(step_size: float, init_scale: float) -> int:
-    """T1: the first step at which R_t of (25) lies in (1/3 - eta, 1/3)."""
+    """T1: the first step at which R_t of (25) lies in (1/3 - eta, 1/3).
+
+    Parameters
+    ----------
+    step_size
+        The step size eta.
+    init_scale
+        The scale alpha of the start.
+    """
     return len(envelope(step_size, init_scale).middle) - 1
 
 
@@ -67,7 +91,23 @@ def phase_one_length(step_size: float, init_scale: float) -> int:
 def calibration_line(
     step_size: float, init_scale: float, num_steps: int, *, bound: float, delta: float, ranks: int
 ) -> np.ndarray:
-    """L_t of eq. (38): ``max(alpha, 40 M1 delta sqrt(r1 + r2) R_t)``; ``ranks`` is r1 + r2."""
+    """L_t of eq. (38): ``max(alpha, 40 M1 delta sqrt(r1 + r2) R_t)``; ``ranks`` is r1 + r2.
+
+    Parameters
+    ----------
+    step_size
+        The step size eta.
+    init_scale
+        The scale alpha of the start.
+    num_steps
+        The number of steps T.
+    bound
+        M1, the largest strength.
+    delta
+        The restricted isometry constant.
+    ranks
+        r1 + r2.
+    """
     R = calibration(step_size, init_scale, num_steps)
     return np.maximum(init_scale, 40 * bound * delta * math.sqrt(ranks) * R)
 
@@ -93,6 +133,21 @@ def controller(
 
     Directions are independent two-point (or other) factors; ``violation`` is p. The barrier is ``(r2/p)^1.5``, in
     units of L_t (eq. 39).
+
+    Parameters
+    ----------
+    law
+        The law of the spurious part over environments.
+    step_size
+        The step size eta.
+    line
+        L_t of eq. (38).
+    violation
+        The probability p of the barrier.
+    runs
+        The number of simulated runs.
+    seed
+        The seed of the random numbers.
     """
     eta, r2 = float(step_size), law.rank
     values, weights = law.nodes()

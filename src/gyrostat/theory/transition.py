@@ -27,6 +27,13 @@ LEARNT = 0.1
 def lyapunov_exponent(law: Law, step_size: float) -> float:
     """``max_i E log |1 + eta Sigma_ii|``: the typical growth rate of a spurious direction per step.
 
+    Parameters
+    ----------
+    law
+        The law of the spurious part over environments.
+    step_size
+        The step size eta.
+
     >>> from gyrostat import TwoPoint
     >>> lyapunov_exponent(TwoPoint(mean=1.0, spread=6.0), 0.05) > 0 > lyapunov_exponent(TwoPoint(mean=1.0, spread=7.0), 0.05)
     True
@@ -44,6 +51,13 @@ def effective_step(step_size: float, beta: float) -> float:
     during the 1 / (1 - beta) steps that this takes, a run with momentum follows one without it at the effective step, and
     so do its Lyapunov exponent and its critical spread.
 
+    Parameters
+    ----------
+    step_size
+        The step size eta.
+    beta
+        The momentum.
+
     >>> round(effective_step(0.005, 0.9), 9)
     0.05
     """
@@ -55,7 +69,19 @@ def effective_step(step_size: float, beta: float) -> float:
 
 @errors.explains_formula
 def moment_growth(law: Law, step_size: float, power: float, *, shift: float = 0.0) -> float:
-    """``max_i E |1 + eta (Sigma_ii + shift)|^power``: the factor by which that moment of a direction grows per step."""
+    """``max_i E |1 + eta (Sigma_ii + shift)|^power``: the factor by which that moment of a direction grows per step.
+
+    Parameters
+    ----------
+    law
+        The law of the spurious part over environments.
+    step_size
+        The step size eta.
+    power
+        The power gamma of the moment.
+    shift
+        A number that is added to every strength.
+    """
     eta = float(errors.number("step_size", step_size, above=0))
     return float(law.expectation(lambda xi: np.abs(1 + eta * (xi + shift)) ** power).max())
 
@@ -65,6 +91,19 @@ def eliminated_by_lyapunov(
     law: Law, step_size: float, *, init_scale: float, num_steps: int, threshold: float = LEARNT
 ) -> Condition:
     """Our rule: a typical direction, ``alpha exp(lambda T)``, is still below the root of the threshold after T steps.
+
+    Parameters
+    ----------
+    law
+        The law of the spurious part over environments.
+    step_size
+        The step size eta.
+    init_scale
+        The scale alpha of the start.
+    num_steps
+        The number of steps T.
+    threshold
+        The share of the spurious signal below which it counts as eliminated.
 
     >>> from gyrostat import TwoPoint
     >>> eliminated_by_lyapunov(TwoPoint(spread=6.0), 0.05, init_scale=1e-3, num_steps=200).holds
@@ -90,6 +129,19 @@ def critical_spread(
 
     ``M* = sqrt((1 + eta mean)^2 - exp(2 log(sqrt(threshold)/alpha) / T)) / eta``; zero if every spread is eliminated.
 
+    Parameters
+    ----------
+    step_size
+        The step size eta.
+    init_scale
+        The scale alpha of the start.
+    num_steps
+        The number of steps T.
+    mean
+        The mean of the two-point law.
+    threshold
+        The share of the spurious signal below which it counts as eliminated.
+
     >>> round(critical_spread(0.05, init_scale=1e-3, num_steps=200), 2)
     4.16
     """
@@ -101,7 +153,15 @@ def critical_spread(
 
 @errors.explains_formula
 def informal_window(law: Law, *, power: float = 0.1) -> tuple[float, float]:
-    """The paper's informal window for the step size (section 4): ``4 E xi / ((1 - gamma) Var xi) < eta < 1/(16 M)``."""
+    """The paper's informal window for the step size (section 4): ``4 E xi / ((1 - gamma) Var xi) < eta < 1/(16 M)``.
+
+    Parameters
+    ----------
+    law
+        The law of the spurious part over environments.
+    power
+        The power gamma of the moment.
+    """
     mean, variance = law.expectation(lambda xi: xi), law.variance
     lows = [4 * m / ((1 - power) * v) if v > 0 else math.inf for m, v in zip(mean, variance, strict=True)]
     return max(lows), 1 / (16 * law.bound) if law.bound > 0 else math.inf
@@ -112,6 +172,17 @@ def exact_moments(law: TwoPoint, step_size: float, power: float, num_steps: int)
     """``E |q_t|^power`` for t = 0 ... T of the product of factors ``1 + eta xi``, q_0 = 1, by the exact binomial sum.
 
     Monte Carlo with 10^5 samples is 30 % off for the mean: almost all of it comes from very rare runs.
+
+    Parameters
+    ----------
+    law
+        The law of the spurious part over environments.
+    step_size
+        The step size eta.
+    power
+        The power gamma of the moment.
+    num_steps
+        The number of steps T.
 
     >>> from gyrostat import TwoPoint
     >>> round(float(exact_moments(TwoPoint(spread=6.0), 0.05, 1.0, 100)[-1] / 1.05**100), 9)

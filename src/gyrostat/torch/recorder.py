@@ -24,6 +24,15 @@ class TrajectoryRecorder:
     tensor, for instance ``lambda: net.U @ net.U.T``. ``subspaces`` maps names to bases with orthonormal columns. Call
     :meth:`record`, or :meth:`attach` the recorder to an optimiser: then it records after each ``every``-th step.
 
+    Parameters
+    ----------
+    watched
+        A parameter whose last axis is that of the features, or a function that returns such a tensor.
+    subspaces
+        Names and bases with orthonormal columns.
+    every
+        Record after each ``every``-th step, when attached.
+
     >>> weight = torch.tensor([3.0, 4.0, 0.5], requires_grad=True)
     >>> recorder = TrajectoryRecorder(weight, {"invariant": np.eye(3)[:, :1], "spurious": np.eye(3)[:, 1:2]})
     >>> recorder.record(0)

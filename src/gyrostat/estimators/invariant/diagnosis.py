@@ -94,6 +94,34 @@ def heterogeneity(
     verdict is ``"kept"`` if the interval of the variation is within the tolerance, ``"removed"`` if the estimator leaves the
     direction out, and otherwise ``"cannot be told"``, with a reason.
 
+    Parameters
+    ----------
+    X
+        Features, one row per observation.
+    y
+        Responses.
+    environments
+        The environment of each row: labels of any kind.
+    cluster
+        The cluster of each row, such as a patient, for dependent rows.
+    sample_weight
+        The weight of each row.
+    family
+        ``"gaussian"``, ``"binomial"`` or ``"poisson"``; None for least squares with a warning where ``y`` looks like
+        0/1 or counts.
+    tolerance
+        How much an effect may vary, as its standard deviation over its mean.
+    level
+        The level of the tests.
+    confidence
+        The coverage of the intervals.
+    adjust
+        True for effects adjusted for the other features.
+    step_size
+        The step of the descent, or ``"auto"``.
+    feature_names
+        Names of the columns; those of a data frame by default.
+
     >>> rng = np.random.default_rng(0)
     >>> X, site = rng.standard_normal((2000, 3)), np.repeat(["a", "b", "c", "d"], 500)
     >>> y = X[:, 0] + np.repeat([1.0, -1.0, 0.6, 0.2], 500) * X[:, 1] + 0.2 * rng.standard_normal(2000)

@@ -166,6 +166,24 @@ class InvariantQuadraticRegressor(_InvariantOnMatrices):
     predictions are left out during the descent. Other parameters and attributes are those of
     :class:`~gyrostat.estimators.InvariantMatrixRegressor`; directions are those of x, of unit length.
 
+    Parameters
+    ----------
+    tolerance
+        As in :class:`~gyrostat.estimators.InvariantMatrixRegressor`.
+    step_size
+        The step of the descent, or ``"auto"``, the largest stable one.
+    num_steps
+        The number of steps, or ``"auto"``.
+    num_orders
+        The number of random orders of the environments to average over.
+    init_scale
+        The scale of the start.
+    truncation
+        The R of the algorithm, in units of the strongest effect: rows with larger predictions are left out. None, or at
+        least 12.
+    random_state
+        The seed of the orders.
+
     >>> rng = np.random.default_rng(0)
     >>> X, site = rng.standard_normal((2000, 4)), np.repeat(["a", "b"], 1000)
     >>> y = X[:, 0] ** 2 + np.where(site == "a", -1.0, 1.6) * X[:, 1] ** 2
