@@ -10,7 +10,7 @@ INSTALL := $(BIN)/python -m pip install -qq --no-compile --disable-pip-version-c
 
 VALIDATOR := .venv/validator/bin/rocrate-validator
 
-.PHONY: reproduce test lab browser lint format bench evidence map map-data test-integrations integration-table faults fuzz lowest calibration docs docs-serve clean
+.PHONY: reproduce test lab browser lint format bench evidence map map-data test-integrations integration-table faults fuzz lowest calibration docs docs-pages docs-serve clean
 
 reproduce: .venv/installed
 	$(BIN)/gyrostat reproduce --out $(OUT)
@@ -28,6 +28,11 @@ export NO_MKDOCS_2_WARNING := 1
 docs: .venv/installed-test
 	$(BIN)/python docs/site_tools/reference_pages.py
 	$(BIN)/mkdocs build --strict
+
+# The pages that take long to make: tutorials with what they print (a minute), the gallery from `make reproduce`.
+docs-pages: .venv/installed-test
+	$(BIN)/python docs/site_tools/tutorial_pages.py
+	$(BIN)/python docs/site_tools/gallery_page.py $(OUT)
 
 docs-serve: docs
 	$(BIN)/python -m http.server --bind 127.0.0.1 --directory site 8000

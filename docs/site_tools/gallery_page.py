@@ -1,0 +1,54 @@
+"""Write the gallery from a results folder: ``python docs/site_tools/gallery_page.py results``."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from PIL import Image
+
+DOCS = Path(__file__).parents[1]
+PICTURES = DOCS / "images" / "gallery"
+WIDTH = 480
+"""Pixels of a thumbnail."""
+HEAD = """# Gallery
+
+Every figure that `gyrostat reproduce` draws, from one run at the standard size. Click on a picture to enlarge it; the command below makes it.
+"""
+
+
+def thumbnail(picture: Path, to: Path) -> None:
+    """A small copy of a figure, in a palette of 64 colours."""
+    image = Image.open(picture).convert("RGB")
+    image = image.resize((WIDTH, round(WIDTH * image.height / image.width)), Image.Resampling.LANCZOS)
+    image.quantize(64).save(to, optimize=True)
+
+
+def entry(paper: str, experiment: object, results: Path) -> str:
+    """One figure of the gallery."""
+    name = experiment.name  # type: ignore[attr-defined]
+    file = f"{paper}-{name}.png"
+    thumbnail(results / "figures" / paper / f"{name}.png", PICTURES / file)
+    picture = (
+        f'<a href="images/gallery/{file}"><img src="images/gallery/{file}" alt="{experiment.title}" loading="lazy"></a>'  # type: ignore[attr-defined]
+    )
+    words = f"{experiment.title}<br><em>{experiment.source}</em><br><code>gyrostat reproduce {paper}/{name}</code>"  # type: ignore[attr-defined]
+    return f"<figure>{picture}<figcaption>{words}</figcaption></figure>"
+
+
+def page(results: Path) -> str:
+    """The gallery of the figures that a folder holds."""
+    from gyrostat.experiments.registry import PAPERS, find_paper
+
+    parts = [HEAD]
+    for name in PAPERS:
+        paper = find_paper(name)
+        drawn = [each for each in paper.experiments if (results / "figures" / name / f"{each.name}.png").exists()]
+        parts += [f"## {paper.title}", f"[{paper.link}]({paper.link})"]
+        parts += ["\n".join(['<div class="gallery">', *(entry(name, each, results) for each in drawn), "</div>"])]
+    return "\n\n".join(parts) + "\n"
+
+
+if __name__ == "__main__":
+    PICTURES.mkdir(parents=True, exist_ok=True)
+    (DOCS / "gallery.md").write_text(page(Path(sys.argv[1])))
