@@ -9,11 +9,12 @@ from PIL import Image
 
 DOCS = Path(__file__).parents[1]
 PICTURES = DOCS / "images" / "gallery"
-WIDTH = 480
+WIDTH = 800
 """Pixels of a thumbnail."""
 HEAD = """# Gallery
 
-Every figure that `gyrostat reproduce` draws, from one run at the standard size. Click on a picture to enlarge it; the command below makes it.
+Every figure that `gyrostat reproduce` draws, from one run at the standard size. Click on a picture to enlarge it; the command
+below it makes it.
 """
 
 
