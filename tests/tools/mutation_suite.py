@@ -1,0 +1,262 @@
+"""Do the claims notice bugs? ``make mutation`` seeds each bug of ``mutations.py`` in a copy of the package and judges claims.
+
+A bug is killed when some claim has an unexpected verdict at both seeds (and has not without the bug), or when an experiment
+raises an error. Experiments run at smoke size, those that a bug names first; the first kill ends its trial. Results are kept
+in ``.cache/mutation``, by the code of the experiment and the bug, so that the command resumes and a later call computes only
+what has changed. Compiled programs are kept there as well: JAX finds them by the program itself, which a bug changes or not.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mutations import MUTATIONS, Mutation
+
+ROOT = Path(__file__).parents[2]
+PACKAGE = ROOT / "src" / "gyrostat"
+KEPT = ROOT / ".cache" / "mutation"
+PAGE, SUMMARY = ROOT / "docs" / "mutations.md", ROOT / "docs" / "claims.md"
+MARKS = "<!-- seeded bugs: written by make mutation -->", "<!-- end of seeded bugs -->"
+SEEDS = (31, 32)
+UNCHANGED = Mutation("unchanged", "errors.py", "", "", "No bug.", ())
+
+Ask = Callable[[Mutation, str, int], dict[str, Any]]
+"""Runs an experiment on a mutated package with a seed: gives its ``surprises`` (slugs) and what it ``raised``, if anything."""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """The outcome of a bug: what killed it (a claim or an error, empty for a survivor), and the experiments that were tried."""
+
+    mutation: Mutation
+    killer: str
+    tried: tuple[str, ...]
+
+
+def trial(mutation: Mutation, ask: Ask, *, tries: Sequence[str] = ()) -> Trial:
+    """Try experiments on a bug until a claim notices it."""
+    tried = []
+    for name in dict.fromkeys((*mutation.tries, *tries)):
+        tried.append(name)
+        noticed: set[str] | None = None
+        for seed in SEEDS:
+            found = ask(mutation, name, seed)
+            if found["raised"]:
+                return Trial(mutation, f"`{name}` raises {found['raised']}", tuple(tried))
+            new = set(found["surprises"]) - set(ask(UNCHANGED, name, seed)["surprises"])
+            noticed = new if noticed is None else noticed & new
+            if not noticed:
+                break
+        if noticed:
+            return Trial(mutation, f"`{name}/{min(noticed)}`", tuple(tried))
+    return Trial(mutation, "", tuple(tried))
+
+
+class KeptRuns:
+    """Runs of experiments on mutated packages, kept in a file and made when they are asked for."""
+
+    def __init__(self, folder: Path):
+        self.folder, self.file, self.lock = folder, folder / "runs.jsonl", threading.Lock()
+        folder.mkdir(parents=True, exist_ok=True)
+        lines = self.file.read_text().splitlines() if self.file.exists() else []
+        self.known = {run["key"]: run for run in map(json.loads, lines)}
+        self.processes: dict[str, MutatedProcess] = {}
+        self.busy: dict[str, threading.Lock] = {}
+
+    def __call__(self, mutation: Mutation, name: str, seed: int) -> dict[str, Any]:
+        key = run_key(mutation, name, seed)
+        with self.lock:
+            one_at_a_time = self.busy.setdefault(mutation.name, threading.Lock())
+        with one_at_a_time:
+            if key not in self.known:
+                if mutation.name not in self.processes:
+                    self.processes[mutation.name] = MutatedProcess(mutation, self.folder)
+                run = {"key": key, **self.processes[mutation.name].run(name, seed)}
+                with self.lock, self.file.open("a") as file:
+                    file.write(json.dumps(run) + "\n")
+                    self.known[key] = run
+            return self.known[key]
+
+    def end(self, mutation: Mutation) -> None:
+        """End the process of a mutation, if there is one."""
+        process = self.processes.pop(mutation.name, None)
+        if process is not None:
+            process.end()
+
+
+def run_key(mutation: Mutation, name: str, seed: int) -> str:
+    """A digest of what a run depends on: the code of the experiment, the bug and the seed."""
+    from gyrostat.reproduce.code_digest import experiment_digest
+
+    parts = (experiment_digest(name), mutation.file, mutation.old, mutation.new, name, str(seed))
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:20]
+
+
+class MutatedProcess:
+    """A process that imports a copy of the package with a bug, and runs experiments on request."""
+
+    def __init__(self, mutation: Mutation, folder: Path):
+        self.tree = Path(tempfile.mkdtemp(prefix=f"{mutation.name}-", dir=folder))
+        # With the byte code, which is found again because copies keep their times.
+        shutil.copytree(PACKAGE, self.tree / "gyrostat")
+        if mutation is not UNCHANGED:
+            path = self.tree / "gyrostat" / mutation.file
+            path.write_text(mutation.apply(path.read_text()))
+        path = os.pathsep.join([str(self.tree), str(Path(__file__).parent)])
+        environment = {**os.environ, "PYTHONPATH": path, "GYROSTAT_COMPILE_CACHE": str(folder / "compiled")}
+        command = [sys.executable, __file__, "--work", str(self.tree)]
+        self.process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
+        )
+
+    def run(self, name: str, seed: int) -> dict[str, Any]:
+        """The surprises of an experiment, or the error that it raises; a process that dies counts as an error."""
+        assert self.process.stdin is not None and self.process.stdout is not None
+        try:
+            self.process.stdin.write(f"{name} {seed}\n")
+            self.process.stdin.flush()
+        except BrokenPipeError:
+            pass  # it has died, and the end of its output is read next
+        answer = self.process.stdout.readline()
+        died = {"surprises": [], "raised": f"an error that ends the process ({self.process.poll()})"}
+        return json.loads(answer) if answer else {"name": name, "seed": seed, **died}
+
+    def end(self) -> None:
+        """End the process and delete its copy of the package."""
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+        self.process.wait()
+        shutil.rmtree(self.tree)
+
+
+def work(tree: Path) -> None:
+    """The process of :class:`MutatedProcess`: reads names and seeds, writes a line of JSON for each."""
+    answers, sys.stdout = sys.stdout, sys.stderr
+    from gyrostat.parallel.threads import confine_this_process, one_thread
+
+    with one_thread(quick=True):
+        confine_this_process()
+        import gyrostat
+        from gyrostat.reproduce.tasks import ExperimentTask
+
+        if tree not in Path(gyrostat.__file__).parents:
+            raise SystemExit(f"{gyrostat.__file__} was imported instead of the copy in {tree}.")
+        for line in sys.stdin:
+            name, seed = line.split()
+            task = ExperimentTask(name, "smoke", int(seed))
+            answers.write(json.dumps({"name": name, "seed": int(seed), **_surprises(task)}) + "\n")
+            answers.flush()
+
+
+def _surprises(task: Any) -> dict[str, Any]:
+    from gyrostat.reproduce.claims import is_surprise, judge
+
+    try:
+        result, seconds = task.compute(lambda done, total: None)
+        records = judge(task.name, task.experiment, result.dataset, seconds)
+    except Exception as error:  # a bug may raise anything, and is noticed then
+        return {"surprises": [], "raised": f"{type(error).__name__}: {' '.join(str(error).split())[:100]}"}
+    surprises = [r["id"].rsplit("/", 1)[1] for r in records if is_surprise(r)]
+    return {"surprises": surprises, "raised": "", "cpu_seconds": round(result.cpu_seconds, 2)}
+
+
+def run_all(
+    mutations: Sequence[Mutation], *, jobs: int, tries: Sequence[str], say: Callable[[str], None]
+) -> list[Trial]:
+    """The trials of all bugs, in order."""
+    runs = KeptRuns(KEPT)
+
+    def one(mutation: Mutation) -> Trial:
+        try:
+            found = trial(mutation, runs, tries=tries)
+        finally:
+            runs.end(mutation)
+        say(f"{mutation.name}: {'killed by ' + found.killer if found.killer else 'SURVIVES ' + ', '.join(found.tried)}")
+        return found
+
+    try:
+        with ThreadPoolExecutor(jobs) as pool:
+            return list(pool.map(one, mutations))
+    finally:
+        runs.end(UNCHANGED)
+
+
+def summary(trials: Sequence[Trial]) -> str:
+    """The kill rate and the survivors, as Markdown."""
+    survivors = [t for t in trials if not t.killer]
+    killed = len(trials) - len(survivors)
+    lines = [
+        f"{killed} of {len(trials)} seeded bugs ({killed / len(trials):.0%}) are noticed by a claim at smoke size."
+    ]
+    if survivors:
+        lines += ["Survivors:", ""]
+        lines += [f"- `{t.mutation.name}`: {t.mutation.sentence}" for t in survivors]
+    return "\n".join(lines)
+
+
+def page(trials: Sequence[Trial]) -> str:
+    """The page of all bugs, as Markdown."""
+    rows = [
+        f"| `{t.mutation.name}` | `{t.mutation.file}` | {t.mutation.sentence} | {t.killer or '**survives**'} |"
+        for t in trials
+    ]
+    lines = [
+        "# Do the claims notice bugs?",
+        "",
+        "`make mutation` seeds bugs in copies of the package, one at a time, and runs experiments at smoke size on each until",
+        "a [claim](claims.md) has an unexpected verdict. A bug is killed when the same claim surprises at two seeds "
+        f"({' and '.join(map(str, SEEDS))})",
+        "and does not without the bug, or when an experiment raises an error.",
+        "",
+        summary(trials),
+        "",
+        "| bug | file | what is wrong | killed by |",
+        "|---|---|---|---|",
+        *rows,
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def with_summary(text: str, trials: Sequence[Trial]) -> str:
+    """The page on claims with the summary between its marks."""
+    begin, end = MARKS
+    between = f"{begin}\n{summary(trials)}\n{end}"
+    return re.sub(f"{re.escape(begin)}.*{re.escape(end)}", lambda _: between, text, count=1, flags=re.DOTALL)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])  # type: ignore[union-attr]
+    parser.add_argument(
+        "--only", nargs="+", metavar="NAME", choices=[m.name for m in MUTATIONS], help="these bugs only"
+    )
+    parser.add_argument("--jobs", type=int, default=os.cpu_count(), metavar="N", help="bugs tried at the same time")
+    parser.add_argument("--also", nargs="+", default=[], metavar="PAPER/NAME", help="experiments to try on survivors")
+    parser.add_argument("--work", type=Path, help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.work:
+        work(given.work)
+        return
+    chosen = [m for m in MUTATIONS if given.only is None or m.name in given.only]
+    trials = run_all(chosen, jobs=given.jobs, tries=given.also, say=lambda line: print(line, flush=True))
+    print(summary(trials))
+    if given.only is None:
+        PAGE.write_text(page(trials))
+        SUMMARY.write_text(with_summary(SUMMARY.read_text(), trials))
+
+
+if __name__ == "__main__":
+    main()
