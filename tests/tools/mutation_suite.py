@@ -11,10 +11,10 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
+import multiprocessing
 import os
 import re
 import shutil
-import subprocess
 import sys
 import tempfile
 import threading
@@ -47,17 +47,19 @@ class Trial:
     tried: tuple[str, ...]
 
 
-def trial(mutation: Mutation, ask: Ask, *, tries: Sequence[str] = ()) -> Trial:
-    """Try experiments on a bug until a claim notices it."""
+def trial(mutation: Mutation, ask: Ask, *, more: Sequence[str] = ()) -> Trial:
+    """Try the experiments of a bug, and ``more``, until a claim notices it."""
     tried = []
-    for name in dict.fromkeys((*mutation.tries, *tries)):
+    for name in dict.fromkeys((*mutation.tries, *more)):
         tried.append(name)
         noticed: set[str] | None = None
         for seed in SEEDS:
             found = ask(mutation, name, seed)
             if found["raised"]:
                 return Trial(mutation, f"`{name}` raises {found['raised']}", tuple(tried))
-            new = set(found["surprises"]) - set(ask(UNCHANGED, name, seed)["surprises"])
+            new = set(found["surprises"])
+            if new:
+                new -= set(ask(UNCHANGED, name, seed)["surprises"])
             noticed = new if noticed is None else noticed & new
             if not noticed:
                 break
@@ -116,36 +118,37 @@ class MutatedProcess:
         if mutation is not UNCHANGED:
             path = self.tree / "gyrostat" / mutation.file
             path.write_text(mutation.apply(path.read_text()))
-        path = os.pathsep.join([str(self.tree), str(Path(__file__).parent)])
-        environment = {**os.environ, "PYTHONPATH": path, "GYROSTAT_COMPILE_CACHE": str(folder / "compiled")}
-        command = [sys.executable, __file__, "--work", str(self.tree)]
-        self.process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
-        )
+        # A server that has imported the libraries, but not the package, forks itself for every bug.
+        context = multiprocessing.get_context("forkserver")
+        self.link, theirs = context.Pipe()
+        self.process = context.Process(target=work, args=(self.tree, theirs), daemon=True)
+        self.process.start()
+        theirs.close()
 
     def run(self, name: str, seed: int) -> dict[str, Any]:
         """The surprises of an experiment, or the error that it raises; a process that dies counts as an error."""
-        assert self.process.stdin is not None and self.process.stdout is not None
         try:
-            self.process.stdin.write(f"{name} {seed}\n")
-            self.process.stdin.flush()
-        except BrokenPipeError:
-            pass  # it has died, and the end of its output is read next
-        answer = self.process.stdout.readline()
-        died = {"surprises": [], "raised": f"an error that ends the process ({self.process.poll()})"}
-        return json.loads(answer) if answer else {"name": name, "seed": seed, **died}
+            self.link.send((name, seed))
+            found = self.link.recv()
+        except (EOFError, OSError):
+            self.process.join()
+            found = {"surprises": [], "raised": f"an error that ends the process ({self.process.exitcode})"}
+        return {"name": name, "seed": seed, **found}
 
     def end(self) -> None:
         """End the process and delete its copy of the package."""
-        assert self.process.stdin is not None
-        self.process.stdin.close()
-        self.process.wait()
+        self.link.close()
+        self.process.join()
         shutil.rmtree(self.tree)
 
 
-def work(tree: Path) -> None:
-    """The process of :class:`MutatedProcess`: reads names and seeds, writes a line of JSON for each."""
-    answers, sys.stdout = sys.stdout, sys.stderr
+LIBRARIES = ["jax", "equinox", "jaxtyping", "optax", "xarray", "scipy.stats", "scipy.optimize", "rich.console"]
+"""What the package imports, and what takes most of the time of its import."""
+
+
+def work(tree: Path, link: Any) -> None:
+    """The process of :class:`MutatedProcess`: receives names and seeds, sends what it found for each."""
+    sys.path.insert(0, str(tree))
     from gyrostat.parallel.threads import confine_this_process, one_thread
 
     with one_thread(quick=True):
@@ -155,11 +158,12 @@ def work(tree: Path) -> None:
 
         if tree not in Path(gyrostat.__file__).parents:
             raise SystemExit(f"{gyrostat.__file__} was imported instead of the copy in {tree}.")
-        for line in sys.stdin:
-            name, seed = line.split()
-            task = ExperimentTask(name, "smoke", int(seed))
-            answers.write(json.dumps({"name": name, "seed": int(seed), **_surprises(task)}) + "\n")
-            answers.flush()
+        while True:
+            try:
+                name, seed = link.recv()
+            except EOFError:
+                return
+            link.send(_surprises(ExperimentTask(name, "smoke", seed)))
 
 
 def _surprises(task: Any) -> dict[str, Any]:
@@ -174,18 +178,17 @@ def _surprises(task: Any) -> dict[str, Any]:
     return {"surprises": surprises, "raised": "", "cpu_seconds": round(result.cpu_seconds, 2)}
 
 
-def run_all(
-    mutations: Sequence[Mutation], *, jobs: int, tries: Sequence[str], say: Callable[[str], None]
-) -> list[Trial]:
-    """The trials of all bugs, in order."""
+def run_all(mutations: Sequence[Mutation], *, jobs: int, more: Callable[[Mutation], Sequence[str]]) -> list[Trial]:
+    """The trials of all bugs, in order; ``more`` lists experiments to try on a bug that survives its own."""
     runs = KeptRuns(KEPT)
 
     def one(mutation: Mutation) -> Trial:
         try:
-            found = trial(mutation, runs, tries=tries)
+            found = trial(mutation, runs, more=more(mutation))
         finally:
             runs.end(mutation)
-        say(f"{mutation.name}: {'killed by ' + found.killer if found.killer else 'SURVIVES ' + ', '.join(found.tried)}")
+        outcome = f"killed by {found.killer}" if found.killer else f"SURVIVES {', '.join(found.tried)}"
+        print(f"{mutation.name}: {outcome}", flush=True)
         return found
 
     try:
@@ -238,20 +241,31 @@ def with_summary(text: str, trials: Sequence[Trial]) -> str:
     return re.sub(f"{re.escape(begin)}.*{re.escape(end)}", lambda _: between, text, count=1, flags=re.DOTALL)
 
 
+def rest_of_papers(mutation: Mutation) -> list[str]:
+    """All experiments of the papers that a bug names, the cheapest first."""
+    from gyrostat.experiments.registry import experiments
+
+    papers = dict.fromkeys(name.split("/")[0] for name in mutation.tries)
+    weights = {f"{paper}/{name}": e.weight for paper in papers for name, e in experiments(paper).items()}
+    return sorted(weights, key=lambda name: weights[name])
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])  # type: ignore[union-attr]
     parser.add_argument(
         "--only", nargs="+", metavar="NAME", choices=[m.name for m in MUTATIONS], help="these bugs only"
     )
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), metavar="N", help="bugs tried at the same time")
-    parser.add_argument("--also", nargs="+", default=[], metavar="PAPER/NAME", help="experiments to try on survivors")
-    parser.add_argument("--work", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--all", action="store_true", help="try all experiments of the paper on survivors")
     given = parser.parse_args()
-    if given.work:
-        work(given.work)
-        return
     chosen = [m for m in MUTATIONS if given.only is None or m.name in given.only]
-    trials = run_all(chosen, jobs=given.jobs, tries=given.also, say=lambda line: print(line, flush=True))
+    os.environ |= {
+        "GYROSTAT_COMPILE_CACHE": str(KEPT / "compiled"),
+        "OMP_NUM_THREADS": "1",
+        "OPENBLAS_NUM_THREADS": "1",
+    }
+    multiprocessing.set_forkserver_preload(LIBRARIES)
+    trials = run_all(chosen, jobs=given.jobs, more=rest_of_papers if given.all else lambda mutation: [])
     print(summary(trials))
     if given.only is None:
         PAGE.write_text(page(trials))

@@ -43,7 +43,7 @@ MUTATIONS = (
         "+ across / m * W, span.energy / m)",
         "+ 1.1 * across / m * W, span.energy / m)",
         "The noise of a fresh batch is 10 % too large.",
-        ("xu2024/thm2", "xu2024/amplify", "xu2024/window", "xu2024/fig6", "xu2024/data"),
+        ("xu2024/thm2", "xu2024/amplify", "xu2024/fig6"),
     ),
     Mutation(
         "fresh-energy-halved",
@@ -77,7 +77,7 @@ MUTATIONS = (
         "    root = 2**0.5\n"
         "    return draws[:extra], W * (root - (root - 1) * jnp.eye(len(W))) if W.ndim == 2 else W",
         "Entries off the diagonal of a fresh symmetric measurement have variance 1 instead of 1/2.",
-        ("xu2024/thm2", "xu2024/window", "xu2024/fig6", "xu2024/amplify", "xu2024/data"),
+        ("xu2024/thm2", "xu2024/amplify", "xu2024/fig6"),
     ),
     Mutation(
         "fixed-chi-of-all-rows",
