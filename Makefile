@@ -10,7 +10,7 @@ INSTALL := $(BIN)/python -m pip install -qq --no-compile --disable-pip-version-c
 
 VALIDATOR := .venv/validator/bin/rocrate-validator
 
-.PHONY: reproduce test lab browser lint format bench evidence map map-data test-integrations integration-table faults fuzz lowest calibration clean
+.PHONY: reproduce test lab browser lint format bench evidence map map-data test-integrations integration-table faults fuzz lowest calibration mutation surprises coverage clean
 
 reproduce: .venv/installed
 	$(BIN)/gyrostat reproduce --out $(OUT)
@@ -33,6 +33,20 @@ integration-table: .venv/installed-integrations
 # Kills, stops, interrupts, full disks, flipped bits and deleted files, on purpose: about twenty minutes. Prints a table.
 faults: .venv/installed-test
 	$(BIN)/python tests/tools/faults.py
+
+# Seeds bugs in copies of the core and asks whether a claim notices: about ten minutes of two cores. Resumes; writes docs/mutations.md.
+mutation: .venv/installed-test
+	$(BIN)/python tests/tools/mutation_suite.py
+
+# How often a verdict surprises: twenty seeds at smoke size, five at standard size, in about an hour of two cores. Resumes.
+surprises: .venv/installed
+	-$(BIN)/gyrostat reproduce --size smoke --seeds 1:20 --out $(OUT)-surprises
+	-$(BIN)/gyrostat reproduce --size standard --seeds 1:5 --out $(OUT)-surprises
+	cp $(OUT)-surprises/surprises.md docs/
+
+# Which claims check each numbered item of the papers.
+coverage: .venv/installed
+	$(BIN)/gyrostat claims --coverage > docs/coverage.md
 
 # The lowest versions that pyproject.toml allows, in an environment of their own, and a smoke test with them. PyTorch stays at
 # the version of constraints.txt, because others come with several GB of CUDA packages.

@@ -32,6 +32,13 @@ KEPT = ROOT / ".cache" / "mutation"
 PAGE, SUMMARY = ROOT / "docs" / "mutations.md", ROOT / "docs" / "claims.md"
 MARKS = "<!-- seeded bugs: written by make mutation -->", "<!-- end of seeded bugs -->"
 SEEDS = (31, 32)
+SETTINGS = {
+    "GYROSTAT_COMPILE_CACHE": str(KEPT / "compiled"),
+    "JAX_DISABLE_MOST_OPTIMIZATIONS": "1",  # compiling takes longer than running at smoke size
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+}
+"""Environment variables of all processes, which JAX and NumPy read when they are imported."""
 UNCHANGED = Mutation("unchanged", "errors.py", "", "", "No bug.", ())
 
 Ask = Callable[[Mutation, str, int], dict[str, Any]]
