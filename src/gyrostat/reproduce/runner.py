@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import platform
 from collections.abc import Sequence
@@ -235,6 +236,7 @@ def versions(address: str = "") -> dict[str, str]:
     return found
 
 
+@functools.cache  # goes through the files of all installed packages
 def _distributions_of(top: str) -> Sequence[str]:
     return sorted(set(packages_distributions().get(top, ())))
 
