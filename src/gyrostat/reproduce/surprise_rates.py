@@ -106,7 +106,8 @@ def read_seeds(text: str) -> list[int]:
         first, last = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
         if first > last or last - first >= MOST_SEEDS:
             raise GyrostatError(
-                f"--seeds must be numbers or ranges, as in 1,2,7 or 1:20 (at most {MOST_SEEDS} of them); got {text!r}."
+                f"--seeds must be numbers or ranges, as in 1,2,7 or 1:20 (at most {MOST_SEEDS} of them); "
+                f"got {errors.shown(text)}."
             )
         seeds += range(first, last + 1)
     return list(dict.fromkeys(seeds))
