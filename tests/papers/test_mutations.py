@@ -81,9 +81,10 @@ def test_an_error_kills_and_more_experiments_are_tried_on_survivors():
     assert trial(BUG, asking(found), more=["p/one", "p/three"]).tried == ("p/one", "p/two", "p/three")
 
 
-def test_the_page_names_survivors():
-    trials = [Trial(BUG, "", BUG.tries), Trial(BUG, "`p/one/a`", ("p/one",))]
-    assert "1 of 2 seeded bugs (50%)" in page(trials) and "| **survives** |" in page(trials)
+def test_the_page_names_survivors_and_what_was_not_run():
+    trials = [Trial(BUG, "", BUG.tries), Trial(BUG, "`p/one/a`", ("p/one",)), Trial(BUG)]
+    assert "1 of 2 seeded bugs (50%)" in page(trials) and "1 more have not been run." in page(trials)
+    assert "| **survives** |" in page(trials) and "| not run |" in page(trials)
     begin, end = mutation_suite.MARKS
     text = with_summary(f"before\n{begin}\nold\n{end}\nafter\n", trials)
     assert "old" not in text and "- `bug`: A bug." in text and text.startswith("before") and text.endswith("after\n")

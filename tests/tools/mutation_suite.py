@@ -47,11 +47,14 @@ Ask = Callable[[Mutation, str, int], dict[str, Any]]
 
 @dataclass(frozen=True)
 class Trial:
-    """The outcome of a bug: what killed it (a claim or an error, empty for a survivor), and the experiments that were tried."""
+    """The outcome of a bug: what killed it (a claim or an error, empty for a survivor), and the experiments that were tried.
+
+    A bug that has not been run has none of both.
+    """
 
     mutation: Mutation
-    killer: str
-    tried: tuple[str, ...]
+    killer: str = ""
+    tried: tuple[str, ...] = ()
 
 
 def trial(mutation: Mutation, ask: Ask, *, more: Sequence[str] = ()) -> Trial:
@@ -221,7 +224,8 @@ def summary(trials: Sequence[Trial]) -> str:
 def page(trials: Sequence[Trial]) -> str:
     """The page of all bugs, as Markdown."""
     rows = [
-        f"| `{t.mutation.name}` | `{t.mutation.file}` | {t.mutation.sentence} | {t.killer or '**survives**'} |"
+        f"| `{t.mutation.name}` | `{t.mutation.file}` | {t.mutation.sentence} "
+        f"| {t.killer or ('**survives**' if t.tried else 'not run')} |"
         for t in trials
     ]
     lines = [
@@ -263,16 +267,17 @@ def main() -> None:
         "--only", nargs="+", metavar="NAME", choices=[m.name for m in MUTATIONS], help="these bugs only"
     )
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), metavar="N", help="bugs tried at the same time")
+    parser.add_argument("--kept", action="store_true", help="write the page from what is kept, without computing")
     parser.add_argument("--all", action="store_true", help="try all experiments of the paper on survivors")
     given = parser.parse_args()
-    chosen = [m for m in MUTATIONS if given.only is None or m.name in given.only]
-    os.environ |= {
-        "GYROSTAT_COMPILE_CACHE": str(KEPT / "compiled"),
-        "OMP_NUM_THREADS": "1",
-        "OPENBLAS_NUM_THREADS": "1",
-    }
-    multiprocessing.set_forkserver_preload(LIBRARIES)
-    trials = run_all(chosen, jobs=given.jobs, more=rest_of_papers if given.all else lambda mutation: [])
+    known = {m.name: m for m in MUTATIONS}
+    chosen = [known[name] for name in given.only or known]
+    if given.kept:
+        trials = kept_trials(KEPT)
+    else:
+        os.environ |= SETTINGS
+        multiprocessing.set_forkserver_preload(LIBRARIES)
+        trials = run_all(chosen, jobs=given.jobs, more=rest_of_papers if given.all else lambda mutation: [])
     print(summary(trials))
     if given.only is None:
         PAGE.write_text(page(trials))
