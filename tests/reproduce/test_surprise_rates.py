@@ -16,25 +16,12 @@ from scipy.stats import binomtest
 
 import gyrostat
 from gyrostat.errors import GyrostatError
-from gyrostat.experiments import registry
 from gyrostat.parallel.workers import _next_task
 from gyrostat.reproduce import code_digest, surprise_rates
 from gyrostat.reproduce.surprise_rates import SurpriseRate, count_surprises, read_seeds
 from gyrostat.reproduce.tasks import seed_of
 
-FAKE = Path(__file__).parents[1] / "tools"
 NAMES = ["fake2024/fig1", "fake2024/fig10"]
-
-
-@pytest.fixture
-def fake(monkeypatch, tmp_path):
-    """Registers the fake paper and returns the file in which it logs what it computes."""
-    monkeypatch.syspath_prepend(str(FAKE))
-    monkeypatch.setitem(registry.PAPERS, "fake2024", "fake2024:PAPER")
-    log = tmp_path / "log"
-    log.touch()
-    monkeypatch.setenv("FAKE_LOG", str(log))
-    return log
 
 
 def computed(log):

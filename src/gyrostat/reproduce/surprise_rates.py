@@ -18,6 +18,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -67,7 +68,7 @@ class SurpriseRate:
         >>> rate.share, [round(end, 3) for end in rate.interval]
         (0.05, [0.009, 0.236])
         """
-        low, high = wilson(self.surprises, self.runs)
+        low, high = wilson(np.asarray(self.surprises), self.runs)
         return float(low), float(high)
 
 
