@@ -208,13 +208,31 @@ def run_all(mutations: Sequence[Mutation], *, jobs: int, more: Callable[[Mutatio
         runs.end(UNCHANGED)
 
 
+def kept_trials(folder: Path) -> list[Trial]:
+    """The trials of all bugs as far as their runs are kept, without computing; a bug that lacks a run has not been run."""
+    runs = KeptRuns(folder)
+
+    def kept(mutation: Mutation, name: str, seed: int) -> dict[str, Any]:
+        return runs.known[run_key(mutation, name, seed)]
+
+    def one(mutation: Mutation) -> Trial:
+        try:
+            return trial(mutation, kept)
+        except KeyError:
+            return Trial(mutation)
+
+    return [one(mutation) for mutation in MUTATIONS]
+
+
 def summary(trials: Sequence[Trial]) -> str:
     """The kill rate and the survivors, as Markdown."""
-    survivors = [t for t in trials if not t.killer]
-    killed = len(trials) - len(survivors)
-    lines = [
-        f"{killed} of {len(trials)} seeded bugs ({killed / len(trials):.0%}) are noticed by a claim at smoke size."
-    ]
+    run = [t for t in trials if t.tried]
+    survivors = [t for t in run if not t.killer]
+    killed = len(run) - len(survivors)
+    share = f" ({killed / len(run):.0%})" if run else ""
+    lines = [f"{killed} of {len(run)} seeded bugs{share} are noticed by a claim at smoke size."]
+    if len(run) < len(trials):
+        lines.append(f"{len(trials) - len(run)} more have not been run.")
     if survivors:
         lines += ["Survivors:", ""]
         lines += [f"- `{t.mutation.name}`: {t.mutation.sentence}" for t in survivors]
