@@ -34,7 +34,6 @@ MARKS = "<!-- seeded bugs: written by make mutation -->", "<!-- end of seeded bu
 SEEDS = (31, 32)
 SETTINGS = {
     "GYROSTAT_COMPILE_CACHE": str(KEPT / "compiled"),
-    "JAX_DISABLE_MOST_OPTIMIZATIONS": "1",  # compiling takes longer than running at smoke size
     "OMP_NUM_THREADS": "1",
     "OPENBLAS_NUM_THREADS": "1",
 }

@@ -190,7 +190,7 @@ MUTATIONS = (
         "return _weighted_sum(jnp.asarray(law.weights), readings), state",
         "return _weighted_sum(jnp.ones(law.count), readings), state",
         "A full batch is the sum over environments instead of the mean.",
-        ("xu2024/thm6", "xu2024/indefinite", "wang2023/hetero"),
+        ("xu2024/thm6", "xu2024/indefinite"),
     ),
     Mutation(
         "amplify-all-not-mean",
