@@ -69,7 +69,7 @@ def test_a_complete_list_has_no_problem_and_its_page_shows_everything():
         (changed(Lemma_4="R."), "toy2026: Lemma 3 is missing."),
         (
             changed(Lemma_2=("toy2026/lemma2/a",)),
-            "toy2026: toy2026/lemma2/b belongs to no item, but its experiment is about Toy 2026, Lemma 2.",
+            "toy2026: toy2026/lemma2/b belongs to no item, but its experiment is about Toy 2026, Lemma 2, not ours.",
         ),
     ],
 )

@@ -14,6 +14,8 @@ NAMES_AN_ITEM = re.compile(
     r"\b(Figure|Theorem|Lemma|Proposition|Corollary|Definition|Assumption|Remark|Example|Algorithm|Condition)s? [A-Z\d]"
 )
 
+OURS = re.compile(r"\bours\b", re.IGNORECASE)
+
 HEAD = """\
 # What of each paper is checked
 
@@ -37,7 +39,7 @@ def coverage_problems(papers: Sequence[Paper]) -> list[str]:
     """Sentences about what is wrong with the items of papers; nothing is asked of a paper that lists no items.
 
     An item needs a claim or a reason, its claims must exist, numbers must have no gap, and every claim of an experiment whose
-    source is a numbered item must belong to an item, unless the source says "ours".
+    source is a numbered item must belong to an item, unless the source or the statement of the claim says "ours".
     """
     listed = [paper for paper in papers if paper.items]
     known = claims_by_id(papers)
@@ -69,9 +71,10 @@ def _gaps(paper: Paper) -> Iterator[str]:
 
 
 def _unattached(paper: Paper) -> Iterator[str]:
-    for name, (experiment, _) in _claims_without_item(paper).items():
-        if NAMES_AN_ITEM.search(experiment.source) and not re.search(r"\bours\b", experiment.source, re.IGNORECASE):
-            yield f"{paper.name}: {name} belongs to no item, but its experiment is about {experiment.source}."
+    for name, (experiment, claim) in _claims_without_item(paper).items():
+        is_ours = OURS.search(experiment.source) or OURS.search(claim.statement)
+        if NAMES_AN_ITEM.search(experiment.source) and not is_ours:
+            yield f"{paper.name}: {name} belongs to no item, but its experiment is about {experiment.source}, not ours."
 
 
 def _claims_without_item(paper: Paper) -> dict[str, tuple[Experiment, Claim]]:
