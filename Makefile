@@ -10,7 +10,7 @@ INSTALL := $(BIN)/python -m pip install -qq --no-compile --disable-pip-version-c
 
 VALIDATOR := .venv/validator/bin/rocrate-validator
 
-.PHONY: reproduce test lab browser lint format bench evidence map map-data test-integrations integration-table faults fuzz lowest calibration docs docs-pages docs-serve clean
+.PHONY: reproduce test lab browser lint format bench evidence map map-data test-integrations integration-table faults fuzz lowest calibration docs docs-pages docs-serve clean mutation surprises coverage
 
 reproduce: .venv/installed
 	$(BIN)/gyrostat reproduce --out $(OUT)
@@ -48,6 +48,21 @@ integration-table: .venv/installed-integrations
 # Kills, stops, interrupts, full disks, flipped bits and deleted files, on purpose: about twenty minutes. Prints a table.
 faults: .venv/installed-test
 	$(BIN)/python tests/tools/faults.py
+
+# Seeds bugs in copies of the core and asks whether a claim notices each. Takes minutes, resumes, writes docs/mutations.md.
+mutation: .venv/installed-test
+	$(BIN)/python tests/tools/mutation_suite.py
+
+# How often a verdict surprises, at twenty seeds of the smallest size and five of the standard one. Resumes. Status 1 means that
+# some claims surprise too often, and does not stop the rest.
+surprises: .venv/installed
+	$(BIN)/gyrostat reproduce --size smoke --seeds 1:20 --out $(OUT)/surprises || [ $$? -eq 1 ]
+	$(BIN)/gyrostat reproduce --size standard --seeds 1:5 --out $(OUT)/surprises || [ $$? -eq 1 ]
+	cp $(OUT)/surprises/surprises.md docs/
+
+# Which claims check each numbered item of the papers.
+coverage: .venv/installed
+	$(BIN)/gyrostat claims --coverage > docs/coverage.md
 
 # The lowest versions that pyproject.toml allows, in an environment of their own, and a smoke test with them. PyTorch stays at
 # the version of constraints.txt, because others come with several GB of CUDA packages.

@@ -31,17 +31,6 @@ FIELDS = [
 ]
 
 
-@pytest.fixture
-def fake(monkeypatch, tmp_path):
-    """Registers the fake paper and returns the file in which it logs what it computes."""
-    monkeypatch.syspath_prepend(str(FAKE))
-    monkeypatch.setitem(registry.PAPERS, "fake2024", "fake2024:PAPER")
-    log = tmp_path / "log"
-    log.touch()
-    monkeypatch.setenv("FAKE_LOG", str(log))
-    return log
-
-
 def computed(log):
     return [line.split()[0] for line in log.read_text().splitlines()]
 

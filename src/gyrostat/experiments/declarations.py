@@ -195,7 +195,9 @@ class Paper:
 
     ``name`` is short, since results, figures and claims are stored under it. ``title`` is the reference as a reader expects it
     (authors: title, venue and year), and ``link`` the address of the paper, at arXiv or a DOI. ``experiments`` are in the order
-    of the paper. ``presets`` are settings for the live laboratory.
+    of the paper. ``presets`` are settings for the live laboratory. ``items`` are the numbered items of the paper: the ids of
+    the claims about each (``mine2026/fig1/slug``), or a sentence that says why it cannot be checked by computation
+    (``gyrostat claims --coverage``).
 
     Parameters
     ----------
@@ -219,6 +221,7 @@ class Paper:
     experiments: Sequence[Experiment]
     link: str = ""
     presets: Sequence[LabPreset] = ()
+    items: Mapping[str, Sequence[str] | str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         errors.check_parameters(self)

@@ -17,6 +17,7 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from typing import Any, Protocol, Self, TypeVar
@@ -173,7 +174,10 @@ class Workers:
 
     def _send_next(self, link: Any, waiting: deque[Any], listener: Listener) -> None:
         worker = self.busy[link]
-        worker.task = _next_task(waiting, worker.task)
+        elsewhere = [
+            other.task.program for other in self.busy.values() if other is not worker and other.task is not None
+        ]
+        worker.task = _next_task(waiting, worker.task, elsewhere)
         listener.started(worker.task)
         try:
             link.send(worker.task)
@@ -183,9 +187,11 @@ class Workers:
             return
 
 
-def _next_task(waiting: deque[Any], last: WorkerTask | None) -> Any:
-    """The first task with the program that the worker has just compiled, or else the first task."""
-    task = next((t for t in waiting if last is not None and t.program == last.program), waiting[0])
+def _next_task(waiting: deque[Any], last: WorkerTask | None, elsewhere: Sequence[Hashable]) -> Any:
+    """The first task with the program that the worker has just compiled, or with one that no other has, or just the first."""
+    own = (task for task in waiting if last is not None and task.program == last.program)
+    new = (task for task in waiting if task.program not in elsewhere)
+    task = next(chain(own, new, waiting))
     waiting.remove(task)
     return task
 

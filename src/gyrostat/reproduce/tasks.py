@@ -14,7 +14,7 @@ from gyrostat import __version__, errors
 from gyrostat.experiments import registry
 from gyrostat.experiments.paper_files import paper_digest
 from gyrostat.parallel.whole_files import plain
-from gyrostat.reproduce.code_digest import code_digest
+from gyrostat.reproduce.code_digest import code_digest, experiment_digest
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -83,7 +83,7 @@ class ExperimentTask:
         """A digest of the code that computes: ours, and for a paper that is not built in also its own."""
         address = self.address or registry.paper_address(self.name.split("/")[0])
         built_in = address.startswith("gyrostat.papers.")
-        return code_digest() if built_in else f"{code_digest()}+{paper_digest(address)}"
+        return experiment_digest(self.name) if built_in else f"{code_digest()}+{paper_digest(address)}"
 
     @property
     def derived_seed(self) -> int:

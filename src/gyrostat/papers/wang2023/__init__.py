@@ -16,6 +16,7 @@ from gyrostat.papers.wang2023 import (
     thm3_2_streaks,
     update_conventions,
 )
+from gyrostat.papers.wang2023.numbered_items import ITEMS
 
 EXPERIMENTS = (
     fig1_jumps.FIG1,
@@ -39,4 +40,5 @@ PAPER = Paper(
     title="Wang, Jacot: Implicit Bias of SGD in L2-Regularized Linear DNNs, One-Way Jumps from High to Low Rank (2023)",
     link="https://arxiv.org/abs/2305.16038",
     experiments=EXPERIMENTS,
+    items=ITEMS,
 )

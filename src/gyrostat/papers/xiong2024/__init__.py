@@ -15,6 +15,7 @@ from gyrostat.papers.xiong2024 import (
     thm4_1_toy_example,
     thm4_2_thm5_1_rates,
 )
+from gyrostat.papers.xiong2024.numbered_items import ITEMS
 
 EXPERIMENTS = (
     fig1_1_factorisation.FIG11,
@@ -39,4 +40,5 @@ PAPER = Paper(
     title="Xiong, Ding, Du: How Over-Parameterization Slows Down Gradient Descent in Matrix Sensing (ICLR 2024)",
     link="https://arxiv.org/abs/2310.01769",
     experiments=EXPERIMENTS,
+    items=ITEMS,
 )

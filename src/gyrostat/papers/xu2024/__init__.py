@@ -17,6 +17,7 @@ from gyrostat.papers.xu2024 import (
     thm2_window_and_phases,
     thm7_quadratic_network,
 )
+from gyrostat.papers.xu2024.numbered_items import ITEMS
 
 EXPERIMENTS = (
     fig1_fig2_oscillation.FIG1,
@@ -57,4 +58,5 @@ PAPER = Paper(
     title="Xu, Gu, Fang: The Implicit Bias of Heterogeneity towards Invariance (NeurIPS 2024)",
     link="https://arxiv.org/abs/2403.01420",
     experiments=EXPERIMENTS,
+    items=ITEMS,
 )
