@@ -185,9 +185,9 @@ def draw_lemmas_d(ds: xr.Dataset) -> Figure:
     x = np.linspace(8, 32, 60)
     edge = 1 / np.sqrt(x)
     starts = Panel(
-        title="(D.8): the start, k = 25",
+        title="(D.8): F^T F - G^T G of the start, k = 25",
         xlabel="n / k",
-        ylabel="eigenvalue of F^T F - G^T G, over alpha^2",
+        ylabel="eigenvalue / alpha^2",
         series=[
             points("least", "smallest", 0),
             points("most", "largest", 1),
@@ -427,7 +427,7 @@ LEMMAS_D = Experiment(
                 "The number of steps of Lemma G.3 grows with log(1/alpha), as that of one growing direction does (ours): the "
                 "O(1/(eta sigma_r)) that we read there hides a logarithm, as in (D.9)."
             ),
-            criterion="growth of the median of T eta sigma_r from the largest to the smallest alpha within 10 % of a logistic's",
+            criterion="growth of the median T eta sigma_r from the largest to the smallest alpha within 10 % of a logistic's",
             measure=_logarithm,
         ),
     ],
