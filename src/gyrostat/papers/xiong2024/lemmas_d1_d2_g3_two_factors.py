@@ -46,7 +46,7 @@ def _starts(seed: int, count: int) -> xr.Dataset:
         for i, ratio in enumerate(RATIOS):
             shape = (ratio * START_WIDTH, ratio * START_WIDTH)
             for s in range(count):
-                key = jax.random.fold_in(jax.random.key(seed), s)
+                key = jax.random.fold_in(jax.random.fold_in(jax.random.key(seed), ratio), s)
                 F, G = map(np.asarray, gs.ImbalancedGaussian(0.1)(gs.Asymmetric(START_WIDTH), shape, key))
                 values = np.linalg.eigvalsh(F.T @ F - G.T @ G) / 0.01
                 found[:, i, s] = values[0], values[-1], (F**2).sum() / 0.01, (G**2).sum() / (0.01 / 9)
@@ -57,7 +57,7 @@ def _starts(seed: int, count: int) -> xr.Dataset:
 def _runs(alpha: float, seed: int, runs: int) -> list[dict[str, Any]]:
     eta = step_size(alpha)
     num_steps = round(TIME / eta)
-    steps = np.linspace(0, num_steps - 1, 400).round().astype(int)
+    steps = np.linspace(0, num_steps - 1, 1000).round().astype(int)
     starts = [_small_start(alpha, seed, run) for run in range(runs)]
 
     def build(run: int) -> Any:
