@@ -184,7 +184,7 @@ RECTANGULAR = Experiment(
     ),
     sizes={
         "smoke": {"long": 24, "short": 12, "starts": 5, "designs": 1},
-        "standard": {"long": 32, "short": 16, "starts": 5, "designs": 2},
+        "standard": {"long": 30, "short": 15, "starts": 5, "designs": 3},
         "full": {"long": 60, "short": 20, "starts": 8, "designs": 6},
     },
     compute=rectangular_data,
