@@ -120,18 +120,18 @@ def _numbers(alpha: float, here: xr.Dataset, there: xr.Dataset) -> dict[str, Any
         "D13_least": values[first].min(),
         "D13_most": values[first].max(),
         "printed_start": math.sqrt(SIDE) * now["J"][0] / (2 * alpha),
-        "D15": max(now["U"][phase1].max(), now["V"][phase1].max()) / (2 * math.sqrt(LARGEST)),
-        "D16": now["signal"][phase1].max() / (SMALLEST / 2),
-        "D17": rest[phase1].max() / (2 * math.sqrt(alpha) * LARGEST**0.25),
-        "D18_least": values[phase1].min(),
-        "D18_most": values[phase1].max(),
-        "D23": shrinks[phase1].min(),
-        "D44": (now["M"] / slow)[phase3].max(initial=0),
-        "D46": now["UV"][phase3].max(initial=0) / (8 * alpha**2 * math.sqrt(LARGEST) / SMALLEST),
+        "D15": _largest(np.maximum(now["U"], now["V"])[phase1]) / (2 * math.sqrt(LARGEST)),
+        "D16": _largest(now["signal"][phase1]) / (SMALLEST / 2),
+        "D17": _largest(rest[phase1]) / (2 * math.sqrt(alpha) * LARGEST**0.25),
+        "D18_least": -_largest(-values[phase1]),
+        "D18_most": _largest(values[phase1]),
+        "D23": -_largest(-shrinks[phase1]),
+        "D44": _largest((now["M"] / slow)[phase3]),
+        "D46": _largest(now["UV"][phase3]) / (8 * alpha**2 * math.sqrt(LARGEST) / SMALLEST),
         "D47_least": values.min(),
         "D47_most": values.max(),
-        "D48": (now["K"] / now["K_free"])[phase3].max(initial=0),
-        "D49": falls[phase3].min(initial=np.inf),
+        "D48": _largest((now["K"] / now["K_free"])[phase3]),
+        "D49": -_largest(-falls[phase3]),
         "G20": at(reached) * SMALLEST / log,
         "G20_time": at(reached) * SMALLEST,
         "G21": largest[: reached + 1].max() / 2,
@@ -141,6 +141,11 @@ def _numbers(alpha: float, here: xr.Dataset, there: xr.Dataset) -> dict[str, Any
 def _first(condition: np.ndarray) -> int:
     """The first index at which it holds; the length if it never does."""
     return int(condition.argmax()) if condition.any() else len(condition)
+
+
+def _largest(x: np.ndarray) -> float:
+    """The largest value in a phase; NaN, which decides nothing, if the run never gets there."""
+    return float(x.max()) if x.size else math.nan
 
 
 def _norm(x: np.ndarray) -> np.ndarray:
