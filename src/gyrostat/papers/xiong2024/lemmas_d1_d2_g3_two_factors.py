@@ -338,8 +338,8 @@ LEMMAS_D = Experiment(
         Claim(
             slug="4.11",
             statement="(4.11) without error: K moves to K (1 - eta F^T F) and J to J (1 - eta G^T G), with the old F and G.",
-            criterion="relative gap of the steps at most 1e-8 at every recorded step of every run",
-            measure=lambda ds: within(0, 1e-8, largest=ds.step_gap.max()),
+            criterion="relative gap of the steps at most 1e-6 (rounding of tiny steps) at every recorded step of every run",
+            measure=lambda ds: within(0, 1e-6, largest=ds.step_gap.max()),
         ),
         Claim(
             slug="D.1-time",
