@@ -174,7 +174,7 @@ def truncated(A: np.ndarray, k: int) -> np.ndarray:
 
 
 def imbalance_step(F: np.ndarray, G: np.ndarray, beta: float) -> Params:
-    """Eq. (5.1) put right, through F^T F = V S^2 V^T (largest first) rather than through the SVD; signs are free."""
+    """Eq. (5.1), keeping the product, through F^T F = V S^2 V^T (largest first) and not through the SVD; signs are free."""
     squares, V = np.linalg.eigh(F.T @ F)
     s, V = np.sqrt(squares[::-1]), V[:, ::-1]
     return F @ V * (beta / s), G @ V * (s / beta)

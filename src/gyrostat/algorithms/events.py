@@ -112,7 +112,8 @@ class ImbalanceStep(Event):
     square residual is at most ``below`` times that of the first step.
 
     The formula (5.1) is damaged in the text that we work from. The bound on ||G|| in appendix F fits
-    ``B Sigma_inv^(-1)``, which keeps the product for any orthogonal B, as this step does.
+    ``B Sigma_inv^(-1)``, which keeps the product for any orthogonal B, as this step does. B is V here: with V^T the product
+    would be kept as well, but ``F^T F`` would not be ``beta^2 I``.
 
     ``beta`` is of the order of sqrt(sigma_r); by default :func:`automatic_beta` estimates it from F G^T and the residual.
     A stable descent with step size eta afterwards needs ``eta (beta^2 + (sigma_1 / beta)^2) < 2`` (:func:`stable_range`).
