@@ -39,20 +39,24 @@ class Ratings(NamedTuple):
 def simulated(sizes: RatingsSizes, seed: int = 0) -> tuple[Ratings, Ratings]:
     """Ratings shown and hidden: 3.5 plus levels of users and items, tastes of low rank and noise, rounded to halves.
 
-    Some items are far more popular than others.
+    As in collections of ratings of films, a few items have most of the ratings, and a few users gave most of them.
     """
     rng = np.random.default_rng(seed)
     n, m, count, rank, _ = sizes
-    popularity = rng.pareto(1.5, m) + 0.3
-    items = rng.choice(m, int(count * 1.2), p=popularity / popularity.sum())
-    pairs = rng.permutation(np.unique(rng.integers(0, n, len(items)) * np.int64(m) + items))[:count]
-    i, j = np.divmod(pairs, m)
+    i, j = np.divmod(_rated_pairs(n, m, count, rng), m)
     tastes = np.einsum("ek,ek->e", *(rng.standard_normal((s, rank))[x] for s, x in ((n, i), (m, j)))) / np.sqrt(rank)
     level = 3.5 + 0.4 * rng.standard_normal(n)[i] + 0.5 * rng.standard_normal(m)[j]
     raw = level + 0.5 * tastes + 0.8 * rng.standard_normal(len(i))
     values = np.clip(np.round(2 * raw) / 2, 1, 5)
     hidden = rng.random(len(i)) < sizes.hidden
     return tuple(Ratings(i[mask], j[mask], values[mask]) for mask in (~hidden, hidden))  # type: ignore[return-value]
+
+
+def _rated_pairs(n: int, m: int, count: int, rng: np.random.Generator) -> np.ndarray:
+    """Different pairs, as user times m plus item, drawn by the activity of users and the popularity of items."""
+    activity, popularity = rng.lognormal(0.0, 0.9, n), rng.pareto(1.5, m) + 0.3
+    users, items = (rng.choice(len(p), int(count * 1.5), p=p / p.sum()) for p in (activity, popularity))
+    return rng.permutation(np.unique(users * np.int64(m) + items))[:count]
 
 
 def by_us(shown: Ratings, at: Ratings, sizes: RatingsSizes) -> np.ndarray:

@@ -16,8 +16,8 @@ from gyrostat.errors import GyrostatError
 from gyrostat.estimators.low_rank.column_units import ColumnUnits, column_units
 from gyrostat.estimators.low_rank.solver import Completion, Factors, ObservedEntries, Options, refitted, searched
 from gyrostat.estimators.low_rank.solver.observed_entries import balanced, root_mean_square
-from gyrostat.estimators.low_rank.solver.ridge_path import Ridge, RidgeStage, ridge_regressions
-from gyrostat.estimators.low_rank.solver.search import LARGE, values_repeat
+from gyrostat.estimators.low_rank.solver.ridge_path import LARGE, Ridge, RidgeStage, ridge_regressions
+from gyrostat.estimators.low_rank.solver.search import values_repeat
 from gyrostat.estimators.low_rank.table_cells import grouped_cells, values_at
 
 SHRINK = 5.0

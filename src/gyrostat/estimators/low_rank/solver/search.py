@@ -31,6 +31,7 @@ from gyrostat.estimators.low_rank.solver.observed_entries import (
     root_mean_square,
 )
 from gyrostat.estimators.low_rank.solver.ridge_path import (
+    LARGE,
     Ridge,
     RidgeStage,
     fixed_rank_stages,
@@ -42,9 +43,6 @@ from gyrostat.estimators.low_rank.solver.ridge_path import (
     sweep,
 )
 
-LARGE = 1_000_000
-"""With more entries than this, there are two sweeps per ridge instead of three: a sweep takes seconds, and warm starts make
-up for it."""
 SEPARATE_CALIBRATION = 1000
 """With at least this many held-out entries, one half chooses the model and the other half is kept for intervals."""
 DEPTHS, WEAK = (3.0, 2.0), 0.8
