@@ -12,7 +12,7 @@ def test_a_small_suite_has_every_record():
     sizes = suite.TablesSizes(draws=1, fits=1, large=(3000, 3, 3), tables=("wine",))
     found = {record.id: record for record in suite.run(lambda text: None, sizes).records}
     assert found["tables/wine-error"].meets and found["tables/wine-coverage"].ours > 0.5
-    assert found["tables/on-disk-difference"].ours < 1e-12
+    assert found["tables/in-parts-difference"].ours < 1e-12
     assert found["tables/sensing-shared-without-intercept"].ours == found["tables/quadratic-steps"].ours == 0
     assert len(found) == 10
 

@@ -6,7 +6,15 @@ import numpy as np
 import pytest
 
 from gyrostat.benchmarks.completion.problems import Synthetic, synthetic
-from gyrostat.estimators.low_rank.solver import Factors, ObservedEntries, Options, complete, observed_entries, ridge_path, search
+from gyrostat.estimators.low_rank.solver import (
+    Factors,
+    ObservedEntries,
+    Options,
+    complete,
+    observed_entries,
+    ridge_path,
+    search,
+)
 from gyrostat.estimators.low_rank.solver.determined_rows import core, extended, submatrix, undetermined
 from gyrostat.estimators.low_rank.solver.exact_fit import fit_of_rank, repaired_fit
 from gyrostat.estimators.low_rank.solver.observed_entries import balanced, entries_svd, split

@@ -179,15 +179,15 @@ def test_rows_on_disk_give_the_same_model(tmp_path, source):
         rows_on_disk(parts, target="y", environment="site")
 
 
-def test_fit_on_disk_is_fit(tmp_path, capsys, monkeypatch):
+def test_fit_in_parts_is_fit(tmp_path, capsys, monkeypatch):
     frame = pd.concat([sites(), pd.DataFrame({"site": ["tiny"], "x": [0.0], "y": [0.0]})])
     frame.to_parquet(tmp_path / "rows.parquet", row_group_size=50)
     options = ("--target", "y", "--environment", "site", "--out")
     said = []
-    for out, more in (("a", ()), ("b", ("--on-disk",))):
+    for out, more in (("a", ()), ("b", ("--in-parts",))):
         status, text, _ = call(monkeypatch, capsys, "fit", tmp_path / "rows.parquet", *options, tmp_path / out, *more)
         said.append(text)
         assert status == 0
     models = [SavedModel.read(tmp_path / out / "model.json") for out in "ab"]
     np.testing.assert_allclose(models[0].coefficients, models[1].coefficients, rtol=1e-12)
-    assert "were left out" in said[0] and "were left out: tiny." in said[1]
+    assert "were left out with their 1 rows: tiny" in said[0] and said[0].splitlines()[:-1] == said[1].splitlines()[:-1]

@@ -76,7 +76,9 @@ def column_units(cells: ObservedEntries) -> ColumnUnits:
     return ColumnUnits(centre * peak, unit, counts)
 
 
-def _quantiles(columns: np.ndarray, values: np.ndarray, counts: np.ndarray, shares: tuple[float, ...]) -> list[np.ndarray]:
+def _quantiles(
+    columns: np.ndarray, values: np.ndarray, counts: np.ndarray, shares: tuple[float, ...]
+) -> list[np.ndarray]:
     """Quantiles of each column, between the two nearest values; zero for a column without cells."""
     ordered = np.append(values[np.lexsort((values, columns))], 0.0)
     first, last = np.cumsum(counts) - counts, np.cumsum(counts) - 1
