@@ -135,4 +135,4 @@ def test_what_needs_rows_in_memory_is_refused():
     with pytest.raises(GyrostatError, match="parts must be a function"):
         InvariantLinearRegressor().fit_parts([1])
     with pytest.raises(GyrostatError, match="there are no rows"):
-        InvariantLinearRegressor().fit_parts(lambda: [])
+        InvariantLinearRegressor().fit_parts(list)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from gyrostat import errors
 from gyrostat.errors import GyrostatError, shown
 from gyrostat.estimators.invariant.random_effects import (
     effects_differ_p,
@@ -42,12 +43,13 @@ class EnvironmentPart(NamedTuple):
 
 
 class RowDesign(NamedTuple):
-    """What is known of the rows besides features and responses: environments, weights and clusters (None: none given)."""
+    """What is known besides features and responses: environments, weights, clusters and names of features (None: none)."""
 
     rows: list[np.ndarray]
     weights: np.ndarray | None = None
     clusters: np.ndarray | None = None
     centred: bool = True
+    names: Sequence[str] | None = None
 
 
 def environment_parts(X: np.ndarray, y: np.ndarray, design: RowDesign) -> Iterator[EnvironmentPart]:
@@ -147,7 +149,7 @@ def without_rounding(
     """The same moments of an environment, with zeros where a feature or the response is constant but for rounding."""
     flat = np.diagonal(gram) <= (CONSTANT * means) ** 2
     gram[flat], gram[:, flat], cross[flat] = 0.0, 0.0, 0.0
-    energy = 0.0 if energy <= (CONSTANT * level) ** 2 else energy
+    energy = 0.0 if energy <= np.square(CONSTANT * level) else energy
     return gram, cross, energy, count, means, level, size
 
 
@@ -179,8 +181,21 @@ class RowsInMemory(NamedTuple):
         return None if codes is None else sum(len(np.unique(codes[mine])) for mine in self.design.rows)
 
     def moments(self) -> Moments:
-        """The moments of each environment."""
-        return moments(environment_parts(*self))
+        """The moments of each environment, which must be numbers."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            found = moments(environment_parts(*self))
+        self._refuse_extremes(found)
+        return found
+
+    def _refuse_extremes(self, found: Moments) -> None:
+        """Refuse features and responses whose squares are too large or too small, as far as moments show that some are."""
+        squares = np.diagonal(found.grams, axis1=1, axis2=2).max(axis=0)
+        odd = ~((squares > errors.LARGEST**-2) & (squares < errors.LARGEST**2))
+        if odd.any():
+            names = np.arange(len(odd)) if self.design.names is None else np.asarray(self.design.names)
+            errors.squarable("X", self.X[:, odd], names[odd])
+        if not errors.LARGEST**-2 < found.energies.max() < errors.LARGEST**2:
+            errors.squarable("y", self.y)
 
     def score_covariances(self, betas: np.ndarray, breads: np.ndarray, *, adjust: bool) -> list[ScoreCovariance]:
         """The covariance of the scores of each environment at these coefficients."""

@@ -89,7 +89,8 @@ class InvariantLinearModel(BaseEstimator):
         clusters = cluster_codes(cluster, len(X), self.environments_, rows, least=LEAST_CLUSTERS)
         if self.adjust:
             refuse_small_environments(self.environments_, list(map(len, rows)), X.shape[1])
-        design = RowDesign(rows, sample_weight, clusters, self.fit_intercept)
+        names = getattr(self, "feature_names_in_", None)
+        design = RowDesign(rows, sample_weight, clusters, self.fit_intercept, names)
         link = None if family == "gaussian" else self._link_rows(X, y, design, LinkFamily(family))
         return self._fit_effects(RowsInMemory(X, y, design), link)
 

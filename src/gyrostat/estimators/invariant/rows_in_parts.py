@@ -69,6 +69,9 @@ def checked_part(part: Part, number: int) -> Part:
         )
     if not (np.isfinite(X).all() and np.isfinite(y).all()):
         raise GyrostatError(f"part {number} holds missing or infinite numbers: leave such rows out.")
+    for name, values in (("X", X), ("y", y)):
+        if float(np.abs(values).max(initial=0.0)) > errors.LARGEST:
+            errors.squarable(f"{name} of part {number}", values)
     return X, y, part[2]
 
 

@@ -29,7 +29,8 @@ DECREASE = 0.7
 MOST_STAGES = 60
 PATIENCE, PATIENCE_AFTER_SUCCESS, PATIENCE_CONVEX = 5, 3, 2
 """A path ends after this many stages without a lower validation error. The second number applies once the error is below
-``SUCCESS`` times the data, the third at depth 2, where the problem is convex: errors fall and then rise."""
+``SUCCESS`` times the data, the third at depth 2, where the problem is convex, and for large tables, whose held-out entries
+are so many that chance hardly matters: errors fall and then rise."""
 SUCCESS = 0.9
 FIXED_RANK_SHARES = (1.0, 0.5, 0.25, 0.1, 0.01)
 """The strengths tried by :func:`fixed_rank_stages`, as shares of the first."""
@@ -169,7 +170,9 @@ def path_stages(
         yield stage
         if stage.validation_error < 0.999 * best:
             best, best_number = stage.validation_error, number
-        patience = PATIENCE_CONVEX if depth == 2 else PATIENCE_AFTER_SUCCESS if best < SUCCESS * size else PATIENCE
+        patience = PATIENCE_AFTER_SUCCESS if best < SUCCESS * size else PATIENCE
+        if depth == 2 or len(entries) > LARGE:
+            patience = PATIENCE_CONVEX
         stalled = number - best_number >= patience and factors.rank > 0
         if ridges is None and (stalled or best < 1e-9 * size):
             return
