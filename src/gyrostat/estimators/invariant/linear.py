@@ -421,9 +421,13 @@ class InvariantLinearRegressor(RegressorMixin, InvariantLinearModel):
         """Fit on rows that are read in parts; ``rows`` may have been read before."""
         errors.check_parameters(self)
         rows.centred = bool(self.fit_intercept)
+        if hasattr(self, "feature_names_in_"):  # of an earlier fit
+            del self.feature_names_in_
         family = chosen_family(self.family, rows.responses)
         if family != "gaussian":
-            raise GyrostatError(f"family={family!r} reads rows many times: fit it to rows in memory, or on disk.")
+            raise GyrostatError(
+                f"family={family!r} reads rows many times: fit it to rows in memory, or to gyrostat.tables.rows_on_disk."
+            )
         counts = [found.count for found in rows.sums.values()]
         rows.refuse_fewer_than(2 if self.fit_intercept else 1)
         self.n_features_in_, self.environments_ = rows.num_features, rows.environments

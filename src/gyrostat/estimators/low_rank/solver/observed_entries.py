@@ -15,7 +15,7 @@ from scipy import sparse
 from scipy.sparse.linalg import LinearOperator, svds
 
 GATHER_SIZE = 4_000_000
-"""The most numbers in memory at a time: gathered rows of a factor (32 MB)."""
+"""The most numbers in memory at a time, of gathered rows of a factor and of Gram matrices (32 MB each)."""
 SIMILAR = 1.15
 """Rows are handled together if their numbers of entries differ by less than this factor: the shorter ones are filled up."""
 SHORT_SIDE = 50
@@ -175,11 +175,11 @@ class RowBatch(NamedTuple):
 
 
 def _similar_runs(lengths: np.ndarray, rank: int) -> Iterator[tuple[int, int]]:
-    """Runs of sorted lengths that differ by less than ``SIMILAR``, or by one, and whose gathered rows fit into memory."""
+    """Runs of sorted lengths that differ by less than ``SIMILAR``, or by one, and whose Gram matrices fit into memory."""
     start = 0
     while start < len(lengths):
         stop = int(np.searchsorted(lengths, max(SIMILAR * lengths[start], lengths[start] + 1), side="right"))
-        most = GATHER_SIZE // (max(int(lengths[stop - 1]), 1) * max(rank, 1))
+        most = GATHER_SIZE // (max(int(lengths[stop - 1]), rank, 1) * max(rank, 1))
         stop = min(stop, start + max(most, 1))
         yield start, stop
         start = stop
