@@ -68,10 +68,13 @@ def test_blocks_give_what_the_whole_gives(monkeypatch):
 def test_sweeps_of_large_tables_in_single_precision_are_precise_enough(monkeypatch):
     seen, *_ = some(4, shape=(60, 40))
     start, ridge = Factors(*(np.random.default_rng(1).standard_normal((n, 3)) for n in seen.shape)), Ridge(0.1)
-    wanted, single = sweep(seen, start, ridge)[1], []
+    wanted = sweep(seen, start, ridge)[1]
     monkeypatch.setattr(ridge_path, "LARGE", 1)
     single = sweep(seen, start, ridge)[1]
     assert 0 < np.abs(single - wanted).max() < 1e-4 * wanted.max()
+    assert ridge_path.sufficient_precision(seen, start) is np.float32
+    fitted = seen.with_values(start.at(seen.rows, seen.columns))  # without noise every digit counts
+    assert ridge_path.sufficient_precision(fitted, start) is np.float64
 
 
 def test_splitting_leaves_something_everywhere():

@@ -24,6 +24,8 @@ from gyrostat.estimators.low_rank.solver.observed_entries import (
 
 LARGE = 1_000_000
 """With more entries than this, time matters more than the last digit: see where it is used."""
+ROUGH, LOOKED_AT = 0.01, 10_000
+"""Single precision is enough while factors leave more than this share of the data; seen at so many entries."""
 DECREASE = 0.7
 """The ratio of successive strengths along a path."""
 MOST_STAGES = 60
@@ -95,12 +97,20 @@ def ridge_regressions(
     return solution
 
 
+def sufficient_precision(entries: ObservedEntries, factors: Factors) -> type:
+    """Single precision, which is twice as fast, for large tables with noise (or a long way to go) that hides its rounding."""
+    if len(entries) <= LARGE:
+        return np.float64
+    some = slice(None, None, max(len(entries) // LOOKED_AT, 1))
+    left = entries.values[some] - factors.at(entries.rows[some], entries.columns[some])
+    return np.float32 if root_mean_square(left) > ROUGH * root_mean_square(entries.values[some]) else np.float64
+
+
 def sweep(entries: ObservedEntries, factors: Factors, ridge: Ridge) -> tuple[Factors, np.ndarray]:
     """Both factors updated once, and the singular values. Components below the fold are dropped."""
     factors, s = balanced(factors)
     w = ridge.weights(s)
-    # A large table is noisy: single precision changes nothing that matters, and is twice as fast.
-    precision = np.float32 if len(entries) > LARGE else np.float64
+    precision = sufficient_precision(entries, factors)
     F = ridge_regressions(entries, factors.right, w, transposed=False, precision=precision)
     G = ridge_regressions(entries, F, w, transposed=True, precision=precision)
     factors, s = balanced(Factors(F, G))
