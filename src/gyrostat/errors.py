@@ -21,6 +21,9 @@ LARGEST_SEED = 2**63 - 1
 LARGEST_RUN = 2**32 - 1
 """The largest number of a run: JAX folds the last 32 bits of a number into a key, and would take larger ones for small ones."""
 
+LARGEST = 1e70
+"""Numbers beyond this, or below its inverse, are refused: squares of products of two of them would be infinite, or zero."""
+
 
 class GyrostatError(ValueError):
     """Bad input. The message names the argument, the value it got and what to do."""
@@ -373,6 +376,31 @@ def array(name: str, value: Any, *, ndim: int | tuple[int, ...]) -> np.ndarray:
         bad = int((~np.isfinite(x)).sum())
         raise GyrostatError(f"{name} must be finite; {bad} of its {x.size} entries are NaN or infinite: remove them.")
     return x
+
+
+def squarable(name: str, values: np.ndarray, columns: Sequence[Any] | None = None, *, power: int = 1) -> None:
+    """Refuse an array of finite numbers (rows, ...) if the squares of a column would be infinite, or would all vanish.
+
+    ``columns`` are names for the message, and ``power`` is 2 if products of two numbers are squared. Sums of many squares of
+    the largest numbers that pass can still be represented.
+
+    >>> squarable("X", np.array([[1.0, 2.0], [3.0, 1e200]]), ["dose", "age"])
+    Traceback (most recent call last):
+    gyrostat.errors.GyrostatError: X holds 1e+200 in column age, whose square is too large a number: give it in a larger unit.
+    """
+    flat = np.abs(values.reshape(len(values), -1))
+    peaks = flat.max(axis=0, initial=0.0)
+    bad = np.flatnonzero((peaks > LARGEST ** (1 / power)) | ((peaks > 0) & (peaks < LARGEST ** (-1 / power))))
+    if bad.size:
+        peak, j = peaks[bad[0]], int(bad[0])
+        where = f" in column {j if columns is None else columns[j]}" if flat.shape[1] > 1 or columns is not None else ""
+        if peak > 1:
+            raise GyrostatError(
+                f"{name} holds {peak:g}{where}, whose square is too large a number: give it in a larger unit."
+            )
+        raise GyrostatError(
+            f"{name} holds no number above {peak:g}{where}, and squares of these vanish: give it in a smaller unit."
+        )
 
 
 def function_of(name: str, value: Any, arguments: str) -> Any:

@@ -6,7 +6,15 @@ import numpy as np
 import pytest
 
 from gyrostat.benchmarks.completion.problems import Synthetic, synthetic
-from gyrostat.estimators.low_rank.solver import Factors, ObservedEntries, Options, complete, observed_entries, search
+from gyrostat.estimators.low_rank.solver import (
+    Factors,
+    ObservedEntries,
+    Options,
+    complete,
+    observed_entries,
+    ridge_path,
+    search,
+)
 from gyrostat.estimators.low_rank.solver.determined_rows import core, extended, submatrix, undetermined
 from gyrostat.estimators.low_rank.solver.exact_fit import fit_of_rank, repaired_fit
 from gyrostat.estimators.low_rank.solver.observed_entries import balanced, entries_svd, split
@@ -50,10 +58,23 @@ def test_blocks_give_what_the_whole_gives(monkeypatch):
     factors = [np.random.default_rng(1).standard_normal((n, 3)) for n in seen.shape]
     sides = [(factors[1], False), (factors[0], True)]
     whole = [ridge_regressions(seen, x, np.ones(3), transposed=t) for x, t in sides]
-    monkeypatch.setattr(observed_entries, "GRAM_SIZE", 20)  # two rows, or two pairs of columns, at a time
-    assert all(len(list(seen.blocks(3, transposed=t))) > 1 for t in (False, True))
+    before = [len(list(seen.row_batches(3, transposed=t))) for _, t in sides]
+    monkeypatch.setattr(observed_entries, "GATHER_SIZE", 20)  # a row or two at a time
+    assert all(len(list(seen.row_batches(3, transposed=t))) > few for (_, t), few in zip(sides, before, strict=True))
     for (x, t), wanted in zip(sides, whole, strict=True):
-        np.testing.assert_array_equal(ridge_regressions(seen, x, np.ones(3), transposed=t), wanted)
+        np.testing.assert_allclose(ridge_regressions(seen, x, np.ones(3), transposed=t), wanted, rtol=1e-12)
+
+
+def test_sweeps_of_large_tables_in_single_precision_are_precise_enough(monkeypatch):
+    seen, *_ = some(4, shape=(60, 40))
+    start, ridge = Factors(*(np.random.default_rng(1).standard_normal((n, 3)) for n in seen.shape)), Ridge(0.1)
+    wanted = sweep(seen, start, ridge)[1]
+    monkeypatch.setattr(ridge_path, "LARGE", 1)
+    single = sweep(seen, start, ridge)[1]
+    assert 0 < np.abs(single - wanted).max() < 1e-4 * wanted.max()
+    assert ridge_path.sufficient_precision(seen, start) is np.float32
+    fitted = seen.with_values(start.at(seen.rows, seen.columns))  # without noise every digit counts
+    assert ridge_path.sufficient_precision(fitted, start) is np.float64
 
 
 def test_splitting_leaves_something_everywhere():

@@ -13,6 +13,7 @@ from gyrostat.tables.fit_and_predict import rows_of_table
 from gyrostat.tables.rows_on_disk import rows_on_disk
 from gyrostat.tables.saved_model import Column, SavedModel, model_columns
 from gyrostat.tables.table_files import FileFormat, as_dates, as_numbers, read_table
+from gyrostat.tables.table_parts import table_parts
 
 PLAIN = pd.DataFrame({"site": ["Ærø", "Kiel", "Kiel"], "dose": [1234.5, 2.25, -3.0], "n": [1, 2, 3]})
 
@@ -175,19 +176,28 @@ def test_rows_on_disk_give_the_same_model(tmp_path, source):
     assert not list(tmp_path.glob("gyrostat-rows-*")) and found.environments_ == expected.environments_
     np.testing.assert_array_equal(found.effects_, expected.effects_)
     np.testing.assert_allclose(found.coef_, expected.coef_, rtol=1e-12)
+    table = table_parts(parts, target="y", environment="site", missing="drop")
+    read = InvariantLinearRegressor(random_state=0).fit_parts(table)
+    np.testing.assert_allclose(read.coef_, expected.coef_, rtol=1e-12)
+    np.testing.assert_allclose(read.coef_se_, expected.coef_se_, rtol=1e-12)
+    assert table.feature_names == list(X) and table.dropped == 1
     with pytest.raises(GyrostatError, match="row 8 has a missing value: use --missing drop"):
         rows_on_disk(parts, target="y", environment="site")
 
 
-def test_fit_on_disk_is_fit(tmp_path, capsys, monkeypatch):
-    frame = pd.concat([sites(), pd.DataFrame({"site": ["tiny"], "x": [0.0], "y": [0.0]})])
+def test_fit_in_parts_is_fit(tmp_path, capsys, monkeypatch):
+    frame = pd.concat([sites(), pd.DataFrame({"site": ["tiny"], "x": [0.0], "y": [0.0]})]).assign(flat=0.1)
     frame.to_parquet(tmp_path / "rows.parquet", row_group_size=50)
     options = ("--target", "y", "--environment", "site", "--out")
     said = []
-    for out, more in (("a", ()), ("b", ("--on-disk",))):
+    for out, more in (("a", ()), ("b", ("--in-parts",))):
         status, text, _ = call(monkeypatch, capsys, "fit", tmp_path / "rows.parquet", *options, tmp_path / out, *more)
         said.append(text)
         assert status == 0
     models = [SavedModel.read(tmp_path / out / "model.json") for out in "ab"]
     np.testing.assert_allclose(models[0].coefficients, models[1].coefficients, rtol=1e-12)
-    assert "were left out" in said[0] and "were left out: tiny." in said[1]
+    assert (
+        "were left out with their 1 rows: tiny" in said[0]
+        and "flat has only one value" in said[1]
+        and said[0].splitlines()[:-1] == said[1].splitlines()[:-1]
+    )

@@ -54,11 +54,11 @@ def fit(
             help="Leave out environments with fewer rows. [default: as many as the number of features requires]",
         ),
     ] = None,
-    on_disk: Annotated[
+    in_parts: Annotated[
         bool,
         typer.Option(
-            "--on-disk",
-            help="Read a Parquet table in row groups and keep its rows on disk, as for one of more than 2 GB.",
+            "--in-parts",
+            help="Read a Parquet table in row groups, one at a time, as one of more than 2 GB is.",
         ),
     ] = False,
     ordered: Ordered = None,
@@ -102,5 +102,5 @@ def fit(
         text_format=FileFormat(separator, decimal, thousands, encoding),
         ordered=ordered or (),
         min_rows=min_rows,
-        on_disk=on_disk,
+        in_parts=in_parts,
     )

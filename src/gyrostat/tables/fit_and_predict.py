@@ -16,7 +16,14 @@ from rich.table import Table
 from gyrostat import __version__, errors
 from gyrostat.errors import GyrostatError
 from gyrostat.estimators import InvariantLinearRegressor, InvariantQuadraticRegressor
-from gyrostat.estimators.invariant.diagnosis import HeterogeneityReport, heterogeneity, shown_p, with_coefficients
+from gyrostat.estimators.invariant.diagnosis import (
+    HeterogeneityReport,
+    heterogeneity,
+    heterogeneity_of_parts,
+    shown_p,
+    with_coefficients,
+)
+from gyrostat.estimators.invariant.rows_in_parts import RowsInParts
 from gyrostat.tables.forest_plot import draw_forest
 from gyrostat.tables.row_checks import (
     SPARE_ROWS,
@@ -25,22 +32,30 @@ from gyrostat.tables.row_checks import (
     cluster_notes,
     in_command_words,
     leakage_notes,
+    leakage_sentences,
+    least_rows,
     parsed_orders,
     refuse_constant_target,
+    small_environments,
     with_enough_rows,
     without_constants,
+    without_named,
 )
-from gyrostat.tables.rows_on_disk import RowsOnDisk, column_names, is_large, rows_on_disk
+from gyrostat.tables.rows_on_disk import RowsOnDisk, part_notes, rows_on_disk
 from gyrostat.tables.saved_model import KINDS, Column, SavedModel, column, feature_matrix, model_columns
 from gyrostat.tables.summary_page import findings, percent, shown_coefficient, write_summary
 from gyrostat.tables.table_files import NOTES, FileFormat, cannot_be_written, read_table
+from gyrostat.tables.table_parts import column_names, is_large, table_parts
 
 MODEL = "model.json"
 
 
 @dataclass(frozen=True)
 class ModelRows:
-    """The rows of a table as input of a model: features, responses and labels, and the columns that they come from."""
+    """The rows of a table as input of a model: features, responses and labels, and the columns that they come from.
+
+    Of rows in ``parts``, X has no rows, y is a sample, and there is one label for each environment.
+    """
 
     X: pd.DataFrame
     y: np.ndarray
@@ -48,8 +63,12 @@ class ModelRows:
     columns: tuple[Column, ...]
     notes: tuple[str, ...] = ()
     files: RowsOnDisk | None = None
+    parts: RowsInParts | None = None
     clusters: np.ndarray | None = None
     family: str = "gaussian"
+
+    def __len__(self) -> int:
+        return len(self.y) if self.parts is None else sum(found.count for found in self.parts.sums.values())
 
 
 def fit(
@@ -73,19 +92,21 @@ def fit(
     text_format: FileFormat = FileFormat(),  # noqa: B008  (immutable)
     ordered: Sequence[str] = (),
     min_rows: int | None = None,
-    on_disk: bool = False,
+    in_parts: bool = False,
 ) -> tuple[SavedModel, HeterogeneityReport]:
     """Fit the table in ``data``; write the model, ``heterogeneity.csv``, a forest plot and ``summary.html`` into ``out``."""
     errors.choice("kind", kind, KINDS)
     with _writing(out):  # an unwritable folder is refused before anything is computed
         out.mkdir(parents=True, exist_ok=True)
     checks: dict[str, Any] = {"ordered": ordered, "min_rows": min_rows, "adjust": adjust}
-    if on_disk or is_large(data):
+    if in_parts or is_large(data):
         if cluster is not None:
             raise GyrostatError(
-                "--cluster needs the whole table in memory: leave out --on-disk, or take fewer columns."
+                "--cluster needs the whole table in memory: leave out --in-parts, or take fewer columns."
             )
-        rows = large_rows(data, target, environment, features, drop, missing, **checks)
+        # Least squares read rows a few times; other models read them many times, from files.
+        read = rows_in_parts if kind == "linear" and family in (None, "gaussian") else large_rows
+        rows = read(data, target, environment, features, drop, missing, **checks)
     else:
         frame = read_table(data, text_format)
         rows = rows_of_table(frame, target, environment, features, drop, missing, cluster=cluster, **checks)
@@ -93,7 +114,10 @@ def fit(
     for note in rows.notes:
         console.print(note, markup=False, highlight=False, soft_wrap=True)
     options: dict[str, Any] = {"tolerance": tolerance, "level": level, "adjust": adjust, "family": rows.family}
-    report = heterogeneity(rows.X, rows.y, rows.labels, cluster=rows.clusters, **options)
+    if rows.parts is not None:
+        report = heterogeneity_of_parts(rows.parts, feature_names=list(rows.X), **options)
+    else:
+        report = heterogeneity(rows.X, rows.y, rows.labels, cluster=rows.clusters, **options)
     if kind == "linear":
         fitted, report = _linear(rows, {**options, "directions": directions, "random_state": seed}, report)
     else:
@@ -101,7 +125,7 @@ def fit(
     about = {
         "gyrostat": __version__,
         "data": data.name,
-        "rows": len(rows.y),
+        "rows": len(rows),
         "environments": len(pd.unique(rows.labels)),
         "out": str(out / MODEL),
         "adjust": adjust,
@@ -182,10 +206,7 @@ def rows_of_table(
     columns = model_columns(frame, without_constants(frame, names, notes), orders)
     notes += [f"{c.name} has an order: {' < '.join(c.levels or ())}." for c in columns if c.kind == "ordered"]
     notes += [f"{c.name} holds dates and counts as days." for c in columns if c.kind == "date"]
-    count = sum(len(c.features) for c in columns)
-    least, why = (count + SPARE_ROWS, f" (for {count} features)") if adjust else (3, "")
-    if min_rows is not None:
-        least, why = max(errors.integer("--min-rows", min_rows, least=1), least), why if min_rows < least else ""
+    least, why = least_rows(sum(len(c.features) for c in columns), min_rows, adjust=adjust)
     frame = with_enough_rows(frame, environment, least, why, notes)
     (response,), labels = model_columns(frame, [target]), frame[environment].to_numpy()
     y = _response(frame, response, notes)
@@ -242,6 +263,44 @@ def large_rows(
     return ModelRows(rows.X, rows.y, rows.labels, rows.columns, notes, files=rows)
 
 
+def rows_in_parts(
+    data: Path,
+    target: str,
+    environment: str,
+    features: str,
+    drop: str,
+    missing: str,
+    *,
+    ordered: Sequence[str] = (),
+    min_rows: int | None = None,
+    adjust: bool = True,
+) -> ModelRows:
+    """As :func:`rows_of_table`, with rows that are read in row groups, one at a time; nothing is written."""
+    names = pd.DataFrame(columns=column_names(data))
+    column(names, "--target", target), column(names, "--environment", environment)
+    parts = table_parts(
+        data,
+        target=target,
+        environment=environment,
+        features=_chosen_features(names, target, environment, features, drop),
+        ordered=ordered,
+        missing=missing,
+    )
+    rows = RowsInParts(parts)
+    refuse_constant_target(target, rows.responses)
+    notes, constant = part_notes(parts), np.array(parts.feature_names)[rows.constant_features()]
+    flat = [c.name for c in parts.columns if np.isin(c.features, constant).all()]
+    kept = without_named([c.name for c in parts.columns], flat, notes)
+    columns = tuple(c for c in parts.columns if c.name in kept)
+    rows.use(np.concatenate([np.full(len(c.features), c.name in kept) for c in parts.columns]))
+    least, why = least_rows(rows.num_features, min_rows, adjust=adjust)
+    counts = {label: found.count for label, found in rows.sums.items()}
+    rows.leave_out(small_environments(counts, environment, least, why, notes))
+    X = pd.DataFrame(columns=[name for c in columns for name in c.features], dtype=np.float64)
+    notes += leakage_sentences(dict(zip(X, np.abs(rows.correlations()), strict=True)), target)
+    return ModelRows(X, rows.responses, np.array(rows.environments, dtype=object), columns, tuple(notes), parts=rows)
+
+
 def _refuse_one_environment(labels: pd.Series, environment: str) -> None:
     if labels.nunique() < 2:
         raise GyrostatError(
@@ -284,7 +343,11 @@ def _linear(
     rows: ModelRows, options: dict[str, Any], report: HeterogeneityReport
 ) -> tuple[dict[str, Any], HeterogeneityReport]:
     """The parts of a saved model, and the report with its coefficients."""
-    model = InvariantLinearRegressor(**options).fit(rows.X, rows.y, environments=rows.labels, cluster=rows.clusters)
+    model = InvariantLinearRegressor(**options)
+    if rows.parts is not None:
+        model.fit_parts(rows.parts)
+    else:
+        model.fit(rows.X, rows.y, environments=rows.labels, cluster=rows.clusters)
     features = with_coefficients(report.features, model, report.features.attrs["confidence"])
     parts = {
         "centre": np.zeros(rows.X.shape[1]),

@@ -115,33 +115,49 @@ def clean_columns(frame: pd.DataFrame, names: Sequence[str], left_as_words: Sequ
 def without_constants(frame: pd.DataFrame, names: list[str], notes: list[str]) -> list[str]:
     """The columns with more than one value; the others are named in ``notes``."""
     constant = [name for name in names if frame[name].nunique(dropna=False) < 2]
-    if constant:
-        verb = "has" if len(constant) == 1 else "have"
-        notes.append(
-            f"{', '.join(constant)} {verb} only one value and {'was' if len(constant) == 1 else 'were'} left out."
-        )
+    return without_named(names, constant, notes)
+
+
+def without_named(names: Sequence[str], constant: Sequence[str], notes: list[str]) -> list[str]:
+    """The names without those of constant columns, which are named in ``notes``."""
     if len(constant) == len(names):
         raise GyrostatError("every feature has only one value: there is nothing to compare.")
+    if constant:
+        verbs = ("has", "was") if len(constant) == 1 else ("have", "were")
+        notes.append(f"{', '.join(constant)} {verbs[0]} only one value and {verbs[1]} left out.")
     return [name for name in names if name not in constant]
+
+
+def least_rows(features: int, min_rows: int | None, *, adjust: bool) -> tuple[int, str]:
+    """The fewest rows of an environment, and why there must be so many."""
+    least, why = (features + SPARE_ROWS, f" (for {features} features)") if adjust else (3, "")
+    if min_rows is None:
+        return least, why
+    return max(errors.integer("--min-rows", min_rows, least=1), least), why if min_rows < least else ""
 
 
 def with_enough_rows(frame: pd.DataFrame, environment: str, least: int, why: str, notes: list[str]) -> pd.DataFrame:
     """The rows of environments with at least ``least`` rows; the other environments are named in ``notes``."""
-    counts = frame[environment].value_counts(sort=False)
-    small = counts[counts < least]
-    if small.empty:
-        return frame
+    counts = frame[environment].value_counts(sort=False).to_dict()
+    small = small_environments(counts, environment, least, why, notes)
+    return frame[~frame[environment].isin(small)] if small else frame
+
+
+def small_environments(counts: dict, environment: str, least: int, why: str, notes: list[str]) -> list:
+    """The environments with fewer than ``least`` rows, which are named in ``notes``; two must remain."""
+    small = [label for label, count in counts.items() if count < least]
     if len(counts) - len(small) < 2:
         raise GyrostatError(
             f"fewer than two values of {environment!r} have at least {least} rows{why}: use --min-rows, fewer features "
             "(--features, --drop), or --alone."
         )
-    names = ", ".join(map(str, small.index[:5])) + (f" and {len(small) - 5} more" if len(small) > 5 else "")
-    notes.append(
-        f"{len(small)} of {len(counts)} environments have fewer than {least} rows{why} and were left out with their "
-        f"{int(small.sum())} rows: {names} (change with --min-rows)."
-    )
-    return frame[~frame[environment].isin(small.index)]
+    if small:
+        names = ", ".join(map(str, small[:5])) + (f" and {len(small) - 5} more" if len(small) > 5 else "")
+        notes.append(
+            f"{len(small)} of {len(counts)} environments have fewer than {least} rows{why} and were left out with their "
+            f"{sum(counts[label] for label in small)} rows: {names} (change with --min-rows)."
+        )
+    return small
 
 
 def refuse_constant_target(target: str, y: np.ndarray) -> None:
@@ -166,10 +182,14 @@ def leakage_notes(X: pd.DataFrame, y: np.ndarray, labels: np.ndarray, target: st
         return away / size if size > 1e-10 * np.linalg.norm(scaled) else 0 * away
 
     own = centred(y)
-    found = {str(name): float(abs(own @ centred(X[name].to_numpy(np.float64)))) for name in X}
+    return leakage_sentences({str(name): float(abs(own @ centred(X[name].to_numpy(np.float64)))) for name in X}, target)
+
+
+def leakage_sentences(correlations: dict[str, float], target: str) -> list[str]:
+    """A sentence for each feature whose correlation with the target, within environments, is nearly one."""
     return [
         f"{name} is nearly {target} (correlation {value:.4f}): if it is computed from it, or only known after it, leave it "
         f"out with --drop {name.partition('=')[0]}."
-        for name, value in found.items()
+        for name, value in correlations.items()
         if value > NEARLY
     ]

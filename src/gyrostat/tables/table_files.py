@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from gyrostat import errors
 from gyrostat.errors import GyrostatError, shown
 from gyrostat.tables.examples import PREFIX, example
 
@@ -55,8 +56,6 @@ MOSTLY = 0.9
 """A column of text of which this share are numbers (or dates) is a column of numbers (or dates) with bad cells."""
 MOST_LEVELS = 50
 """The most words in a column that is taken for a category rather than for names or remarks."""
-LARGEST = 1e100
-"""Numbers beyond this are refused: sums of their squares and products would not be numbers any more."""
 
 
 @dataclass(frozen=True)
@@ -399,7 +398,7 @@ def known_order(levels: Sequence[str]) -> tuple[str, ...] | None:
 
 def refuse_too_large(name: str, numbers: np.ndarray) -> None:
     """Refuse a column with infinite numbers, or with numbers so large that their squares would be."""
-    far = np.flatnonzero(np.abs(numbers) > LARGEST)  # NaN is not
+    far = np.flatnonzero(np.abs(numbers) > errors.LARGEST)  # NaN is not
     if far.size:
         raise GyrostatError(
             f"column {name!r} holds {numbers[far[0]]:g} in row {far[0] + 1}: correct or empty infinite and absurd values, or "

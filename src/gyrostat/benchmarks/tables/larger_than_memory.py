@@ -1,4 +1,4 @@
-"""A fit with its rows on disk beside the same fit in memory: numbers, CPU seconds, and memory that is allocated."""
+"""A fit of rows that are read in parts beside the same fit in memory: numbers, CPU seconds, and memory that is allocated."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ import numpy as np
 import pandas as pd
 
 from gyrostat.estimators import InvariantLinearRegressor
-from gyrostat.tables.rows_on_disk import rows_on_disk
 from gyrostat.tables.table_files import read_table
+from gyrostat.tables.table_parts import table_parts
 
 ROW_GROUP = 50_000
 """Rows of a row group."""
@@ -81,10 +81,9 @@ def in_memory(path: Path) -> InvariantLinearRegressor:
     return InvariantLinearRegressor(random_state=0).fit(X, frame["y"], environments=frame["site"])
 
 
-def on_disk(path: Path) -> InvariantLinearRegressor:
-    """The fit of rows on disk, read in row groups."""
-    with rows_on_disk(path, target="y", environment="site", folder=path.parent) as rows:
-        return InvariantLinearRegressor(random_state=0).fit(rows.X, rows.y, environments=rows.labels)
+def in_parts(path: Path) -> InvariantLinearRegressor:
+    """The fit of rows that are read in row groups."""
+    return InvariantLinearRegressor(random_state=0).fit_parts(table_parts(path, target="y", environment="site"))
 
 
 def both(rows: int, features: int, environments: int) -> tuple[FitCost, FitCost]:
@@ -92,5 +91,5 @@ def both(rows: int, features: int, environments: int) -> tuple[FitCost, FitCost]
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "rows.parquet"
         write_rows(path, rows, features, environments)
-        parts = measured(lambda: on_disk(path))
+        parts = measured(lambda: in_parts(path))
         return measured(lambda: in_memory(path)), parts

@@ -12,6 +12,7 @@ from gyrostat.benchmarks.records import BenchmarkRecord, Group, GroupResult, Rep
 from gyrostat.benchmarks.tables import mixed_units
 from gyrostat.benchmarks.tables.awkward_fits import antisymmetric_part, quadratic_step_is_found, shared_component
 from gyrostat.benchmarks.tables.larger_than_memory import both
+from gyrostat.benchmarks.tables.ratings import RatingsSizes, compared
 from gyrostat.tables.tree_check import filled_by_trees
 
 GOOD_FIT = 0.9
@@ -19,11 +20,12 @@ GOOD_FIT = 0.9
 
 
 class TablesSizes(NamedTuple):
-    """Draws of mixed tables and of awkward fits, and the size of the table on disk (rows, features, environments)."""
+    """Draws of mixed tables and of awkward fits, the size of the large table (rows, features, environments), and ratings."""
 
     draws: int = 100
     fits: int = 100
-    large: tuple[int, int, int] = (400_000, 20, 20)
+    large: tuple[int, int, int] = (1_000_000, 40, 20)
+    ratings: RatingsSizes = RatingsSizes(users=30_000, items=6_000, ratings=3_000_000)
     tables: tuple[str, ...] = tuple(mixed_units.TABLES)
 
 
@@ -33,7 +35,8 @@ def run(say: Callable[[str], Any], sizes: TablesSizes = TablesSizes()) -> Report
         *((f"mixed units, {name}", partial(_mixed, name)) for name in sizes.tables),
         ("matrix sensing", _sensing),
         ("steps of the quadratic regressor", _quadratic),
-        ("rows on disk", _on_disk),
+        ("rows in parts", _in_parts),
+        ("ratings", lambda sizes: compared(sizes.ratings)),
     ]
     return run_groups(groups, sizes, say)
 
@@ -77,15 +80,17 @@ def _quadratic(sizes: TablesSizes) -> GroupResult:
     return [BenchmarkRecord("tables/quadratic-steps", 1 - found, "share of fits of 60 rows that end in an error")], []
 
 
-def _on_disk(sizes: TablesSizes) -> GroupResult:
+def _in_parts(sizes: TablesSizes) -> GroupResult:
     whole, parts = both(*sizes.large)
     gap = float(np.abs(whole.coefficients - parts.coefficients).max())
     settings = {"rows, features, environments": sizes.large, "largest difference of coefficients": gap}
     peer = "the same table in memory"
     return [
         BenchmarkRecord(
-            "tables/on-disk-memory", parts.megabytes, "MB beyond the start", whole.megabytes, peer, 2.0, settings
+            "tables/in-parts-memory", parts.megabytes, "MB beyond the start", whole.megabytes, peer, 2.0, settings
         ),
-        BenchmarkRecord("tables/on-disk-seconds", parts.seconds, "CPU seconds", whole.seconds, peer, settings=settings),
-        BenchmarkRecord("tables/on-disk-difference", gap, "largest difference of coefficients"),
+        BenchmarkRecord(
+            "tables/in-parts-seconds", parts.seconds, "CPU seconds", whole.seconds, peer, settings=settings
+        ),
+        BenchmarkRecord("tables/in-parts-difference", gap, "largest difference of coefficients"),
     ], []

@@ -17,7 +17,7 @@ from gyrostat.errors import GyrostatError
 from gyrostat.estimators.environment_labels import rows_by_environment
 from gyrostat.estimators.invariant.effects import Effects, principal_directions
 from gyrostat.estimators.invariant.hetero_sgd import effect_amplification
-from gyrostat.estimators.invariant.hypothesis_tests import covariate_shifts, look_like_consequences
+from gyrostat.estimators.invariant.hypothesis_tests import FeatureFacts, feature_facts
 from gyrostat.estimators.invariant.influence import (
     KEPT,
     LARGE,
@@ -36,6 +36,7 @@ from gyrostat.estimators.invariant.random_effects import (
     shrunken,
     spread_interval,
 )
+from gyrostat.estimators.invariant.rows_in_parts import DaskParts, RowsInParts, is_dask, part_source
 from gyrostat.theory.transition import LEARNT
 
 FEW_ENVIRONMENTS = 4
@@ -94,6 +95,8 @@ def heterogeneity(
     verdict is ``"kept"`` if the interval of the variation is within the tolerance, ``"removed"`` if the estimator leaves the
     direction out, and otherwise ``"cannot be told"``, with a reason.
 
+    ``X``, ``y`` and ``environments`` may be columns of one Dask dataframe (see :func:`heterogeneity_of_parts`).
+
     Parameters
     ----------
     X
@@ -132,27 +135,68 @@ def heterogeneity(
     if feature_names is not None and not isinstance(feature_names, Sequence | np.ndarray | pd.Index):
         raise GyrostatError(f"feature_names must be a list of names; got {errors.shown(feature_names)}.")
     names = feature_names if feature_names is not None else getattr(X, "columns", None)
+    if is_dask(X):
+        if cluster is not None or sample_weight is not None:
+            raise GyrostatError(
+                "cluster and sample_weight need the rows in memory: call compute() on the Dask columns."
+            )
+        return heterogeneity_of_parts(
+            DaskParts(X, y, environments),
+            family=family,
+            tolerance=tolerance,
+            level=level,
+            confidence=confidence,
+            adjust=adjust,
+            step_size=step_size,
+            feature_names=names,
+        )
     X, y = check_X_y(X, y, dtype=np.float64, y_numeric=True)
-    names = [f"x{j}" for j in range(X.shape[1])] if names is None else [str(name) for name in names]
-    if len(names) != X.shape[1]:
-        raise GyrostatError(f"feature_names must name the {X.shape[1]} columns of X; got {len(names)} names.")
+    names = _checked_names(names, X.shape[1])
     within = float(errors.number("confidence", confidence, above=0, most=0.9999))
     _, rows = rows_by_environment(environments, len(X), least=3)
     model = InvariantLinearRegressor(
         tolerance=tolerance, level=level, adjust=adjust, step_size=step_size, family=family, random_state=0
     ).fit(X, y, environments=environments, cluster=cluster, sample_weight=sample_weight)
-    return report_of(model, X, y, rows, names, within)
+    return report_of(model, feature_facts(X, y, rows), names, within)
+
+
+def heterogeneity_of_parts(
+    parts: Any,
+    *,
+    family: str | None = None,
+    tolerance: float = 0.5,
+    level: float = 0.01,
+    confidence: float = 0.95,
+    adjust: bool = True,
+    step_size: float | str = "auto",
+    feature_names: Sequence[str] | None = None,
+) -> HeterogeneityReport:
+    """The report of :func:`heterogeneity` on rows that do not fit into memory.
+
+    ``parts`` are those of :meth:`~gyrostat.estimators.InvariantLinearRegressor.fit_parts`, and one reading more is made than
+    there. Distances from medians, by which variances are compared, are from those of 5000 random rows in larger
+    environments. All other numbers are the same, to rounding.
+    """
+    within = float(errors.number("confidence", confidence, above=0, most=0.9999))
+    rows = parts if isinstance(parts, RowsInParts) else RowsInParts(part_source(parts))
+    rows.refuse_fewer_than(3)
+    model = InvariantLinearRegressor(
+        tolerance=tolerance, level=level, adjust=adjust, step_size=step_size, family=family, random_state=0
+    ).fit_parts(rows)
+    return report_of(model, rows.feature_facts(), _checked_names(feature_names, rows.num_features), within)
+
+
+def _checked_names(names: Any, count: int) -> list[str]:
+    names = [f"x{j}" for j in range(count)] if names is None else [str(name) for name in names]
+    if len(names) != count:
+        raise GyrostatError(f"feature_names must name the {count} columns of X; got {len(names)} names.")
+    return names
 
 
 def report_of(
-    model: InvariantLinearRegressor,
-    X: np.ndarray,
-    y: np.ndarray,
-    rows: list[np.ndarray],
-    names: list[str],
-    confidence: float,
+    model: InvariantLinearRegressor, facts: FeatureFacts, names: list[str], confidence: float
 ) -> HeterogeneityReport:
-    """The report on a model that was fitted to these rows, with ``directions="features"``."""
+    """The report on a model that was fitted, with ``directions="features"``, to the rows of which these are the facts."""
     options = {
         "tolerance": model.tolerance,
         "level": model.level,
@@ -161,9 +205,9 @@ def report_of(
     }
     environment_names = [str(label) for label in model.environments_]
     features = _feature_dataset(model, environment_names, names, options)
-    numeric = model.family_ == "gaussian" and len(rows) > 1
-    consequence = look_like_consequences(X, y, rows, model.level) if numeric else np.zeros(len(names), bool)
-    shifts = covariate_shifts(X, rows)
+    numeric = model.family_ == "gaussian" and len(environment_names) > 1
+    consequence = facts.consequences(model.level) if numeric else np.zeros(len(names), bool)
+    shifts = facts.shifts()
     features = features.assign(
         consequence=("feature", consequence & (features.differ_p.values < model.level)),
         shift_mean_p=("feature", shifts.mean),

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from gyrostat import errors
 from gyrostat.errors import GyrostatError, shown
 from gyrostat.estimators.invariant.random_effects import (
     effects_differ_p,
@@ -15,7 +16,7 @@ from gyrostat.estimators.invariant.random_effects import (
     random_effects,
     shrunken,
 )
-from gyrostat.estimators.invariant.score_covariance import RowInfluence, score_covariance
+from gyrostat.estimators.invariant.score_covariance import RowInfluence, ScoreCovariance, score_covariance
 
 CONSTANT = 1e-10
 """A feature (or a combination of features) with less than this share of the usual variance counts as constant, and so does a
@@ -42,12 +43,13 @@ class EnvironmentPart(NamedTuple):
 
 
 class RowDesign(NamedTuple):
-    """What is known of the rows besides features and responses: environments, weights and clusters (None: none given)."""
+    """What is known besides features and responses: environments, weights, clusters and names of features (None: none)."""
 
     rows: list[np.ndarray]
     weights: np.ndarray | None = None
     clusters: np.ndarray | None = None
     centred: bool = True
+    names: Sequence[str] | None = None
 
 
 def environment_parts(X: np.ndarray, y: np.ndarray, design: RowDesign) -> Iterator[EnvironmentPart]:
@@ -136,13 +138,69 @@ def moments(parts: Iterable[EnvironmentPart]) -> Moments:
     each = []
     for part in parts:
         n = len(part.y)
-        gram, cross = part.X.T @ part.X / n, part.X.T @ part.y / n
-        flat = np.diagonal(gram) <= (CONSTANT * part.means) ** 2
-        gram[flat], gram[:, flat], cross[flat] = 0.0, 0.0, 0.0
-        energy = part.y @ part.y / n
-        energy = 0.0 if energy <= (CONSTANT * part.level) ** 2 else energy
-        each.append((gram, cross, energy, n, part.means, part.level, part.size))
+        sums = part.X.T @ part.X / n, part.X.T @ part.y / n, part.y @ part.y / n
+        each.append(without_rounding(*sums, n, part.means, part.level, part.size))
     return Moments(*(np.array(x) for x in zip(*each, strict=True)))
+
+
+def without_rounding(
+    gram: np.ndarray, cross: np.ndarray, energy: float, count: int, means: np.ndarray, level: float, size: float
+) -> tuple[Any, ...]:
+    """The same moments of an environment, with zeros where a feature or the response is constant but for rounding."""
+    flat = np.diagonal(gram) <= (CONSTANT * means) ** 2
+    gram[flat], gram[:, flat], cross[flat] = 0.0, 0.0, 0.0
+    energy = 0.0 if energy <= np.square(CONSTANT * level) else energy
+    return gram, cross, energy, count, means, level, size
+
+
+class Rows(Protocol):
+    """Rows of several environments, as a fit reads them: for second moments, then for residuals at given coefficients.
+
+    ``clusters`` is the number of clusters in all environments, or None if rows are independent.
+    """
+
+    @property
+    def clusters(self) -> int | None: ...
+
+    def moments(self) -> Moments: ...
+
+    def score_covariances(self, betas: np.ndarray, breads: np.ndarray, *, adjust: bool) -> list[ScoreCovariance]: ...
+
+
+class RowsInMemory(NamedTuple):
+    """Rows that are arrays, read one environment at a time."""
+
+    X: np.ndarray
+    y: np.ndarray
+    design: RowDesign
+
+    @property
+    def clusters(self) -> int | None:
+        """The number of clusters, counted in each environment, or None if rows are independent."""
+        codes = self.design.clusters
+        return None if codes is None else sum(len(np.unique(codes[mine])) for mine in self.design.rows)
+
+    def moments(self) -> Moments:
+        """The moments of each environment, which must be numbers."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            found = moments(environment_parts(*self))
+        self._refuse_extremes(found)
+        return found
+
+    def _refuse_extremes(self, found: Moments) -> None:
+        """Refuse features and responses whose squares are too large or too small, as far as moments show that some are."""
+        squares = np.diagonal(found.grams, axis1=1, axis2=2).max(axis=0)
+        odd = ~((squares > errors.LARGEST**-2) & (squares < errors.LARGEST**2))
+        if odd.any():
+            names = np.arange(len(odd)) if self.design.names is None else np.asarray(self.design.names)
+            errors.squarable("X", self.X[:, odd], names[odd])
+        if not errors.LARGEST**-2 < found.energies.max() < errors.LARGEST**2:
+            errors.squarable("y", self.y)
+
+    def score_covariances(self, betas: np.ndarray, breads: np.ndarray, *, adjust: bool) -> list[ScoreCovariance]:
+        """The covariance of the scores of each environment at these coefficients."""
+        parts = zip(environment_parts(*self), betas, breads, strict=True)
+        return [score_covariance(part, beta, bread, adjust=adjust) for part, beta, bread in parts]
 
 
 class Effects(NamedTuple):
@@ -302,7 +360,7 @@ class MeasuredEffects(NamedTuple):
 def with_robust_errors(
     measured: Effects,
     data: Moments,
-    parts: Iterable[EnvironmentPart],
+    rows: Rows,
     scales: tuple[Any, float],
     basis: np.ndarray,
     *,
@@ -312,14 +370,13 @@ def with_robust_errors(
 
     :func:`score_covariance` may be too small in small environments, and the classical formula is too small if noise is larger
     where features are: the larger of the two is taken for each effect, times a factor for tests that compare with a normal
-    distribution. ``parts`` are rows and responses; divided by ``scales`` (features, response) and
-    along ``basis`` they give ``data``.
+    distribution. ``rows``, divided by ``scales`` (features, response) and along ``basis``, give ``data``.
     """
     (features, response), (_, inverses) = scales, inverse_moments(data, adjust)
     covariances, meats, influences = measured.covariances.copy(), [], []
-    for e, part in enumerate(parts):
-        bread, beta = basis @ inverses[e] @ basis.T / np.multiply.outer(features, features), basis @ measured.effects[e]
-        found = score_covariance(part, beta * response / features, bread, adjust=adjust)
+    breads = basis @ inverses @ basis.T / np.multiply.outer(features, features)
+    betas = measured.effects @ basis.T * response / features
+    for e, found in enumerate(rows.score_covariances(betas, breads, adjust=adjust)):
         meat = basis.T @ (found.meat / np.multiply.outer(features, features) / response**2) @ basis
         sandwich = np.einsum("ij,jk,ik->i", inverses[e], meat, inverses[e], optimize=True)
         classical = np.diagonal(covariances[e])
@@ -336,13 +393,18 @@ def with_robust_errors(
 def measured_effects(
     X: np.ndarray, y: np.ndarray, design: RowDesign, *, adjust: bool, standardize: bool = True
 ) -> MeasuredEffects:
+    """The effects of rows in memory; see :func:`effects_of_rows`."""
+    return effects_of_rows(RowsInMemory(X, y, design), adjust=adjust, standardize=standardize)
+
+
+def effects_of_rows(rows: Rows, *, adjust: bool, standardize: bool = True) -> MeasuredEffects:
     """Effects in standard deviations, along features or (where features repeat each other) along combinations of them.
 
-    The data are read twice, one environment at a time: for second moments, then for the sizes of residuals.
+    The data are read twice: for second moments, then for the sizes of residuals.
     """
     from gyrostat.estimators.invariant.collinear_features import identifiable_basis
 
-    raw = moments(environment_parts(X, y, design))
+    raw = rows.moments()
     features, response = raw.scales
     if not standardize:
         features = np.ones_like(features)
@@ -350,8 +412,7 @@ def measured_effects(
     basis = identifiable_basis(data.gram) if adjust else np.eye(len(features))
     along = data.rotated(basis)
     plain = effects_from_moments(along, adjust=adjust)
-    parts = environment_parts(X, y, design)
-    effects, meats, influences = with_robust_errors(plain, along, parts, (features, response), basis, adjust=adjust)
+    effects, meats, influences = with_robust_errors(plain, along, rows, (features, response), basis, adjust=adjust)
     noise = noise_variances(along, plain.effects, adjust=adjust)
     return MeasuredEffects(
         along,
@@ -367,13 +428,13 @@ def measured_effects(
     )
 
 
-def refuse_small_environments(environments: list, rows: list[np.ndarray], features: int) -> None:
+def refuse_small_environments(environments: list, counts: list[int], features: int) -> None:
     """Raise an error if an environment has too few rows for effects that are adjusted for each other."""
-    e = int(np.argmin([len(mine) for mine in rows]))
-    if len(rows) > 1 and len(rows[e]) < features + 4:
+    e = int(np.argmin(counts))
+    if len(counts) > 1 and counts[e] < features + 4:
         raise GyrostatError(
             f"adjust=True estimates {features} effects jointly in every environment, which takes at least "
-            f"{features + 4} rows; {shown(environments[e])} has {len(rows[e])}: use adjust=False, fewer features, or larger "
+            f"{features + 4} rows; {shown(environments[e])} has {counts[e]}: use adjust=False, fewer features, or larger "
             "environments."
         )
 

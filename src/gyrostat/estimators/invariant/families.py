@@ -16,9 +16,9 @@ from gyrostat.estimators.invariant.effects import (
     MeasuredEffects,
     Moments,
     RowDesign,
+    RowsInMemory,
     environment_parts,
     inverse_moments,
-    moments,
 )
 from gyrostat.estimators.invariant.score_covariance import RowInfluence, score_covariance
 
@@ -279,7 +279,7 @@ class LinkRows:
 def link_rows(X: np.ndarray, y: np.ndarray, design: RowDesign, family: LinkFamily, *, standardize: bool) -> LinkRows:
     """The rows in standard deviations, along features or (where features repeat each other) combinations of them."""
     family.check(y)
-    raw = moments(environment_parts(X, y, design))
+    raw = RowsInMemory(X, y, design).moments()
     features = raw.scales[0] if standardize else np.ones(X.shape[1])
     data = raw.scaled(features, 1.0)
     basis = identifiable_basis(data.gram)

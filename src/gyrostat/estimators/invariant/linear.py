@@ -19,7 +19,9 @@ from gyrostat.estimators.invariant.effects import (
     Effects,
     MeasuredEffects,
     RowDesign,
-    measured_effects,
+    Rows,
+    RowsInMemory,
+    effects_of_rows,
     principal_directions,
     refuse_small_environments,
 )
@@ -41,6 +43,7 @@ from gyrostat.estimators.invariant.hetero_sgd import (
 )
 from gyrostat.estimators.invariant.pooled_coefficients import PooledFit, pooled_gaussian, pooled_link
 from gyrostat.estimators.invariant.random_effects import between_effects, random_effects
+from gyrostat.estimators.invariant.rows_in_parts import DaskParts, RowsInParts, is_dask, part_source
 from gyrostat.estimators.invariant.score_covariance import LEAST_CLUSTERS
 from gyrostat.theory.transition import LEARNT
 
@@ -82,20 +85,22 @@ class InvariantLinearModel(BaseEstimator):
     ) -> np.ndarray:
         """Set the attributes of a fit to checked arrays, except for the intercept; returns the coefficients (d,)."""
         errors.check_parameters(self)
-        tolerance = float(errors.number("tolerance", self.tolerance, above=0))
-        level = float(errors.number("level", self.level, above=0, most=0.5))
-        alpha = float(errors.number("init_scale", self.init_scale, above=0))
         self.environments_, rows = rows_by_environment(environments, len(X), least=2 if self.fit_intercept else 1)
         clusters = cluster_codes(cluster, len(X), self.environments_, rows, least=LEAST_CLUSTERS)
         if self.adjust:
-            refuse_small_environments(self.environments_, rows, X.shape[1])
-        design = RowDesign(rows, sample_weight, clusters, self.fit_intercept)
-        link = None
-        if family == "gaussian":
-            measured = measured_effects(X, y, design, adjust=self.adjust, standardize=self.standardize)
-        else:
-            link = self._link_rows(X, y, design, LinkFamily(family))
-            measured = link.measured()
+            refuse_small_environments(self.environments_, list(map(len, rows)), X.shape[1])
+        names = getattr(self, "feature_names_in_", None)
+        design = RowDesign(rows, sample_weight, clusters, self.fit_intercept, names)
+        link = None if family == "gaussian" else self._link_rows(X, y, design, LinkFamily(family))
+        return self._fit_effects(RowsInMemory(X, y, design), link)
+
+    def _fit_effects(self, rows: Rows, link: LinkRows | None = None) -> np.ndarray:
+        """The same for rows wherever they are; ``link`` for families other than the Gaussian."""
+        tolerance = float(errors.number("tolerance", self.tolerance, above=0))
+        level = float(errors.number("level", self.level, above=0, most=0.5))
+        alpha = float(errors.number("init_scale", self.init_scale, above=0))
+        units = {"adjust": self.adjust, "standardize": self.standardize}
+        measured = effects_of_rows(rows, **units) if link is None else link.measured()
         W, varies = self._basis(measured.effects, level)
         rotated = measured.effects.rotated(W)
         model = random_effects(rotated.effects, rotated.errors)
@@ -103,11 +108,11 @@ class InvariantLinearModel(BaseEstimator):
         found = np.abs(learnt) > np.maximum(LEARNT * np.abs(model.mean), 10 * alpha**2)  # and above the start
         # A weak effect may not be learnt in these steps although it hardly varies, which is no reason to remove it.
         removed = ~found & varies & (model.spread > tolerance * np.abs(model.mean))
-        present = rotated.present(level) if len(rows) > 1 else np.ones_like(found)
+        present = rotated.present(level) if len(rotated.effects) > 1 else np.ones_like(found)
         # Joint least squares can estimate weak effects too. For features alone, the small start decides what is weak.
         kept = ~removed if self.adjust else found
         along, unlearnt = measured.along(W), np.where(found, learnt, 0.0)
-        fit = self._pooled(X, y, design, along, link.along(W) if link else None, kept, level) if self.refit else None
+        fit = self._pooled(rows, along, link.along(W) if link else None, kept, level) if self.refit else None
         self._set_coefficients(along, fit, kept, unlearnt)
         self._set_features(along, found & present, removed)
         self.effects_, self.effect_errors_ = measured.feature_effects
@@ -150,9 +155,7 @@ class InvariantLinearModel(BaseEstimator):
 
     def _pooled(
         self,
-        X: np.ndarray,
-        y: np.ndarray,
-        design: RowDesign,
+        rows: Rows,
         along: MeasuredEffects,
         link: LinkRows | None,
         kept: np.ndarray,
@@ -160,7 +163,7 @@ class InvariantLinearModel(BaseEstimator):
     ) -> PooledFit:
         if link is not None:
             return pooled_link(link, along, kept, level)
-        return pooled_gaussian(X, y, design, along, kept, level, own=self.adjust)
+        return pooled_gaussian(rows, along, kept, level, own=self.adjust)
 
     def _set_coefficients(
         self, along: MeasuredEffects, fit: PooledFit | None, kept: np.ndarray, learnt: np.ndarray
@@ -361,7 +364,17 @@ class InvariantLinearRegressor(RegressorMixin, InvariantLinearModel):
 
         Rows with the same label in ``cluster`` (a patient, a class) depend on each other within an environment.
         ``sample_weight`` weighs rows; only relative sizes matter, and rows of weight zero are left out.
+
+        ``X`` (numbers), ``y`` and ``environments`` may be columns of one Dask dataframe, which is then read in partitions: see
+        :meth:`fit_parts`.
         """
+        if is_dask(X):
+            for name, given in (("cluster", cluster), ("sample_weight", sample_weight)):
+                if given is not None:
+                    raise GyrostatError(
+                        f"{name} needs the rows in memory: call compute() on X, y and environments first."
+                    )
+            return self._fit_dask(X, y, environments)
         X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True, ensure_min_samples=2)
         weights = row_weights(sample_weight, X)
         family = chosen_family(self.family, y)
@@ -370,6 +383,62 @@ class InvariantLinearRegressor(RegressorMixin, InvariantLinearModel):
         self.family_, self.intercept_ = family, 0.0
         if self.fit_intercept:
             self.intercept_ = fitted_intercept(X @ self.coef_, y, weights, family)
+        return self
+
+    def fit_parts(self, parts: Any) -> InvariantLinearRegressor:
+        """Fit on rows that do not fit into memory: least squares only, without clusters and weights.
+
+        Parameters
+        ----------
+        parts : a function without arguments that returns the parts of the table one after another, as tuples (X, y,
+            environments) of arrays, each time it is called; or what :func:`gyrostat.tables.table_parts.table_parts` makes of
+            a Parquet file or a Dask dataframe with its columns of words and dates.
+
+        The first reading gives second moments, and with them all effects. Standard errors that allow for uneven noise, and the
+        row with the largest influence, need the residuals: a second reading, and a third one if a feature is removed. Nothing
+        is written, and memory is needed for one part at a time. The numbers are those of ``fit``, to rounding.
+
+        >>> rng = np.random.default_rng(0)
+        >>> X, site = rng.standard_normal((600, 3)), np.tile(["a", "b", "c"], 200)
+        >>> y = X[:, 0] + np.tile([1.0, -1.0, 0.6], 200) * X[:, 1] + 0.1 * rng.standard_normal(600)
+        >>> parts = [(X[i : i + 100], y[i : i + 100], site[i : i + 100]) for i in range(0, 600, 100)]
+        >>> model = InvariantLinearRegressor(random_state=0).fit_parts(lambda: iter(parts))
+        >>> whole = InvariantLinearRegressor(random_state=0).fit(X, y, environments=site)
+        >>> bool(np.abs(model.coef_ - whole.coef_).max() < 1e-12)
+        True
+        """
+        return self._fit_read(parts if isinstance(parts, RowsInParts) else RowsInParts(part_source(parts)))
+
+    def _fit_dask(self, X: Any, y: Any, environments: Any) -> InvariantLinearRegressor:
+        for name, column in (("y", y), ("environments", environments)):
+            if not is_dask(column):
+                raise GyrostatError(f"{name} must be a column of the Dask dataframe X; got {errors.shown(column)}.")
+        self._fit_read(RowsInParts(DaskParts(X, y, environments)))
+        self.feature_names_in_ = np.asarray([str(name) for name in X.columns], dtype=object)
+        return self
+
+    def _fit_read(self, rows: RowsInParts) -> InvariantLinearRegressor:
+        """Fit on rows that are read in parts; ``rows`` may have been read before."""
+        errors.check_parameters(self)
+        rows.centred = bool(self.fit_intercept)
+        if hasattr(self, "feature_names_in_"):  # of an earlier fit
+            del self.feature_names_in_
+        family = chosen_family(self.family, rows.responses)
+        if family != "gaussian":
+            raise GyrostatError(
+                f"family={family!r} reads rows many times: fit it to rows in memory, or to gyrostat.tables.rows_on_disk."
+            )
+        counts = [found.count for found in rows.sums.values()]
+        rows.refuse_fewer_than(2 if self.fit_intercept else 1)
+        self.n_features_in_, self.environments_ = rows.num_features, rows.environments
+        if self.adjust:
+            refuse_small_environments(self.environments_, counts, self.n_features_in_)
+        self.coef_ = self._fit_effects(rows)
+        self.family_, self.intercept_ = family, 0.0
+        if self.fit_intercept:
+            share = np.array(counts) / sum(counts)
+            means = np.stack([found.means for found in rows.sums.values()])
+            self.intercept_ = float(share @ means[:, -1] - share @ means[:, :-1] @ self.coef_)
         return self
 
     def predict(self, X: Any) -> np.ndarray:

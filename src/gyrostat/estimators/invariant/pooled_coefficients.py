@@ -18,9 +18,8 @@ from gyrostat.estimators.invariant.effects import (
     Effects,
     MeasuredEffects,
     Moments,
-    RowDesign,
+    Rows,
     effects_from_moments,
-    environment_parts,
     noise_variances,
     with_robust_errors,
 )
@@ -56,16 +55,7 @@ def unequal_noise(variances: np.ndarray, free: np.ndarray, level: float) -> bool
     return bool(stats.chi2.sf(statistic, len(free) - 1) < level)
 
 
-def pooled_gaussian(
-    X: np.ndarray,
-    y: np.ndarray,
-    design: RowDesign,
-    measured: MeasuredEffects,
-    kept: np.ndarray,
-    level: float,
-    *,
-    own: bool,
-) -> PooledFit:
+def pooled_gaussian(rows: Rows, measured: MeasuredEffects, kept: np.ndarray, level: float, *, own: bool) -> PooledFit:
     """Least squares on the kept directions.
 
     With ``own``, environments have their own noise variance if a test sees them differ at ``level``, and effects that differ
@@ -83,12 +73,12 @@ def pooled_gaussian(
     else:
         plain = plain._replace(effects=np.broadcast_to(_common(data, sizes), plain.effects.shape))
         noise = np.full(len(free), max(float(data.energies @ counts / counts.sum()), 1e-280))
-    effects, meats = _robust(X, y, design, measured, kept, plain)
+    effects, meats = _robust(rows, measured, kept, plain)
     variances = random_variances(effects, level) if own else (np.zeros(int(kept.sum())),) * 2
     weights = sizes / noise
     information = Information(weights[:, None, None] * data.grams, weights[:, None] * data.crosses)
-    clusters = design.clusters
-    free_within = counts.sum() if clusters is None else sum(len(np.unique(clusters[mine])) for mine in design.rows)
+    clusters = rows.clusters
+    free_within = counts.sum() if clusters is None else clusters
     return pooled_fit(
         lambda beta: (information, noise),
         variances,
@@ -101,14 +91,12 @@ def _common(data: Moments, sizes: np.ndarray) -> np.ndarray:
     return np.linalg.lstsq(np.tensordot(sizes, data.grams, axes=1), sizes @ data.crosses, rcond=1e-10)[0]
 
 
-def _robust(
-    X: np.ndarray, y: np.ndarray, design: RowDesign, measured: MeasuredEffects, kept: np.ndarray, plain: Effects
-) -> tuple[Effects, np.ndarray]:
+def _robust(rows: Rows, measured: MeasuredEffects, kept: np.ndarray, plain: Effects) -> tuple[Effects, np.ndarray]:
     """Effects on the kept directions with robust errors, and the covariances of scores, from the first reading if it can."""
     if kept.all() and np.array_equal(plain.effects, measured.effects.effects):
         return measured.effects, measured.meats
-    parts, basis = environment_parts(X, y, design), measured.basis[:, kept]
-    effects, meats, _ = with_robust_errors(plain, measured.data.on(kept), parts, measured.scales, basis, adjust=True)
+    data, basis = measured.data.on(kept), measured.basis[:, kept]
+    effects, meats, _ = with_robust_errors(plain, data, rows, measured.scales, basis, adjust=True)
     return effects, meats
 
 

@@ -31,6 +31,19 @@ class RowInfluence(NamedTuple):
     ratio: np.ndarray
 
 
+class Candidate(NamedTuple):
+    """A row that may have the largest influence (by the ``size`` of it): its number, centred features and residual."""
+
+    size: float
+    row: int
+    x: np.ndarray
+    residual: float
+
+    def shifted(self, rows: int) -> Candidate:
+        """The same with a number that counts from ``rows``."""
+        return self._replace(row=self.row + rows)
+
+
 class ScoreCovariance(NamedTuple):
     """The covariance of the mean score (d, d).
 
@@ -45,7 +58,7 @@ class ScoreCovariance(NamedTuple):
 
 
 def score_covariance(part: EnvironmentPart, beta: np.ndarray, bread: np.ndarray, *, adjust: bool) -> ScoreCovariance:
-    """The scores at the coefficients ``beta``; ``bread`` is the inverse of ``X^T X / n``. Overwrites ``part.X``."""
+    """The scores at the coefficients ``beta``; ``bread`` is the inverse of ``X^T X / n``. May overwrite ``part.X``."""
     X, n, d = part.X, len(part.y), len(beta)
     if not adjust:
         return _of_features_alone(part, beta, bread)
@@ -54,13 +67,15 @@ def score_covariance(part: EnvironmentPart, beta: np.ndarray, bread: np.ndarray,
     leverage = leverages(X, bread, distances)
     # the largest distance of Cook; where leverages are small, these multiples of bounds on them will do
     cook = (leverage if leverage.ndim else distances) * (residuals / (1 - leverage)) ** 2
-    influence = _influence(part, int(np.argmax(cook)), residuals, bread)
+    i = int(np.argmax(cook))
+    row = Candidate(float(cook[i]), int(part.where[i]), X[i], float(residuals[i]))
+    influence = row_influence(row, float(residuals @ residuals), n, bread)
     if part.clusters is not None:
         meat, factor, lone = _clustered(part, residuals, bread)
         return ScoreCovariance(meat, factor, lone, influence)
     correction = n / max(n - 1 - d, 1) if leverage.ndim == 0 else 1.0
     X *= (residuals / (1 - leverage))[:, None]  # in place, to save memory: X is a copy already
-    return ScoreCovariance(correction * (X.T @ X) / n**2, _row_factor(n - 1 - d, d), np.zeros(d, bool), influence)
+    return ScoreCovariance(correction * (X.T @ X) / n**2, row_factor(n - 1 - d, d), np.zeros(d, bool), influence)
 
 
 def leverages(X: np.ndarray, bread: np.ndarray, distances: np.ndarray) -> np.ndarray:
@@ -68,35 +83,44 @@ def leverages(X: np.ndarray, bread: np.ndarray, distances: np.ndarray) -> np.nda
 
     ``distances`` are squares of rows, in units in which the diagonal of ``bread`` is one.
     """
-    n, roots = len(X), np.sqrt(np.maximum(np.diagonal(bread), 0.0))
-    if not roots.any():
+    if all_leverages_small(float(distances.max()), bread, len(X)):
         return np.zeros(())
+    return exact_leverages(X, bread, len(X))
+
+
+def all_leverages_small(farthest: float, bread: np.ndarray, n: int) -> bool:
+    """Whether all leverages of n rows are below ``LEVERAGE``, by a bound from the largest distance."""
+    roots = np.sqrt(np.maximum(np.diagonal(bread), 0.0))
+    if not roots.any():
+        return True
     # x^T bread x <= |x|^2 times the largest eigenvalue
     unit = np.where(roots > 0, roots, 1.0)
     largest = float(np.linalg.eigvalsh(bread / np.multiply.outer(unit, unit))[-1])
-    if float(distances.max()) * largest / n < LEVERAGE:
-        return np.zeros(())
+    return farthest * largest / n < LEVERAGE
+
+
+def exact_leverages(X: np.ndarray, bread: np.ndarray, n: int) -> np.ndarray:
+    """The leverage of rows of an environment of n rows."""
     return np.minimum(1 / n + np.einsum("ij,ij->i", X @ bread, X) / n, 1 - 1e-6)
 
 
-def _influence(part: EnvironmentPart, i: int, residuals: np.ndarray, bread: np.ndarray) -> RowInfluence:
-    """How row i of an environment moves its coefficients."""
-    (n, d), diagonal = part.X.shape, np.maximum(np.diagonal(bread), 0.0)
-    h = min(float(part.X[i] @ bread @ part.X[i]) / n + 1 / n, 1 - 1e-6)
-    change = bread @ part.X[i] * (residuals[i] / (1 - h) / n)
-    left = max(float(residuals @ residuals - residuals[i] ** 2 / (1 - h)), 1e-300) / max(n - 2 - d, 1)
+def row_influence(row: Candidate, squares: float, n: int, bread: np.ndarray) -> RowInfluence:
+    """How a row moves the coefficients of its environment of n rows; ``squares`` is the sum of all squared residuals."""
+    d, diagonal = len(bread), np.maximum(np.diagonal(bread), 0.0)
+    h = min(float(row.x @ bread @ row.x) / n + 1 / n, 1 - 1e-6)
+    change = bread @ row.x * (row.residual / (1 - h) / n)
+    left = max(squares - row.residual**2 / (1 - h), 1e-300) / max(n - 2 - d, 1)
     error = np.sqrt(left * diagonal / n)
     ratio = np.divide(np.abs(change), error, out=np.zeros(d), where=error > 0)
-    return RowInfluence(int(part.where[i]), change, ratio)
+    return RowInfluence(row.row, change, ratio)
 
 
 def _of_features_alone(part: EnvironmentPart, beta: np.ndarray, bread: np.ndarray) -> ScoreCovariance:
     """The scores of a regression on each feature by itself; only the diagonal of the covariance has a meaning."""
     X, n, d = part.X, len(part.y), len(beta)
     none = RowInfluence(int(part.where[0]), np.zeros(d), np.zeros(d))
-    leverage = np.minimum(1 / n + X**2 * np.diagonal(bread) / n, 1 - 1e-6)
-    X *= (part.y[:, None] - X * beta) / (1 - leverage)
-    factor = _row_factor(n - 2, d)
+    X = lone_scores(X, part.y, beta, bread, n)
+    factor = row_factor(n - 2, d)
     if part.clusters is not None:
         X = _cluster_sums(X, part.clusters)
         X *= np.sqrt(len(X) / (len(X) - 1))
@@ -104,7 +128,13 @@ def _of_features_alone(part: EnvironmentPart, beta: np.ndarray, bread: np.ndarra
     return ScoreCovariance(np.diag(np.einsum("ij,ij->j", X, X)) / n**2, factor, np.zeros(d, bool), none)
 
 
-def _row_factor(free: int, d: int) -> np.ndarray:
+def lone_scores(X: np.ndarray, y: np.ndarray, beta: np.ndarray, bread: np.ndarray, n: int) -> np.ndarray:
+    """Scores of regressions on each feature by itself, in an environment of n rows."""
+    leverage = np.minimum(1 / n + X**2 * np.diagonal(bread) / n, 1 - 1e-6)
+    return X * ((y[:, None] - X * beta) / (1 - leverage))
+
+
+def row_factor(free: int, d: int) -> np.ndarray:
     """The standard deviation of Student's t. HC3 leaves room, so that its longer tails need no more."""
     free = max(free, 1)
     return np.full(d, np.sqrt(free / max(free - 2, 1 / 3)))

@@ -63,20 +63,36 @@ def column_units(cells: ObservedEntries) -> ColumnUnits:
     [1.0, 100.0]
     """
     counts = np.bincount(cells.columns, minlength=cells.shape[1])
-    by_column = np.split(cells.values[cells.column_order], np.cumsum(counts)[:-1])
-    centre, unit = np.array([_centre_and_unit(values) for values in by_column]).T
+    peak = np.zeros(cells.shape[1])  # squares of the largest numbers would be infinite
+    np.maximum.at(peak, cells.columns, np.abs(cells.values))
+    peak[peak == 0] = 1.0
+    values = cells.values / peak[cells.columns]
+    low, centre, high = _quantiles(cells.columns, values, counts, (0.25, 0.5, 0.75))
+    spread = (high - low) / QUARTILES
+    spread = np.where(spread > 1e-12, spread, _deviations(cells.columns, values, counts))
+    unit = np.where(spread > 1e-12, spread * peak, 0.0)
     known = unit > 0
     unit[~known] = np.median(unit[known]) if known.any() else 1.0
-    return ColumnUnits(centre, unit, counts)
+    return ColumnUnits(centre * peak, unit, counts)
 
 
-def _centre_and_unit(values: np.ndarray) -> tuple[float, float]:
-    """The median and the spread of a column; the spread is zero if it is not known."""
-    if not len(values):
-        return 0.0, 0.0
-    peak = float(np.abs(values).max()) or 1.0  # squares of the largest numbers would be infinite
-    low, middle, high = np.quantile(values / peak, [0.25, 0.5, 0.75])
-    spread = (high - low) / QUARTILES
-    if spread <= 1e-12:
-        spread = float(np.std(values / peak))
-    return float(middle * peak), float(spread * peak) if spread > 1e-12 else 0.0
+def _quantiles(
+    columns: np.ndarray, values: np.ndarray, counts: np.ndarray, shares: tuple[float, ...]
+) -> list[np.ndarray]:
+    """Quantiles of each column, between the two nearest values; zero for a column without cells."""
+    ordered = np.append(values[np.lexsort((values, columns))], 0.0)
+    first, last = np.cumsum(counts) - counts, np.cumsum(counts) - 1
+    found = []
+    for share in shares:
+        place = share * (counts - 1)
+        below = first + np.floor(place).astype(int)
+        left, right = ordered[np.maximum(below, 0)], ordered[np.minimum(below + 1, last)]
+        found.append(np.where(counts > 0, left + (place % 1) * (right - left), 0.0))
+    return found
+
+
+def _deviations(columns: np.ndarray, values: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """The standard deviation of each column."""
+    least = np.maximum(counts, 1)
+    means = np.bincount(columns, values, minlength=len(counts)) / least
+    return np.sqrt(np.bincount(columns, (values - means[columns]) ** 2, minlength=len(counts)) / least)

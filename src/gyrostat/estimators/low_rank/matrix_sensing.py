@@ -130,6 +130,7 @@ class MatrixSensingRegressor(RegressorMixin, BaseEstimator):
             errors.choice("symmetric", self.symmetric, ("auto",))
         self.symmetric_ = self.symmetric is True or (self.symmetric == "auto" and sees_symmetric_part(operator))
         y = errors.array("y", y, ndim=1)
+        errors.squarable("y", y)
         if len(y) != len(operator) or len(y) < 4:
             raise GyrostatError(
                 f"y must hold one response for each of at least 4 measurements; got {len(y)} (n_samples={len(operator)})."

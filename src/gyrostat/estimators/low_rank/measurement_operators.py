@@ -304,6 +304,7 @@ def _dense(X: Any, shape: Any) -> DenseOperator:
         if X.shape[1] != n1 * n2:
             raise GyrostatError(f"X has {X.shape[1]} columns, shape asks for {n1} x {n2} = {n1 * n2}: make them equal.")
         X = X.reshape(len(X), n1, n2)
+    errors.squarable("X", X.reshape(-1))
     return DenseOperator(X)
 
 
@@ -314,6 +315,8 @@ def _rank_one(X: Any) -> RankOneOperator:
         u = v = errors.array("X", X, ndim=2)
     if len(u) != len(v):
         raise GyrostatError(f"X holds {len(u)} left and {len(v)} right vectors: give one pair for each response.")
+    for x in (u, v):
+        errors.squarable("X", x.reshape(-1), power=2)
     return RankOneOperator(u, v)
 
 

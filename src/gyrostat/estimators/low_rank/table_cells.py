@@ -22,8 +22,9 @@ def observed_cells(X: Any) -> ObservedEntries:
     (3, 3)
     """
     if sparse.issparse(X):
-        coo = X.tocoo()
-        coo.sum_duplicates()
+        csr = X.tocsr(copy=True)
+        csr.sum_duplicates()
+        coo = csr.tocoo()
         known = ~np.isnan(coo.data)
         return ObservedEntries(X.shape, coo.row[known], coo.col[known], coo.data[known])
     rows, columns = np.nonzero(~np.isnan(X))

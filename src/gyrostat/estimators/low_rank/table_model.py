@@ -12,12 +12,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gyrostat.errors import GyrostatError
+from gyrostat.errors import LARGEST, GyrostatError
 from gyrostat.estimators.low_rank.column_units import ColumnUnits, column_units
 from gyrostat.estimators.low_rank.solver import Completion, Factors, ObservedEntries, Options, refitted, searched
 from gyrostat.estimators.low_rank.solver.observed_entries import balanced, root_mean_square
-from gyrostat.estimators.low_rank.solver.ridge_path import Ridge, RidgeStage, ridge_regressions
-from gyrostat.estimators.low_rank.solver.search import LARGE, values_repeat
+from gyrostat.estimators.low_rank.solver.ridge_path import LARGE, Ridge, RidgeStage, ridge_regressions
+from gyrostat.estimators.low_rank.solver.search import values_repeat
 from gyrostat.estimators.low_rank.table_cells import grouped_cells, values_at
 
 SHRINK = 5.0
@@ -85,6 +85,7 @@ def baseline(
     count, (n, m) = int(environments.max(initial=0)) + 1, cells.shape
     units = own.used(form.scaled, centred=form.columns)
     values, e = units.standardised(cells), environments[cells.rows]
+    _refuse_extremes(values, cells)
     a, b, mean = np.zeros(n), np.zeros((count, m)), 0.0
     if form.columns:
         mean = float(values.mean())
@@ -97,6 +98,16 @@ def baseline(
     remainder = values - mean - a[cells.rows] - b[e, cells.columns]
     base = Baseline(units, mean, a, b, root_mean_square(remainder) or 1.0, np.ones(n), scale_rows)
     return base._replace(row_scale=base.for_rows(cells, environments).row_scale) if scale_rows else base
+
+
+def _refuse_extremes(values: np.ndarray, cells: ObservedEntries) -> None:
+    """Refuse cells whose squares are too large in the units of the table, which happens only if columns are not scaled."""
+    if np.abs(values).max(initial=0.0) > LARGEST:
+        far = int(np.argmax(np.abs(values)))
+        raise GyrostatError(
+            f"X holds {cells.values[far]:g} in row {cells.rows[far]}, column {cells.columns[far]}, too large a number beside "
+            "the other columns: use scale_columns='auto', or give the column in a larger unit."
+        )
 
 
 def _shrunken_means(groups: np.ndarray, values: np.ndarray, count: int) -> np.ndarray:

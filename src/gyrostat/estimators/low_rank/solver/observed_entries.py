@@ -14,11 +14,12 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.linalg import LinearOperator, svds
 
-GATHER_SIZE, GRAM_SIZE = 4_000_000, 16_000_000
-"""The most numbers in memory at a time: gathered rows of a factor (32 MB), and Gram matrices of a block of rows (128 MB)."""
+GATHER_SIZE = 4_000_000
+"""The most numbers in memory at a time, of gathered rows of a factor and of Gram matrices (32 MB each)."""
+SIMILAR = 1.15
+"""Rows are handled together if their numbers of entries differ by less than this factor: the shorter ones are filled up."""
 SHORT_SIDE = 50
 """A matrix whose shorter side is at most this long is written out, which is faster than an iterative SVD."""
-ALL = slice(None)
 
 Product = Callable[[np.ndarray], np.ndarray]
 
@@ -63,11 +64,15 @@ class ObservedEntries:
 
     def __init__(self, shape: tuple[int, int], rows: np.ndarray, columns: np.ndarray, values: np.ndarray):
         self.shape = shape
-        order = np.lexsort((columns, rows))
         index_type = np.int32 if max(shape) < 2**31 else np.int64
-        self.rows, self.columns = rows[order].astype(index_type), columns[order].astype(index_type)
-        self.values = values[order].astype(np.float64)
-        self._row_starts = np.concatenate([[0], np.cumsum(np.bincount(self.rows, minlength=shape[0]))])
+        place = rows.astype(np.int64) * shape[1] + columns
+        order = slice(None) if (np.diff(place) > 0).all() else np.argsort(place)
+        self._keep(rows[order].astype(index_type), columns[order].astype(index_type), values[order].astype(np.float64))
+
+    def _keep(self, rows: np.ndarray, columns: np.ndarray, values: np.ndarray) -> None:
+        """Sorted entries, and where each row starts."""
+        self.rows, self.columns, self.values = rows, columns, values
+        self._row_starts = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=self.shape[0]))])
 
     def __len__(self) -> int:
         return len(self.values)
@@ -86,7 +91,7 @@ class ObservedEntries:
     @cached_property
     def column_order(self) -> np.ndarray:
         """The permutation that sorts the entries by column, then by row."""
-        return np.lexsort((self.rows, self.columns))
+        return self.matrix(np.arange(len(self))).tocsc().data
 
     def matrix(self, values: np.ndarray) -> sparse.csr_matrix:
         """A sparse matrix with these values at the observed entries."""
@@ -101,34 +106,39 @@ class ObservedEntries:
         """The observed values minus those of the factors."""
         return self.values - factors.at(self.rows, self.columns)
 
-    def grams(self, factor: np.ndarray, *, transposed: bool = False, rows: slice = ALL) -> np.ndarray:
+    def row_batches(self, rank: int, *, transposed: bool = False) -> Iterator[RowBatch]:
+        """All rows (columns, if ``transposed``) in batches of similar lengths, of which ``rank`` columns fit into memory.
+
+        >>> entries = ObservedEntries((3, 9), np.array([0, 2, 2]), np.array([4, 5, 6]), np.array([1.0, 2.0, 3.0]))
+        >>> [(batch.rows.tolist(), batch.columns.tolist(), batch.values.tolist()) for batch in entries.row_batches(2)]
+        [([1, 0], [[9], [4]], [[0.0], [1.0]]), ([2], [[5, 6]], [[2.0, 3.0]])]
+        """
+        ones = self.pattern[int(transposed)]
+        starts, lengths = ones.indptr[:-1], np.diff(ones.indptr)
+        others = np.append(ones.indices, ones.shape[1]).astype(ones.indices.dtype)
+        values = np.append(self.values[self.column_order] if transposed else self.values, 0.0)
+        by_length = np.argsort(lengths, kind="stable")
+        for start, stop in _similar_runs(lengths[by_length], rank):
+            rows = by_length[start:stop]
+            place = np.arange(max(lengths[rows[-1]], 1))
+            at = np.where(place < lengths[rows, None], starts[rows, None] + place, len(self))
+            yield RowBatch(rows, others[at], values[at])
+
+    def grams(self, factor: np.ndarray, *, transposed: bool = False) -> np.ndarray:
         """``sum_j g_j g_j^T`` over the observed entries of each row (of each column, if ``transposed``)."""
-        k, pattern = factor.shape[1], self.pattern[int(transposed)]
-        pattern = pattern if rows == ALL else pattern[rows]  # slicing copies
-        a, b = np.triu_indices(k)
-        grams = np.empty((pattern.shape[0], k, k))
-        # Pairs of columns are multiplied a few at a time, because their products take memory too.
-        length = max(GRAM_SIZE // max(len(factor), pattern.shape[0]), 1)
-        for start in range(0, len(a), length):
-            i, j = a[start : start + length], b[start : start + length]
-            grams[:, i, j] = grams[:, j, i] = pattern @ (factor[:, i] * factor[:, j])
+        k = factor.shape[1]
+        grams = np.empty((self.shape[int(transposed)], k, k))
+        padded = np.vstack([factor, np.zeros(k)])
+        for batch in self.row_batches(k, transposed=transposed):
+            grams[batch.rows] = batch.grams(padded[batch.columns])
         return grams
 
-    def blocks(self, rank: int, *, transposed: bool = False) -> Iterator[slice]:
-        """Blocks of rows (of columns, if ``transposed``) whose Gram matrices of this rank fit into memory together.
-
-        >>> entries = ObservedEntries((100_000, 3), *np.zeros((2, 1), dtype=int), np.ones(1))
-        >>> [block.stop - block.start for block in entries.blocks(20)]
-        [40000, 40000, 20000]
-        """
-        count, length = self.shape[int(transposed)], max(GRAM_SIZE // max(rank, 1) ** 2, 1)
-        if count <= length:
-            return iter([ALL])
-        return (slice(start, min(start + length, count)) for start in range(0, count, length))
-
     def take(self, chosen: np.ndarray) -> ObservedEntries:
-        """Some of the entries."""
-        return ObservedEntries(self.shape, self.rows[chosen], self.columns[chosen], self.values[chosen])
+        """The entries that a mask chooses."""
+        other = ObservedEntries.__new__(ObservedEntries)  # they are sorted already
+        other.shape = self.shape
+        other._keep(self.rows[chosen], self.columns[chosen], self.values[chosen])
+        return other
 
     def with_values(self, values: np.ndarray) -> ObservedEntries:
         """Other values at the same positions, in the same order."""
@@ -147,6 +157,32 @@ class ObservedEntries:
         discriminant = total**2 - 4 * len(self)
         rank = min(self.shape) if discriminant < 0 else int((total - np.sqrt(discriminant)) / 2 - 1e-9)
         return int(np.clip(rank, 1, min(self.shape)))
+
+
+class RowBatch(NamedTuple):
+    """Rows of similar lengths: their numbers, and the columns and values of their entries, (rows, longest row).
+
+    Shorter rows are filled up with zeros in a column that is one beyond the last.
+    """
+
+    rows: np.ndarray
+    columns: np.ndarray
+    values: np.ndarray
+
+    def grams(self, gathered: np.ndarray) -> np.ndarray:
+        """``sum_j g_j g_j^T`` for each row; ``gathered`` are the rows g_j of the other factor, (rows, longest row, rank)."""
+        return gathered.mT @ gathered
+
+
+def _similar_runs(lengths: np.ndarray, rank: int) -> Iterator[tuple[int, int]]:
+    """Runs of sorted lengths that differ by less than ``SIMILAR``, or by one, and whose Gram matrices fit into memory."""
+    start = 0
+    while start < len(lengths):
+        stop = int(np.searchsorted(lengths, max(SIMILAR * lengths[start], lengths[start] + 1), side="right"))
+        most = GATHER_SIZE // (max(int(lengths[stop - 1]), rank, 1) * max(rank, 1))
+        stop = min(stop, start + max(most, 1))
+        yield start, stop
+        start = stop
 
 
 def root_mean_square(values: np.ndarray) -> float:

@@ -22,12 +22,17 @@ from gyrostat.estimators.low_rank.solver.observed_entries import (
     root_mean_square,
 )
 
+LARGE = 1_000_000
+"""With more entries than this, time matters more than the last digit: see where it is used."""
+ROUGH, LOOKED_AT = 0.01, 10_000
+"""Single precision is enough while factors leave more than this share of the data; seen at so many entries."""
 DECREASE = 0.7
 """The ratio of successive strengths along a path."""
 MOST_STAGES = 60
 PATIENCE, PATIENCE_AFTER_SUCCESS, PATIENCE_CONVEX = 5, 3, 2
 """A path ends after this many stages without a lower validation error. The second number applies once the error is below
-``SUCCESS`` times the data, the third at depth 2, where the problem is convex: errors fall and then rise."""
+``SUCCESS`` times the data, the third at depth 2, where the problem is convex, and for large tables, whose held-out entries
+are so many that chance hardly matters: errors fall and then rise."""
 SUCCESS = 0.9
 FIXED_RANK_SHARES = (1.0, 0.5, 0.25, 0.1, 0.01)
 """The strengths tried by :func:`fixed_rank_stages`, as shares of the first."""
@@ -78,26 +83,36 @@ class RidgeStage(NamedTuple):
 
 
 def ridge_regressions(
-    entries: ObservedEntries, factor: np.ndarray, weights: np.ndarray, *, transposed: bool
+    entries: ObservedEntries, factor: np.ndarray, weights: np.ndarray, *, transposed: bool, precision: type = np.float64
 ) -> np.ndarray:
     """One factor from the other: a ridge regression for each row of the matrix (for each column, if ``transposed``)."""
-    if factor.shape[1] == 0:
-        return np.zeros((entries.shape[int(transposed)], 0))
-    k = np.arange(len(weights))
-    solution = (entries.transposed(entries.values) if transposed else entries.matrix(entries.values)) @ factor
-    for block in entries.blocks(len(k), transposed=transposed):
-        grams = entries.grams(factor, transposed=transposed, rows=block)
-        grams[:, k, k] += weights
-        solution[block] = np.linalg.solve(grams, solution[block, :, None])[..., 0]
+    solution = np.zeros((entries.shape[int(transposed)], len(weights)))
+    if not len(weights):
+        return solution
+    padded, ridge = np.vstack([factor, np.zeros(len(weights))]).astype(precision), np.diag(weights).astype(precision)
+    for batch in entries.row_batches(len(weights), transposed=transposed):
+        gathered = padded[batch.columns]
+        crosses = gathered.mT @ batch.values.astype(precision)[..., None]
+        solution[batch.rows] = np.linalg.solve(batch.grams(gathered) + ridge, crosses)[..., 0]
     return solution
+
+
+def sufficient_precision(entries: ObservedEntries, factors: Factors) -> type:
+    """Single precision, which is twice as fast, for large tables with noise (or a long way to go) that hides its rounding."""
+    if len(entries) <= LARGE:
+        return np.float64
+    some = slice(None, None, max(len(entries) // LOOKED_AT, 1))
+    left = entries.values[some] - factors.at(entries.rows[some], entries.columns[some])
+    return np.float32 if root_mean_square(left) > ROUGH * root_mean_square(entries.values[some]) else np.float64
 
 
 def sweep(entries: ObservedEntries, factors: Factors, ridge: Ridge) -> tuple[Factors, np.ndarray]:
     """Both factors updated once, and the singular values. Components below the fold are dropped."""
     factors, s = balanced(factors)
     w = ridge.weights(s)
-    F = ridge_regressions(entries, factors.right, w, transposed=False)
-    G = ridge_regressions(entries, F, w, transposed=True)
+    precision = sufficient_precision(entries, factors)
+    F = ridge_regressions(entries, factors.right, w, transposed=False, precision=precision)
+    G = ridge_regressions(entries, F, w, transposed=True, precision=precision)
     factors, s = balanced(Factors(F, G))
     kept = s > max(0.3 * ridge.fold(entries.share)[0], 1e-9 * s[0]) if s.size else slice(None)
     return Factors(factors.left[:, kept], factors.right[:, kept]), s[kept]
@@ -165,7 +180,9 @@ def path_stages(
         yield stage
         if stage.validation_error < 0.999 * best:
             best, best_number = stage.validation_error, number
-        patience = PATIENCE_CONVEX if depth == 2 else PATIENCE_AFTER_SUCCESS if best < SUCCESS * size else PATIENCE
+        patience = PATIENCE_AFTER_SUCCESS if best < SUCCESS * size else PATIENCE
+        if depth == 2 or len(entries) > LARGE:
+            patience = PATIENCE_CONVEX
         stalled = number - best_number >= patience and factors.rank > 0
         if ridges is None and (stalled or best < 1e-9 * size):
             return

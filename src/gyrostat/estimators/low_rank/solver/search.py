@@ -31,6 +31,7 @@ from gyrostat.estimators.low_rank.solver.observed_entries import (
     root_mean_square,
 )
 from gyrostat.estimators.low_rank.solver.ridge_path import (
+    LARGE,
     Ridge,
     RidgeStage,
     fixed_rank_stages,
@@ -42,15 +43,12 @@ from gyrostat.estimators.low_rank.solver.ridge_path import (
     sweep,
 )
 
-LARGE = 1_000_000
-"""With more entries than this, there are two sweeps per ridge instead of three: a sweep takes seconds, and warm starts make
-up for it."""
 SEPARATE_CALIBRATION = 1000
 """With at least this many held-out entries, one half chooses the model and the other half is kept for intervals."""
-DEPTHS, WEAK = (3.0, 2.0), 0.8
+DEPTHS, WEAK, WEAK_LARGE = (3.0, 2.0), 0.8, 0.97
 """The depths that "auto" tries. The second is tried where the first leaves more than the share ``WEAK`` of the error of the
-zero matrix: a nuclear norm keeps a part of components that barely stand out of the noise, where a deeper ridge keeps all or
-nothing of them."""
+zero matrix (``WEAK_LARGE`` for large tables): a nuclear norm keeps a part of components that barely stand out of the noise,
+where a deeper ridge keeps all or nothing of them."""
 EXACT_WORK = 1e7
 """The largest total, over the ranks tried, of entries times rank that "auto" spends on an exact fit."""
 CLOSE, CLOSE_ATTEMPTS = 0.02, 3
@@ -292,7 +290,7 @@ class Trials:
 
 def follow_ridges(task: CompletionTask, trials: Trials) -> None:
     """Try the path of the first depth, and those of other depths as long as little has been found."""
-    weak = WEAK * trials.best.validation_error
+    weak = (WEAK_LARGE if len(task.train) > LARGE else WEAK) * trials.best.validation_error
     for depth in task.options.depths:
         if depth != task.options.depths[0] and not trials.best.validation_error > weak:
             return
