@@ -94,7 +94,7 @@ def reproduce(
     store = ResultsStore(out)
     store.prepare()
     with one_thread(quick=size == "smoke"), interrupts_noted(), ProgressDisplay(console, "experiments") as display:
-        session = Session(store, display)
+        session = FolderSession(store, display)
         run_session(tasks, session, display, jobs=jobs, fresh=fresh)
     _conclude(session.summary, tasks, store, console)
     return session.summary
@@ -126,7 +126,7 @@ def run_session(
         session.summary.cannot_write = reason(error)
 
 
-class Session:
+class FolderSession:
     """The listener of the workers: writes the results of each task as soon as it is finished.
 
     With ``data_only``, it draws no figures and prints no line for each task.

@@ -34,7 +34,7 @@ from gyrostat.parallel.progress import ProgressDisplay, print_line
 from gyrostat.parallel.threads import one_thread
 from gyrostat.parallel.whole_files import write_whole
 from gyrostat.reproduce.claims import is_surprise
-from gyrostat.reproduce.runner import ReproductionSummary, Session, how_it_stopped, run_session
+from gyrostat.reproduce.runner import FolderSession, ReproductionSummary, how_it_stopped, run_session
 from gyrostat.reproduce.store import ResultsStore
 from gyrostat.reproduce.tasks import ComputedExperiment, ExperimentTask, select
 
@@ -172,7 +172,7 @@ class SeedSessions:
     """Passes on what the workers report to the session of the task's seed."""
 
     def __init__(self, stores: dict[int, ResultsStore], display: ProgressDisplay):
-        self.of = {seed: Session(store, display, data_only=True) for seed, store in stores.items()}
+        self.of = {seed: FolderSession(store, display, data_only=True) for seed, store in stores.items()}
         self.summary = ReproductionSummary()
 
     def reuse(self, task: ExperimentTask) -> bool:

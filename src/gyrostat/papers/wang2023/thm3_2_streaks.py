@@ -32,9 +32,9 @@ COLUMNS = {"first": ((0, 1), 2 / 3), "second": ((2,), 1 / 3)}
 SETTLE = 3000
 
 
-def moved(layers: list[np.ndarray], weights: np.ndarray) -> list[np.ndarray]:
+def moved(layers: list[np.ndarray], weights: np.ndarray, ridge: float = HIGH[1]) -> list[np.ndarray]:
     """One step of many runs (leading axis): ``weights`` (runs, 3) says how much each observed entry counts."""
-    eta, lam = HIGH
+    eta = HIGH[0]
     first, middle, last = layers
     inner = middle @ first
     A = last @ inner
@@ -43,7 +43,7 @@ def moved(layers: list[np.ndarray], weights: np.ndarray) -> list[np.ndarray]:
         G[:, i, j] = weights[:, k] * (A[:, i, j] - TRUTH[k])
     back = last.transpose(0, 2, 1) @ G
     directions = (middle.transpose(0, 2, 1) @ back, back @ first.transpose(0, 2, 1), G @ inner.transpose(0, 2, 1))
-    return [(1 - eta * lam) * W - 2 * eta * D for W, D in zip(layers, directions, strict=True)]
+    return [(1 - eta * ridge) * W - 2 * eta * D for W, D in zip(layers, directions, strict=True)]
 
 
 def streaks_data(
