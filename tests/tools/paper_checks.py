@@ -9,7 +9,7 @@ import numpy as np
 
 from gyrostat.experiments.declarations import SIZES
 from gyrostat.experiments.registry import experiments
-from gyrostat.figures.declarations import Band, Bars, Heat, Line, Marker, Points
+from gyrostat.figures.declarations import Band, Bars, Dots, Heat, Line, Marker, Points
 
 _DATA: dict = {}
 
@@ -110,6 +110,7 @@ class Checks:
                     Band: lambda s: s.middle,
                     Points: lambda s: s.y,
                     Bars: lambda s: s.values,
+                    Dots: lambda s: s.values,
                     Marker: lambda s: s.at,
                     Heat: lambda s: s.z,
                 }[type(series)](series)
