@@ -31,6 +31,7 @@ def reproduce(
         int | None, typer.Option(metavar="N", help="Number of worker processes. [default: one per core]")
     ] = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Compute finished experiments again.")] = False,
+    one_file: Annotated[bool, typer.Option("--one-file", help="Write the report as one page.")] = False,
 ) -> None:
     """Run experiments; write figures, claims and a report.
 
@@ -49,6 +50,13 @@ def reproduce(
         from gyrostat.reproduce import runner
 
         summary = runner.reproduce(
-            names or [], size=size.value, seed=seed, out=out, jobs=jobs, fresh=fresh, console=console()
+            names or [],
+            size=size.value,
+            seed=seed,
+            out=out,
+            jobs=jobs,
+            fresh=fresh,
+            one_file=one_file,
+            console=console(),
         )
     raise typer.Exit(summary.status)

@@ -150,16 +150,39 @@ class Panel:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Printed:
+    """A number or a visible feature that a paper prints, beside ours: a row of the table "paper / ours" of a figure.
+
+    ``quantity`` says what it is, ``paper`` is what the paper prints, as a text, and ``ours`` is computed from the data: a
+    number, or a text where a number says too little.
+
+    >>> Printed(quantity="transition in M", paper="around 5", ours=3.84).ours
+    3.84
+    """
+
+    quantity: str
+    paper: str
+    ours: float | str
+
+    def __post_init__(self) -> None:
+        errors.check_parameters(self)
+
+
+@dataclass(frozen=True, kw_only=True)
 class Figure:
     """Panels side by side under one title, with a sentence below that says what to see.
 
-    ``columns`` is the number of panels in a row, at most three.
+    ``columns`` is the number of panels in a row, at most three. ``printed`` compares what a paper prints with ours.
+    With ``mathematics``, texts are in the plain notation of :mod:`gyrostat.figures.mathematics` and are shown as mathematics;
+    without it they are shown as they are, as names of columns and other data must be.
     """
 
     title: str
     panels: Sequence[Panel]
     note: str = ""
     columns: int = 3
+    printed: Sequence[Printed] = ()
+    mathematics: bool = False
 
     def __post_init__(self) -> None:
         errors.check_parameters(self)

@@ -26,6 +26,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from gyrostat.figures.axis_scales import capped, edges, floored, shown
 from gyrostat.figures.declarations import Band, Bars, Contour, Dots, Figure, Heat, Line, Marker, Panel, Points, Series
+from gyrostat.figures.mathematics import mathtext, typeset
 from gyrostat.figures.palette import PAGE_COLOURS, Looks
 
 COLUMNS = 3
@@ -41,7 +42,7 @@ STYLE: dict[str, Any] = {
     "legend.fontsize": 8.5,
     "path.simplify_threshold": 0.2,
     "svg.hashsalt": "gyrostat",
-    "text.parse_math": False,  # names are data: a dollar sign is a dollar sign
+    "text.parse_math": False,  # names are data: a dollar sign is a dollar sign, unless the figure has mathematics
 }
 
 
@@ -55,7 +56,7 @@ def render(figure: Figure, base: Path) -> list[Path]:
     >>> [path.name for path in render(figure, Path(tempfile.mkdtemp()) / "shapes")]
     ['shapes.png', 'shapes.svg']
     """
-    with mpl.rc_context(STYLE):  # type: ignore[arg-type]
+    with mpl.rc_context(STYLE | {"text.parse_math": figure.mathematics}):  # type: ignore[arg-type]
         return save(draw(figure), base)
 
 
@@ -86,6 +87,8 @@ def _svg(canvas: Canvas) -> bytes:
     return NOT_IN_XML.sub("\N{REPLACEMENT CHARACTER}", written.getvalue()).encode()
 
 
+MARKUP = re.compile(r"\$\\mathregular\{|\}\$|[_^]\{|\}|\\,?")
+"""What :func:`gyrostat.figures.mathematics.mathtext` adds around the letters that are seen."""
 NOT_IN_XML = re.compile("[\\x00-\\x08\\x0b\\x0c\\x0e-\\x1f\\ufffe\\uffff]")
 
 
@@ -101,17 +104,18 @@ class Drawing(Canvas):
 
 def draw(figure: Figure) -> Canvas:
     """The figure on a matplotlib canvas: rows of panels, each with its legend below, the note last."""
+    figure = typeset(figure, mathtext)
     columns = min(COLUMNS, figure.columns, len(figure.panels))
     rows = -(-len(figure.panels) // columns)
     width = {1: 6.6, 2: 9.6, 3: 13.2}[columns]
     letters = int(width / columns * 12)
-    note = textwrap.wrap(figure.note, int(width * 14))
+    note = _folded(figure.note, int(width * 14)).splitlines()
     in_rows = [figure.panels[r * columns : (r + 1) * columns] for r in range(rows)]
     legends = [_legend_height(panels, letters) for panels in in_rows]
     talls = [PANEL_HEIGHT * max(panel.height for panel in panels) for panels in in_rows]
     heights = [tall + legend for tall, legend in zip(talls, legends, strict=True)] + [NOTE_LINE * len(note) + 0.05]
     canvas = Drawing(figsize=(width, sum(heights) + 0.4), layout=ConstrainedLayoutEngine(w_pad=0.1, h_pad=0.06))
-    canvas.suptitle("\n".join(textwrap.wrap(figure.title, int(width * 9))), fontsize=12.5, fontweight="bold")
+    canvas.suptitle(_folded(figure.title, int(width * 9)), fontsize=12.5, fontweight="bold")
     grid = canvas.add_gridspec(rows + 1, columns, height_ratios=heights)
     for i, panel in enumerate(figure.panels):
         row, column = divmod(i, columns)
@@ -140,7 +144,7 @@ def _entries(panel: Panel) -> list[str]:
 
 
 def _legend_columns(labels: list[str], letters: int) -> int:
-    return 2 if len(labels) > 2 and max(map(len, labels)) <= letters // 2 - 7 else 1
+    return 2 if len(labels) > 2 and max(map(_length, labels)) <= letters // 2 - 7 else 1
 
 
 def _legend_height(panels: Any, letters: int) -> float:
@@ -172,8 +176,21 @@ def _draw_legend(home: Axes, axes: Axes, letters: int) -> None:
 
 
 def _folded(text: str, letters: int = 38) -> str:
-    """Text wrapped to lines that fit along the side of a panel."""
-    return "\n".join(textwrap.wrap(text, letters))
+    """Text wrapped to lines that fit along the side of a panel, never inside mathematics."""
+    if "$" not in text:
+        return "\n".join(textwrap.wrap(text, letters))
+    lines: list[str] = []
+    for word in text.split():
+        if lines and _length(lines[-1]) + 1 + _length(word) <= letters:
+            lines[-1] += f" {word}"
+        else:
+            lines.append(word)
+    return "\n".join(lines)
+
+
+def _length(text: str) -> int:
+    """The number of letters that are seen."""
+    return len(MARKUP.sub("", text))
 
 
 def _legend_label(label: str) -> str:
@@ -254,7 +271,7 @@ class _MatplotlibPanel:
 
     def label_categories(self) -> None:
         if self.categories:
-            long = max(map(len, self.categories)) * len(self.categories) > 44
+            long = max(map(_length, self.categories)) * len(self.categories) > 44
             turn: dict[str, Any] = {"rotation": 25, "ha": "right", "rotation_mode": "anchor"} if long else {}
             self.axes.set_xticks(range(len(self.categories)), self.categories, **turn)
             self.axes.grid(False, axis="x")

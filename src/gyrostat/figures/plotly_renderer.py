@@ -16,6 +16,7 @@ from contourpy import contour_generator
 
 from gyrostat.figures.axis_scales import capped, edges, floored, shown
 from gyrostat.figures.declarations import Band, Bars, Contour, Dots, Figure, Heat, Line, Marker, Panel, Points, Series
+from gyrostat.figures.mathematics import unicode_text
 from gyrostat.figures.palette import DASHES, INKS, Looks
 from gyrostat.figures.thinning import short, visible
 
@@ -46,11 +47,12 @@ def plotly_panels(figure: Figure) -> list[dict[str, Any]]:
     >>> panel["data"][0]["y"], panel["layout"]["yaxis"], panel["entries"][0]["label"]
     ([0, 1, 4], {'type': 'linear'}, 'square')
     """
-    return [_draw_panel(panel) for panel in figure.panels]
+    write = unicode_text if figure.mathematics else str
+    return [_draw_panel(panel, write) for panel in figure.panels]
 
 
-def _draw_panel(panel: Panel) -> dict[str, Any]:
-    drawn = _PlotlyPanel(panel)
+def _draw_panel(panel: Panel, write: Callable[[str], str]) -> dict[str, Any]:
+    drawn = _PlotlyPanel(panel, write)
     for series in panel.series:
         _add(series, drawn)
     return drawn.finished()
@@ -59,8 +61,8 @@ def _draw_panel(panel: Panel) -> dict[str, Any]:
 class _PlotlyPanel:
     """One panel while its series are added: traces and shapes for plotly, and entries for the legend."""
 
-    def __init__(self, panel: Panel):
-        self.panel, self.looks = panel, Looks()
+    def __init__(self, panel: Panel, write: Callable[[str], str]):
+        self.panel, self.write, self.looks = panel, write, Looks()
         self.data: list[dict[str, Any]] = []
         self.shapes: list[dict[str, Any]] = []
         self.entries: dict[str, dict[str, Any]] = {}
@@ -80,11 +82,15 @@ class _PlotlyPanel:
         if self.bars:
             order = list(dict.fromkeys(c for s in self.bars for c in s.categories))
             layout["xaxis"] |= {"type": "category", "categoryorder": "array", "categoryarray": order}
+            layout["xaxis"] |= {"tickvals": order, "ticktext": [html.escape(self.write(name)) for name in order]}
             layout |= {"barmode": "group", "bargap": 0.2, "bargroupgap": 0.08}
         if self.lines:
             count = len(self.lines)
             layout["yaxis"] = {"type": "linear", "range": [count - 0.5, -0.5]}
-            layout["yaxis"] |= {"tickvals": list(range(count)), "ticktext": [html.escape(name) for name in self.lines]}
+            layout["yaxis"] |= {
+                "tickvals": list(range(count)),
+                "ticktext": [html.escape(self.write(name)) for name in self.lines],
+            }
             layout["height"] = max(300, 60 + count * (10 + 12 * len(self.dots)))
         return {"data": self.data, "layout": layout, "entries": list(self.entries.values())}
 
@@ -136,11 +142,10 @@ class _PlotlyPanel:
         """``x`` in the scale of its axis, where distances are those on the screen."""
         return np.log(x) if self.panel.xscale == "log" else x
 
-    @staticmethod
-    def hover(label: str, value: str = "%{y:.5~g}") -> str:
+    def hover(self, label: str, value: str = "%{y:.5~g}") -> str:
         """The template of the text at the pointer: the label and the numbers."""
         # Escaped, because plotly interprets tags in labels and %{...} in templates.
-        name = html.escape(label).replace("%{", "%&#123;")
+        name = html.escape(self.write(label)).replace("%{", "%&#123;")
         title = f"<b>{name}</b><br>" if name else ""
         return f"{title}x %{{x:.5~g}}<br>y {value}<extra></extra>"
 

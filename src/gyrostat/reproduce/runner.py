@@ -75,6 +75,7 @@ def reproduce(
     out: str | Path = "results",
     jobs: int | None = None,
     fresh: bool = False,
+    one_file: bool = False,
     console: Console | None = None,
 ) -> ReproductionSummary:
     """Run the experiments ``names`` and write their results to the folder ``out``.
@@ -83,7 +84,8 @@ def reproduce(
     without names, all built-in papers are run.
 
     An experiment that is finished there with the same code, seed, size and settings is not computed again, unless
-    ``fresh``; its figure and claims are made again from the stored data.
+    ``fresh``; its figure and claims are made again from the stored data. With ``one_file``, the report is one page
+    instead of an index and a page for each paper.
     """
     console = Console() if console is None else console
     errors.choice("size", size, SIZES)
@@ -94,7 +96,7 @@ def reproduce(
     store.prepare()
     with one_thread(quick=size == "smoke"), interrupts_noted():
         summary = _run(tasks, store, jobs, fresh, console)
-    _conclude(summary, tasks, store, console)
+    _conclude(summary, tasks, store, console, one_file=one_file)
     return summary
 
 
@@ -171,7 +173,7 @@ class _Session:
 
         try:
             records = judge(task.name, task.experiment, dataset, seconds)
-            render(task.experiment.draw(dataset), self.store.figure(task.name))
+            render(task.experiment.figure(dataset), self.store.figure(task.name))
         except OSError:
             raise  # as in `finished`
         except Exception as error:
@@ -191,7 +193,7 @@ def _how_it_ran(task: ExperimentTask, seconds: float, cpu_seconds: float) -> dic
         "version": __version__,
         "versions": versions(task.address),
         "code": task.code,
-        "paper": {"title": paper.title, "link": paper.link},
+        "paper": {"title": paper.title, "link": paper.link, "doi": paper.doi},
         "reference": f"{reference_to(paper.name)}/{experiment.name}",
         "title": experiment.title,
         "source": experiment.source,
@@ -226,7 +228,14 @@ def _distributions_of(top: str) -> Sequence[str]:
     return sorted(set(packages_distributions().get(top, ())))
 
 
-def _conclude(summary: ReproductionSummary, tasks: list[ExperimentTask], store: ResultsStore, console: Console) -> None:
+def _conclude(
+    summary: ReproductionSummary,
+    tasks: list[ExperimentTask],
+    store: ResultsStore,
+    console: Console,
+    *,
+    one_file: bool,
+) -> None:
     """Write the report and print the table of claims, the failures and the files."""
     from gyrostat.reproduce.report.page import write_report
 
@@ -244,9 +253,9 @@ def _conclude(summary: ReproductionSummary, tasks: list[ExperimentTask], store: 
             f"{remedy}run the same command again to resume.",
         )
         with suppress(OSError) if summary.cannot_write else nullcontext():
-            write_report(store)
+            write_report(store, one_file=one_file)
         return
-    write_report(store)
+    write_report(store, one_file=one_file)
     order = {task.name: i for i, task in enumerate(tasks)}
     summary.records.sort(key=lambda record: order[experiment_of(record)])
     if summary.records:

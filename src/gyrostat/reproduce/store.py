@@ -1,4 +1,4 @@
-"""The results folder: ``results.zarr`` (a group per experiment), ``claims.json``, figures, ``index.html``.
+"""The results folder: ``results.zarr`` (a group per experiment), ``claims.json``, figures, ``index.html``, ``pages``.
 
 An experiment is finished when its group has the mark ``done``, which is written after all of its data. A group without the
 mark, as a killed process leaves it, counts as absent. Every chunk has a checksum, the mark comes with digests of the metadata

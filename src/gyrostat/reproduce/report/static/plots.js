@@ -1,3 +1,14 @@
+// Plotly, unpacked when the first plot is drawn, so that the page is there before it.
+let unpacking = null;
+async function unpack() {
+  const packed = Uint8Array.from(atob(document.getElementById("plotly").textContent), (letter) => letter.charCodeAt(0));
+  const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
+  const script = document.createElement("script");
+  script.textContent = await new Response(stream).text();
+  document.head.append(script);
+}
+const plotly = () => (unpacking ??= unpack());
+
 // The plots: drawn when they come near the screen, drawn again when the colours change, resized with the page.
 const dark = () => {
   const chosen = document.documentElement.dataset.theme;
@@ -96,6 +107,7 @@ function scene(plot) { // without the series that the legend hides
 
 async function draw(plot) {
   try {
+    await plotly();
     await Plotly.react(plot, ...scene(plot), CONFIG);
     await ticks(plot);
     if (!drawn.has(plot)) {
