@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, SupportsFloat
 
 from gyrostat import errors
 from gyrostat.errors import GyrostatError
+from gyrostat.figures.coincidences import told_apart
 from gyrostat.figures.declarations import Figure
 
 if TYPE_CHECKING:
@@ -109,8 +110,8 @@ class Experiment:
             raise GyrostatError(f"experiment {self.name!r} has two claims with the same slug: give each claim its own.")
 
     def figure(self, dataset: xr.Dataset) -> Figure:
-        """What ``draw`` declares, with mathematics in its texts, and the number of seeds at the end of its note."""
-        drawn = self.draw(dataset)
+        """What ``draw`` declares, with mathematics in its texts; curves that coincide say so, and the note counts the seeds."""
+        drawn = told_apart(self.draw(dataset))
         return replace(drawn, mathematics=True, note=f"{drawn.note} {seeds_text(dataset)}".strip())
 
 

@@ -47,6 +47,16 @@ def capped(high: Any, scale: str, limits: tuple[float | None, float | None] | No
     return np.where(np.isposinf(x), max(top, largest), x)
 
 
+def diverged_at(x: Any, middle: Any) -> float | None:
+    """Where a median leaves for infinity because runs diverged; None if it does not.
+
+    >>> diverged_at([0, 1, 2], [1.0, 2.0, np.inf]), diverged_at([0, 1], [1.0, 2.0])
+    (2.0, None)
+    """
+    lost = np.flatnonzero(np.isposinf(np.asarray(middle, dtype=float)))
+    return float(np.asarray(x, dtype=float)[lost[0]]) if lost.size else None
+
+
 def edges(centres: np.ndarray, scale: str) -> np.ndarray:
     """Borders of the cells around ``centres``, halfway in the scale of the axis.
 

@@ -175,6 +175,7 @@ def _panel(panel: Panel, write: Callable[[str], str]) -> Panel:
 
 def _series(series: Series, write: Callable[[str], str]) -> Series:
     texts: dict[str, Any] = {"label": write(series.label)}
-    if hasattr(series, "categories"):
-        texts["categories"] = [write(name) for name in series.categories]
+    for names in ("categories", "names"):
+        if hasattr(series, names):
+            texts[names] = [write(name) for name in getattr(series, names)]
     return replace(series, **texts)  # type: ignore[type-var]

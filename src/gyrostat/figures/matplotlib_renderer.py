@@ -22,15 +22,28 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure as Canvas
 from matplotlib.layout_engine import ConstrainedLayoutEngine
-from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
-from gyrostat.figures.axis_scales import capped, edges, floored, shown
-from gyrostat.figures.declarations import Band, Bars, Contour, Dots, Figure, Heat, Line, Marker, Panel, Points, Series
+from gyrostat.figures.axis_scales import capped, diverged_at, edges, floored, shown
+from gyrostat.figures.declarations import (
+    Band,
+    Bars,
+    Contour,
+    Dots,
+    Figure,
+    Heat,
+    Line,
+    Marker,
+    Panel,
+    Points,
+    Runs,
+    Series,
+)
 from gyrostat.figures.mathematics import mathtext, typeset
-from gyrostat.figures.palette import PAGE_COLOURS, Looks
+from gyrostat.figures.palette import GAPS, PAGE_COLOURS, Looks
 
 COLUMNS = 3
-PANEL_HEIGHT, LEGEND_LINE, NOTE_LINE = 3.1, 0.2, 0.19
+PANEL_HEIGHT, LEGEND_LINE, NOTE_LINE = 3.1, 0.21, 0.19
 STYLE: dict[str, Any] = {
     "axes.axisbelow": True,
     "axes.grid": True,
@@ -44,6 +57,9 @@ STYLE: dict[str, Any] = {
     "svg.hashsalt": "gyrostat",
     "text.parse_math": False,  # names are data: a dollar sign is a dollar sign, unless the figure has mathematics
 }
+
+ARROW: dict[str, Any] = {"linestyle": "none", "markersize": 8, "markerfacecolor": "none", "markeredgewidth": 1.4}
+"""How a value beyond a limit looks."""
 
 
 def render(figure: Figure, base: Path) -> list[Path]:
@@ -155,7 +171,7 @@ def _legend_height(panels: Any, letters: int) -> float:
         count = sum(_folded(label, letters - 4).count("\n") + 1 for label in labels)
         return -(-count // _legend_columns(labels, letters))
 
-    return LEGEND_LINE * max(map(lines, panels)) + 0.05
+    return LEGEND_LINE * max(map(lines, panels)) + 0.12
 
 
 def _draw_legend(home: Axes, axes: Axes, letters: int) -> None:
@@ -233,12 +249,16 @@ def power_of_ten(value: float) -> str:
 
 
 def _label_decades(axis: Axis, low: float, high: float) -> None:
-    """Label a short log axis at 1, 2 and 5 times a power of ten only: the default labels overlap."""
+    """Label a short log axis at 1, 2 and 5 times a power of ten, or more densely if fewer than two of these are on it."""
     axis.set_minor_formatter(NullFormatter())
     axis.set_major_formatter(FuncFormatter(lambda value, _: power_of_ten(value)))
-    if high < 100 * low:
-        axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    if high >= 100 * low:
+        return
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{float(f'{value:.3g}'):g}"))
+    for locator in (LogLocator(subs=(1.0, 2.0, 5.0)), LogLocator(subs=np.arange(1.0, 10.0)), MaxNLocator(4)):
+        axis.set_major_locator(locator)
+        if sum(low <= tick <= high for tick in locator.tick_values(low, high)) > 1:
+            return
 
 
 class _MatplotlibPanel:
@@ -269,6 +289,22 @@ class _MatplotlibPanel:
         low, high = floored(low, y, scale), capped(high, scale, limits, y)
         return np.nan_to_num(np.clip([y - low, high - y], 0, None))
 
+    def measured(self, x: np.ndarray, y: np.ndarray, label: str, look: dict[str, Any], *, over: bool) -> None:
+        """A curve with its marker; with gaps, if it lies over another one."""
+        every = 1 if x.size <= 15 else (0.05 * (len(self.axes.lines) % 4), 0.2)
+        dashes = {"linestyle": (0, GAPS)} if over else {}
+        self.axes.plot(
+            x,
+            y,
+            label=_legend_label(label),
+            linewidth=1.6,
+            markersize=4,
+            markevery=every,
+            **look,
+            **dashes,
+            **self.over,
+        )
+
     def label_categories(self) -> None:
         if self.categories:
             long = max(map(_length, self.categories)) * len(self.categories) > 44
@@ -296,11 +332,7 @@ def _draws(kind: type) -> Callable[[Callable[[Any, _MatplotlibPanel], None]], An
 def _line(line: Line, at: _MatplotlibPanel) -> None:
     x, y = at.x(line.x), at.y(line.y)
     if line.role == "measured":
-        look = at.looks.series(line.colour)
-        every = 1 if x.size <= 15 else (0.05 * (len(at.axes.lines) % 4), 0.2)
-        at.axes.plot(
-            x, y, label=_legend_label(line.label), linewidth=1.6, markersize=4, markevery=every, **look, **at.over
-        )
+        at.measured(x, y, line.label, at.looks.series(line.colour), over=line.over)
     else:
         at.axes.plot(x, y, label=_legend_label(line.label), **at.looks.rule(line.role, line.colour), **at.over)
 
@@ -317,10 +349,18 @@ def _band(band: Band, at: _MatplotlibPanel) -> None:
         alpha=0.2,
         linewidth=0,
     )
-    every = 1 if x.size <= 15 else (0.05 * (len(at.axes.lines) % 4), 0.2)
-    at.axes.plot(
-        x, middle, label=_legend_label(band.label), linewidth=1.6, markersize=4, markevery=every, **look, **at.over
-    )
+    at.measured(x, middle, band.label, look, over=band.over)
+    lost = diverged_at(band.x, band.middle)
+    if lost is not None:
+        top = {"transform": at.axes.get_xaxis_transform(), "marker": "x", "markersize": 8, "markeredgewidth": 2}
+        at.axes.plot([lost], [0.96], color=look["color"], **top)
+
+
+@_draws(Runs)
+def _runs(runs: Runs, at: _MatplotlibPanel) -> None:
+    colour, label = at.looks.series(runs.colour)["color"], _legend_label(runs.label)
+    for x, y in runs.curves():
+        at.axes.plot(at.x(x), at.y(y), label=label, color=colour, linewidth=1.0, alpha=0.7)
 
 
 @_draws(Points)
@@ -338,6 +378,8 @@ def _points(points: Points, at: _MatplotlibPanel) -> None:
         **at.looks.series(points.colour),
         **at.over,
     )
+    for name, *place in zip(points.names, x, y, strict=False):
+        at.axes.annotate(name, place, (5, 5), textcoords="offset points", fontsize=8, color="#333333")
 
 
 @_draws(Bars)
@@ -367,23 +409,28 @@ def _bars(bars: Bars, at: _MatplotlibPanel) -> None:
 def _dots(dots: Dots, at: _MatplotlibPanel) -> None:
     position = next(i for i, other in enumerate(at.dots) if other is dots)
     y = np.array([at.lines.index(c) for c in dots.categories]) + 0.8 * ((position + 0.5) / len(at.dots) - 0.5)
-    x = at.x(dots.values)
+    x, look = at.x(dots.values), at.looks.series(dots.colour)
+    reached = x if dots.beyond is None else np.where(dots.beyond, np.nan, x)
     at.axes.errorbar(
-        x,
+        reached,
         y,
         xerr=at.whiskers(x, dots.low, dots.high, along="x"),
         label=_legend_label(dots.label),
         linestyle="none",
         markersize=4.5,
         elinewidth=1.1,
-        **at.looks.series(dots.colour),
+        **look,
     )
+    if dots.beyond is not None:
+        at.axes.plot(
+            x, y, ">", markevery=list(np.flatnonzero(dots.beyond)), **ARROW | {"markeredgecolor": look["color"]}
+        )
 
 
 @_draws(Marker)
 def _marker(marker: Marker, at: _MatplotlibPanel) -> None:
     draw_line = at.axes.axvline if marker.axis == "x" else at.axes.axhline
-    draw_line(marker.at, label=_legend_label(marker.label), **at.looks.rule(marker.role), **at.over)
+    draw_line(marker.at, label=_legend_label(marker.label), **at.looks.rule(marker.role, marker.colour), **at.over)
 
 
 @_draws(Heat)

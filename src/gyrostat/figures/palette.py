@@ -63,6 +63,10 @@ DASHES: dict[str, Any] = {
 }
 
 
+GAPS = (4, 4)
+"""Dashes of a measured curve that lies over another one, in multiples of the line width."""
+
+
 class Looks:
     """Gives each series of one panel its look, in order.
 

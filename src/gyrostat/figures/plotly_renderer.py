@@ -14,10 +14,23 @@ from typing import Any
 import numpy as np
 from contourpy import contour_generator
 
-from gyrostat.figures.axis_scales import capped, edges, floored, shown
-from gyrostat.figures.declarations import Band, Bars, Contour, Dots, Figure, Heat, Line, Marker, Panel, Points, Series
+from gyrostat.figures.axis_scales import capped, diverged_at, edges, floored, shown
+from gyrostat.figures.declarations import (
+    Band,
+    Bars,
+    Contour,
+    Dots,
+    Figure,
+    Heat,
+    Line,
+    Marker,
+    Panel,
+    Points,
+    Runs,
+    Series,
+)
 from gyrostat.figures.mathematics import unicode_text
-from gyrostat.figures.palette import DASHES, INKS, Looks
+from gyrostat.figures.palette import DASHES, GAPS, INKS, Looks
 from gyrostat.figures.thinning import short, visible
 
 SYMBOLS = {
@@ -126,10 +139,13 @@ class _PlotlyPanel:
             self.trace(entry, **numbers, mode="lines", line=rim, **SILENT)
         self.trace(entry, **numbers, **({"mode": "lines", "line": pen} | more))
 
-    def measured(self, entry: dict[str, Any], x: np.ndarray, y: np.ndarray, look: dict[str, Any], **more: Any) -> None:
+    def measured(
+        self, entry: dict[str, Any], x: np.ndarray, y: np.ndarray, look: dict[str, Any], *, over: bool, **more: Any
+    ) -> None:
         """Add a curve with its marker, the second cue besides colour: at every point if there are few, else at some."""
         marker = {"symbol": SYMBOLS[look["marker"]], "size": 6, "color": look["color"]}
-        pen = {"color": look["color"], "width": WIDTH}
+        dash = {"dash": ",".join(f"{length * WIDTH:.1f}px" for length in GAPS)} if over else {}
+        pen = {"color": look["color"], "width": WIDTH, **dash}
         if x.size <= 15:
             self.line(entry, x, y, pen, mode="lines+markers", marker=marker, **more)
             return
@@ -166,7 +182,7 @@ def _line(line: Line, at: _PlotlyPanel) -> None:
     x, y, about = x[kept], y[kept], {"hovertemplate": at.hover(line.label), "meta": line.label}
     if line.role == "measured":
         look = at.looks.series(line.colour)
-        at.measured(at.entry(line.label, line=True, **look), x, y, look, **about)
+        at.measured(at.entry(line.label, line=True, **look), x, y, look, over=line.over, **about)
         return
     look = at.looks.rule(line.role, line.colour)
     at.line(at.entry(line.label, role=line.role, color=look["color"]), x, y, pen(line.role, look), **about)
@@ -187,7 +203,28 @@ def _band(band: Band, at: _PlotlyPanel) -> None:
     at.trace(entry, **edge, fill="toself", fillcolor=look["color"] + "33", **SILENT)
     between = np.stack([np.asarray(band.low, dtype=float)[kept], np.asarray(band.high, dtype=float)[kept]], axis=-1)
     about = {"hovertemplate": at.hover(band.label, INTERVAL), "customdata": short(between), "meta": band.label}
-    at.measured(entry, x, middle, look, **about)
+    at.measured(entry, x, middle, look, over=band.over, **about)
+    lost = diverged_at(band.x, band.middle)
+    if lost is not None:
+        top = capped([np.inf], at.panel.yscale, at.panel.ylim, band.middle, band.low)
+        cross = {"symbol": "x-thin", "size": 11, "line": {"color": look["color"], "width": 2.4}}
+        about = {"hovertemplate": at.hover(band.label, "diverged")}
+        at.trace(entry, type="scatter", mode="markers", x=[lost], y=short(top), marker=cross, cliponaxis=False, **about)
+
+
+@_adds(Runs)
+def _runs(runs: Runs, at: _PlotlyPanel) -> None:
+    parts: list[np.ndarray] = []
+    for x, y in runs.curves():
+        x, y = shown(x, at.panel.xscale), shown(y, at.panel.yscale)
+        kept = visible(at.on_axis(x), y)
+        parts.append(np.stack([x[kept], y[kept]]))
+        parts.append(np.full((2, 1), np.nan))  # a gap between two runs
+    x, y = np.concatenate(parts or [np.empty((2, 0))], axis=1)
+    look = at.looks.series(runs.colour)
+    entry = at.entry(runs.label, line=True, color=look["color"])
+    about = {"hovertemplate": at.hover(runs.label), "meta": runs.label, "opacity": 0.6}
+    at.line(entry, x, y, {"color": look["color"], "width": 1.2}, **about)
 
 
 def _whiskers(y: np.ndarray, low: Any, high: Any, at: _PlotlyPanel, along: str = "y") -> dict[str, Any]:
@@ -217,10 +254,12 @@ def _points(points: Points, at: _PlotlyPanel) -> None:
     marker = {"symbol": SYMBOLS[look["marker"]], "size": 8, "color": look["color"]}
     if at.over_heat:
         marker["line"] = {"color": RIM, "width": 1.2}
+    names = [html.escape(at.write(name)) for name in points.names]
     at.trace(
         at.entry(points.label, **look),
         type="scatter",
-        mode="markers",
+        mode="markers+text" if names else "markers",
+        **({"texttemplate": names, "textposition": "top center", "textfont": {"size": 11}} if names else {}),
         x=short(x),
         y=short(y),
         marker=marker,
@@ -265,16 +304,24 @@ def _dots(dots: Dots, at: _PlotlyPanel) -> None:
         x=short(x),
         y=short(lines),
         text=list(dots.categories),
-        marker={"symbol": SYMBOLS[look["marker"]], "size": 8, "color": look["color"]},
+        marker=_arrows(dots, look) | {"size": 8, "color": look["color"]},
         meta=dots.label,
         hovertemplate=about,
         **_whiskers(x, dots.low, dots.high, at, "x"),
     )
 
 
+def _arrows(dots: Dots, look: dict[str, Any]) -> dict[str, Any]:
+    """The symbols of dots: an open arrow for each that is a limit which was not enough."""
+    if dots.beyond is None or not np.any(dots.beyond):
+        return {"symbol": SYMBOLS[look["marker"]]}
+    symbols = ["triangle-right-open" if beyond else SYMBOLS[look["marker"]] for beyond in dots.beyond]
+    return {"symbol": symbols, "line": {"width": 1.6}}
+
+
 @_adds(Marker)
 def _marker(marker: Marker, at: _PlotlyPanel) -> None:
-    look = at.looks.rule(marker.role)
+    look = at.looks.rule(marker.role, marker.colour)
     entry = at.entry(marker.label, role=marker.role, color=look["color"])
     entry.setdefault("at", []).append([marker.axis, short(marker.at)])
     other = "y" if marker.axis == "x" else "x"

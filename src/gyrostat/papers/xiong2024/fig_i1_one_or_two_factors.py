@@ -10,7 +10,7 @@ import xarray as xr
 import gyrostat as gs
 from gyrostat.experiments.declarations import Claim, Experiment, Outcome, within
 from gyrostat.experiments.statistics import median
-from gyrostat.figures.declarations import Figure, Marker, Panel, band
+from gyrostat.figures.declarations import Figure, Marker, Panel, Printed, band
 from gyrostat.papers.xiong2024.settings import (
     FIGURE_I1,
     LITERAL,
@@ -81,6 +81,14 @@ def draw_figure_i1(ds: xr.Dataset) -> Figure:
     return Figure(
         title="Two factors overtake one for good, but only when eta t alpha^2 is about 8",
         panels=panels,
+        printed=[
+            Printed(
+                quantity=f"faster at the end of the paper's axis, alpha = {scale:g}",
+                paper="asymmetric",
+                ours=f"asymmetric in {_at_every_scale(ds).measured[f'share_alpha_{scale:g}']:.0%} of the runs",
+            )
+            for scale in SCALES
+        ],
         note="Medians and quartiles over starts and designs; n = 50, k = 4, r = 2, m = 1200, eta = .2.",
     )
 

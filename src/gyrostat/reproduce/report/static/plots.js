@@ -76,7 +76,7 @@ function ticks(plot) {
     const { type, range } = plot._fullLayout[name];
     if (type !== "log") continue;
     const decades = Math.abs(range[1] - range[0]), close = decades < 2;
-    const wanted = close ? "D2" : decades < 7 ? 1 : null;
+    const wanted = close ? (decades < 0.6 ? "D1" : "D2") : decades < 7 ? 1 : null;
     if (wanted === (plot.layout[name].dtick ?? null)) continue; // compared with what was set, not with what plotly derived from it: otherwise this would repeat without end
     Object.assign(update, {
       [`${name}.dtick`]: wanted, [`${name}.tickformat`]: close ? "~g" : "", [`${name}.tickfont.size`]: close ? 12 : 10,
