@@ -177,7 +177,7 @@ class Paper:
 
 
 def seeds_text(dataset: xr.Dataset) -> str:
-    """How many seeds are behind the data: the sizes of the dimensions ``seed`` and ``seed_...``.
+    """How many seeds are behind the data: the sizes of the dimensions ``seed`` and ``seed_...``, or the attribute ``runs``.
 
     >>> import xarray as xr
     >>> seeds_text(xr.Dataset({"loss": (("seed", "step"), [[1.0, 0.5]] * 3)})), seeds_text(xr.Dataset())
@@ -186,6 +186,8 @@ def seeds_text(dataset: xr.Dataset) -> str:
     sizes = {
         str(dim).removeprefix("seed").strip("_"): n for dim, n in dataset.sizes.items() if str(dim).startswith("seed")
     }
+    if not sizes and "runs" in dataset.attrs:
+        sizes = {"": int(dataset.attrs["runs"])}
     if len(set(sizes.values())) == 1:
         count = next(iter(sizes.values()))
         return f"{count} seed{'s' if count > 1 else ''}."

@@ -24,7 +24,7 @@ from matplotlib.figure import Figure as Canvas
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
-from gyrostat.figures.axis_scales import capped, diverged_at, edges, floored, shown
+from gyrostat.figures.axis_scales import capped, counts_only, diverged_at, dodged, edges, floored, shown
 from gyrostat.figures.declarations import (
     Band,
     Bars,
@@ -40,7 +40,7 @@ from gyrostat.figures.declarations import (
     Series,
 )
 from gyrostat.figures.mathematics import mathtext, typeset
-from gyrostat.figures.palette import GAPS, PAGE_COLOURS, Looks
+from gyrostat.figures.palette import GAPS, HEAT_COLOURS, PAGE_COLOURS, Looks
 
 COLUMNS = 3
 PANEL_HEIGHT, LEGEND_LINE, NOTE_LINE = 3.1, 0.21, 0.19
@@ -234,6 +234,8 @@ def _draw_panel(axes: Axes, panel: Panel) -> None:
     ):
         if scale == "log":
             _label_decades(axis, *limits)
+        elif counts_only(panel, axis.axis_name):
+            axis.set_major_locator(MaxNLocator(integer=True))
 
 
 def power_of_ten(value: float) -> str:
@@ -365,7 +367,7 @@ def _runs(runs: Runs, at: _MatplotlibPanel) -> None:
 
 @_draws(Points)
 def _points(points: Points, at: _MatplotlibPanel) -> None:
-    x, y = at.x(points.x), at.y(points.y)
+    x, y = at.x(dodged(points, at.panel)), at.y(points.y)
     at.axes.errorbar(
         x,
         y,
@@ -438,7 +440,7 @@ def _heat(heat: Heat, at: _MatplotlibPanel) -> None:
     x, y = (edges(np.asarray(c, dtype=float), s) for c, s in ((heat.x, at.panel.xscale), (heat.y, at.panel.yscale)))
     values = np.ma.masked_invalid(np.asarray(heat.z, dtype=float))
     # Rasterised: a vector file with thousands of small squares is slow to open.
-    mesh = at.axes.pcolormesh(x, y, values, vmin=heat.low, vmax=heat.high, cmap="viridis", rasterized=True)
+    mesh = at.axes.pcolormesh(x, y, values, vmin=heat.low, vmax=heat.high, cmap=HEAT_COLOURS, rasterized=True)
     at.axes.set_facecolor(PAGE_COLOURS["gap"][0])
     at.axes.grid(False)
     bar = at.axes.figure.colorbar(mesh, ax=at.axes, pad=0.02)

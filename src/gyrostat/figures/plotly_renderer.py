@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from contourpy import contour_generator
 
-from gyrostat.figures.axis_scales import capped, diverged_at, edges, floored, shown
+from gyrostat.figures.axis_scales import capped, counts_only, diverged_at, edges, floored, shown
 from gyrostat.figures.declarations import (
     Band,
     Bars,
@@ -30,7 +30,7 @@ from gyrostat.figures.declarations import (
     Series,
 )
 from gyrostat.figures.mathematics import unicode_text
-from gyrostat.figures.palette import DASHES, GAPS, INKS, Looks
+from gyrostat.figures.palette import DASHES, GAPS, HEAT_COLOURS, INKS, Looks
 from gyrostat.figures.thinning import short, visible
 
 SYMBOLS = {
@@ -115,6 +115,8 @@ class _PlotlyPanel:
             if np.isnan(ends).any():  # an open end; plotly's own half-open ranges put ticks and curves on two scales
                 ends = _closed(ends, _numbers(self.data, name), scale)
             axis["range"] = short(ends)
+        if counts_only(self.panel, name):
+            axis |= {"tick0": 0, "dtick": 1}
         return axis
 
     def entry(self, label: str, **swatch: Any) -> dict[str, Any]:
@@ -346,7 +348,7 @@ def _heat(heat: Heat, at: _PlotlyPanel) -> None:
         type="heatmap",
         **borders,
         z=short(np.asarray(heat.z, dtype=float), 4),
-        colorscale="Viridis",
+        colorscale=HEAT_COLOURS.capitalize(),
         hovertemplate=hover,
         hoverongaps=False,
         meta=centres,
