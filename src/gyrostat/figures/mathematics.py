@@ -48,7 +48,7 @@ GREEK = {
 }
 SIGNS = {"<=": "≤", ">=": "≥", "||": "‖", "sqrt": "√", "->": "→", ">>": "≫", "...": "…", " x ": " × "}
 INNER = r"[A-Za-z0-9]{1,2}|\*|\([^()]{1,12}\)|\{[^{}]{1,12}\}"
-SUB = re.compile(rf"_(star|min|max|{INNER})(?![A-Za-z0-9_])")
+SUB = re.compile(rf"_(star|min|max|{'|'.join(GREEK)}|{INNER})(?![A-Za-z0-9_])")
 SUP = re.compile(r"\^(-?1/2|[-+]?\d+(?:\.\d+)?|-?[A-Za-z](?![A-Za-z])|\([^()]{1,14}\)|\{[^{}]{1,14}\})")
 LETTER = re.compile(
     rf"(?<![\w.'])(?<![a-z]-)(?<!\d{{4}}/)(?:{'|'.join(GREEK)})(?!\w)|(?<![\w.'])(?:{'|'.join(GREEK)}|[A-Za-z])(?={SUB.pattern})"

@@ -361,12 +361,15 @@ FIG1 = Experiment(
             statement="Half of the runs have jumped by step 5000 (ours).",
             criterion="99.9 % interval of the median jump time meets [4000, 6500]",
             measure=_median,
+            names={f"quantile_{q}": f"{q} % of the runs have jumped by step" for q in (5, 25, 50, 75)}
+            | {"low": "median, lower end (steps)", "high": "median, upper end (steps)"},
         ),
         Claim(
             slug="about-2000",
             statement="The jump happens around step 2000.",
             criterion="half of the runs jump in [1000, 3000]",
             measure=_about_2000,
+            names={"share": "share of the runs that jump in this window"},
             expected="fails",
             kind="not typical",
             reason="The printed run was an early one: about a quarter of all runs jump in that window.",

@@ -161,18 +161,21 @@ FIG3 = Experiment(
             statement="The invariant signal grows as R_t^2 of eq. (25).",
             criterion="time to reach one half within 3 % of the recursion's, M = 6",
             measure=_growth,
+            names={"half_time_over_theory": "half-time over theory (1 = as predicted)"},
         ),
         Claim(
             slug="m1-learns-both",
             statement="With little heterogeneity (M = 1) the spurious signal is learnt too.",
             criterion="median spurious share at M = 1 >= .8",
             measure=lambda ds: within(0.8, 1.2, spurious=median(_at(ds, 1.0))),
+            names={"spurious": "median share of the spurious signal"},
         ),
         Claim(
             slug="m6-eliminates",
             statement="With M = 6 the spurious signal is eliminated, in the median.",
             criterion="median spurious share at M = 6 <= .05",
             measure=lambda ds: within(0, 0.05, spurious=median(_at(ds, 6.0))),
+            names={"spurious": "median share of the spurious signal"},
         ),
         Claim(
             slug="transition",
@@ -182,12 +185,14 @@ FIG3 = Experiment(
             ),
             criterion="half of the runs succeed at an M in [3.3, 4.4]",
             measure=lambda ds: within(3.3, 4.4, halfway=halfway(ds)),
+            names={"halfway": "half of the runs succeed at M ="},
         ),
         Claim(
             slug="transition-around-five",
             statement="The transition is around M = 5 (as printed).",
             criterion="half of the runs succeed at an M in [4.5, 5.5]",
             measure=lambda ds: within(4.5, 5.5, halfway=halfway(ds)),
+            names={"halfway": "half of the runs succeed at M ="},
             expected="fails",
             kind="depends on the reading",
             reason=(
@@ -222,6 +227,7 @@ FIG3 = Experiment(
             ),
             criterion="90 % quantile over runs of the largest spurious share along the path <= .1",
             measure=_peaks,
+            names={"peak_90th_percentile": "90 % quantile of the largest spurious share"},
             expected="fails",
             kind="not covered",
             reason=(
@@ -372,6 +378,7 @@ FIG4 = Experiment(
             statement="When eta >= .05 the spurious signal is eliminated (read as: in every run).",
             criterion="at least 95 % of the runs at eta = .05 end below .1",
             measure=lambda ds: within(0.95, 1, share=share_below(last(ds.spurious), 0.1).sel(step_size=0.05)),
+            names={"share": "share of the runs that end below .1"},
             expected="fails",
             kind="depends on the reading",
             reason="At eta = .05 about one run in five keeps part of it: the statement is true only of the median.",

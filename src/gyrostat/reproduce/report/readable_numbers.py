@@ -48,6 +48,7 @@ def human_name(name: str, names: Mapping[str, str] | None = None) -> str:
     text = " ".join(words)
     for short, long in JOINED.items():
         text = re.sub(rf"\b{short}\b", long, text)
+    text = re.sub(r"quantile at (\d+)", r"\1 % quantile", text)
     return ", ".join([text, *values] if text else values)
 
 
