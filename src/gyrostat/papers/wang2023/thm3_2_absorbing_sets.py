@@ -198,6 +198,7 @@ def draw_regions(ds: xr.Dataset) -> Figure:
                 series=waits,
                 xscale="log",
                 yscale="log",
+                ylim=(1e3, None),
             ),
         ],
         printed=[
