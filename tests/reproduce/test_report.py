@@ -24,7 +24,7 @@ from gyrostat.reproduce.runner import reproduce
 from gyrostat.reproduce.store import ResultsStore, check_results
 
 FAKE = Path(__file__).parents[1] / "tools"
-REAL = "xu2024/prop1"
+REAL = "xu2024/lemma5"
 PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
 
 
@@ -92,7 +92,7 @@ def test_every_figure_is_drawn_without_a_complaint(browser, address, scheme):
         draw_all(page)
         panels = page.locator(".panel").count()
         assert panels == 6 + len(
-            registry.experiments("xu2024")["prop1"].draw(ResultsStore(folder_of(address)).load(REAL)).panels
+            registry.experiments("xu2024")["lemma5"].draw(ResultsStore(folder_of(address)).load(REAL)).panels
         )
         assert page.locator(".panel .main-svg").count() >= panels
         assert set(page.eval_on_selector_all(".plot", "x => x.map(p => p.dataset.drawn)")) == {scheme}
