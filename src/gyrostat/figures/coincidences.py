@@ -29,7 +29,9 @@ def _panel(panel: Panel) -> Panel:
     series: list[Series] = []
     for one in panel.series:
         below = next((s for s in panel.series[: len(series)] if _lies_on(one, s, panel, height)), None)
-        series.append(one if below is None else replace(one, label=f"{one.label} (on {below.label})", over=True))  # type: ignore[call-arg]
+        if below is not None and isinstance(one, Line | Band):
+            one = replace(one, label=f"{one.label} (on {below.label})", over=True)
+        series.append(one)
     return replace(panel, series=series)
 
 

@@ -169,7 +169,7 @@ def typeset(figure: Figure, write: Callable[[str], str]) -> Figure:
 
 
 def _panel(panel: Panel, write: Callable[[str], str]) -> Panel:
-    texts = {name: write(getattr(panel, name)) for name in ("title", "xlabel", "ylabel")}
+    texts: dict[str, Any] = {name: write(getattr(panel, name)) for name in ("title", "xlabel", "ylabel")}
     return replace(panel, **texts, series=[_series(series, write) for series in panel.series])
 
 

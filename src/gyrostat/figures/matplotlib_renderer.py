@@ -39,7 +39,7 @@ from gyrostat.figures.declarations import (
     Runs,
     Series,
 )
-from gyrostat.figures.mathematics import mathtext, typeset
+from gyrostat.figures.mathematics import mathtext, typeset, unicode_text
 from gyrostat.figures.palette import GAPS, HEAT_COLOURS, PAGE_COLOURS, Looks
 
 COLUMNS = 3
@@ -256,8 +256,8 @@ def _label_decades(axis: Axis, low: float, high: float) -> None:
     axis.set_major_formatter(FuncFormatter(lambda value, _: power_of_ten(value)))
     if high >= 100 * low:
         return
-    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{float(f'{value:.3g}'):g}"))
-    for locator in (LogLocator(subs=(1.0, 2.0, 5.0)), LogLocator(subs=np.arange(1.0, 10.0)), MaxNLocator(4)):
+    axis.set_major_formatter(FuncFormatter(lambda value, _: unicode_text(f"{float(f'{value:.3g}'):g}")))
+    for locator in (LogLocator(subs=(1.0, 2.0, 5.0)), LogLocator(subs=tuple(map(float, range(1, 10)))), MaxNLocator(4)):
         axis.set_major_locator(locator)
         if sum(low <= tick <= high for tick in locator.tick_values(low, high)) > 1:
             return
@@ -294,7 +294,7 @@ class _MatplotlibPanel:
     def measured(self, x: np.ndarray, y: np.ndarray, label: str, look: dict[str, Any], *, over: bool) -> None:
         """A curve with its marker; with gaps, if it lies over another one."""
         every = 1 if x.size <= 15 else (0.05 * (len(self.axes.lines) % 4), 0.2)
-        dashes = {"linestyle": (0, GAPS)} if over else {}
+        dashes: dict[str, Any] = {"linestyle": (0, GAPS)} if over else {}
         self.axes.plot(
             x,
             y,
@@ -354,7 +354,12 @@ def _band(band: Band, at: _MatplotlibPanel) -> None:
     at.measured(x, middle, band.label, look, over=band.over)
     lost = diverged_at(band.x, band.middle)
     if lost is not None:
-        top = {"transform": at.axes.get_xaxis_transform(), "marker": "x", "markersize": 8, "markeredgewidth": 2}
+        top: dict[str, Any] = {
+            "transform": at.axes.get_xaxis_transform(),
+            "marker": "x",
+            "markersize": 8,
+            "markeredgewidth": 2,
+        }
         at.axes.plot([lost], [0.96], color=look["color"], **top)
 
 
@@ -380,8 +385,8 @@ def _points(points: Points, at: _MatplotlibPanel) -> None:
         **at.looks.series(points.colour),
         **at.over,
     )
-    for name, *place in zip(points.names, x, y, strict=False):
-        at.axes.annotate(name, place, (5, 5), textcoords="offset points", fontsize=8, color="#333333")
+    for name, across, up in zip(points.names, x, y, strict=False):
+        at.axes.annotate(name, (across, up), (5, 5), textcoords="offset points", fontsize=8, color="#333333")
 
 
 @_draws(Bars)
