@@ -102,7 +102,7 @@ def test_it_is_reproduced_from_its_file(from_file):
     assert list(records) == ["smith2026/fig1/forgets-in-the-median", "smith2026/fig1/forgets-in-every-run"]
     assert [record["verdict"] for record in records.values()] == ["holds", "fails"]
     assert all((from_file / f"figures/smith2026/fig1.{kind}").stat().st_size > 1000 for kind in ("png", "svg"))
-    page = (from_file / "index.html").read_text()
+    page = (from_file / "pages/smith2026.html").read_text()
     assert "Authors: Title (venue and year)" in page and 'id="smith2026/fig1/forgets-in-every-run"' in page
 
 
@@ -127,7 +127,7 @@ def test_its_wheel_is_reproduced_by_name(site, from_file, tmp_path):
     said = python("-m", "gyrostat", "claims", "out", "--paper", "smith2026", "--json", cwd=tmp_path, path=[site])
     assert len(json.loads(said)) == 2
     python("-m", "gyrostat", "report", "out", cwd=tmp_path, path=[site])
-    assert "Its paper is not known here" not in (tmp_path / "out/index.html").read_text()
+    assert "Its paper is not known here" not in (tmp_path / "out/pages/smith2026.html").read_text()
 
 
 def test_a_change_of_its_code_is_computed_again(site, tmp_path):

@@ -7,6 +7,7 @@ import dataclasses
 import io
 import json
 import re
+import shutil
 import sys
 from pathlib import Path
 
@@ -20,10 +21,10 @@ from gyrostat.experiments import registry
 from gyrostat.parallel.whole_files import write_whole
 from gyrostat.reproduce.report import page as report
 from gyrostat.reproduce.runner import reproduce
-from gyrostat.reproduce.store import ResultsStore
+from gyrostat.reproduce.store import ResultsStore, check_results
 
 FAKE = Path(__file__).parents[1] / "tools"
-REAL = "xu2024/prop1"
+REAL = "xu2024/lemma5"
 PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
 
 
@@ -48,8 +49,23 @@ def folder(zoo, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def address(folder):
+def address(zoo, folder, tmp_path_factory):
+    """The same results as one page."""
+    whole = tmp_path_factory.mktemp("one-file") / "results"
+    shutil.copytree(folder, whole)
+    page = report.rebuild(whole, one_file=True)
+    assert not list((whole / "pages").glob("*"))  # the pages of the papers would be stale
+    return page.as_uri()
+
+
+@pytest.fixture(scope="module")
+def index(folder):
     return (folder / "index.html").as_uri()
+
+
+@pytest.fixture(scope="module")
+def paper_page(folder):
+    return (folder / "pages/zoo2024.html").as_uri()
 
 
 @pytest.fixture(scope="module")
@@ -76,7 +92,7 @@ def test_every_figure_is_drawn_without_a_complaint(browser, address, scheme):
         draw_all(page)
         panels = page.locator(".panel").count()
         assert panels == 6 + len(
-            registry.experiments("xu2024")["prop1"].draw(ResultsStore(folder_of(address)).load(REAL)).panels
+            registry.experiments("xu2024")["lemma5"].draw(ResultsStore(folder_of(address)).load(REAL)).panels
         )
         assert page.locator(".panel .main-svg").count() >= panels
         assert set(page.eval_on_selector_all(".plot", "x => x.map(p => p.dataset.drawn)")) == {scheme}
@@ -118,7 +134,7 @@ def test_no_word_becomes_a_tag(browser, address, zoo):
         draw_all(page)
         claim = page.locator("[id='zoo2024/curves/nasty']")
         assert claim.locator(".statement").inner_text() == zoo.NASTY
-        assert page.locator("main img:not(.still)").count() == page.locator(".panel b, .claim b").count() == 0
+        assert page.locator("main img:not(.still)").count() == page.locator(".panel b, .statement b").count() == 0
         assert page.locator("#zoo2024\\/curves figcaption").nth(1).inner_text() == zoo.NASTY
         plot = page.locator("#zoo2024\\/curves .plot").nth(1)
         assert hovered(plot, 0, 5)[0].startswith("<img src=x onerror")
@@ -178,10 +194,11 @@ def test_filters(browser, address):
         assert count.inner_text().startswith(f"{len(everything)} of {len(everything)} claims")
         page.locator("input[name=verdict][value=surprise]").check()
         assert ids(page, ".claim") == ["zoo2024/shapes/odd"] and ids(page, ".experiment") == ["zoo2024/shapes"]
-        page.locator("input[name=verdict][value=known]").check()
-        assert ids(page, ".claim") == [
-            c for c in everything if c == "zoo2024/curves/printed" or c in known(folder_of(address))
-        ]
+        page.locator("input[name=verdict][value=printed]").check()
+        assert ids(page, ".claim") == [c for c in everything if c in of_kind(folder_of(address), "false as printed")]
+        assert "zoo2024/curves/printed" in ids(page, ".claim")
+        page.locator("input[name=verdict][value=weaker]").check()
+        assert ids(page, ".claim") == ["zoo2024/curves/weaker"]
         page.locator("input[name=verdict][value=all]").check()
         page.locator("input[name=paper][value=xu2024]").check()
         assert ids(page, ".experiment") == [REAL] and not page.locator("section#zoo2024").is_visible()
@@ -194,10 +211,8 @@ def test_filters(browser, address):
         assert ids(page, ".claim") == everything
 
 
-def known(folder):
-    return [
-        r["id"] for r in json.loads((folder / "claims.json").read_text()) if r["verdict"] == r["expected"] == "fails"
-    ]
+def of_kind(folder, kind):
+    return [r["id"] for r in json.loads((folder / "claims.json").read_text()) if r["kind"] == kind]
 
 
 @needs_browser
@@ -210,16 +225,17 @@ def test_links_to_claims(browser, address):
         heading = page.locator("#zoo2024\\/curves h3")
         under = page.locator(".filters").bounding_box()
         assert under["height"] <= heading.bounding_box()["y"] < under["height"] + 100
-        claim.locator("button.copy").click()
+        claim.locator(".address button.copy").click()
         page.locator("#said").filter(has_text="Link copied").wait_for(state="attached")
         assert page.evaluate("navigator.clipboard.readText()") == f"{address}#zoo2024/shapes/even"
         page.locator("input[name=verdict][value=surprise]").check()
         assert not claim.is_visible()
         page.evaluate("location.hash = ''")
-        page.locator(".matrix a[href='#zoo2024/curves']").click()  # put away by the filter: comes back
+        page.locator(".contents a[href='#zoo2024/curves']").click()  # put away by the filter: comes back
         page.locator("#zoo2024\\/curves").wait_for()
         assert claim.is_visible() and page.locator("input[name=verdict][value=all]").is_checked()
-        page.locator("#zoo2024\\/curves .again button.copy").click()
+        page.locator("[id='zoo2024/curves/held'] summary").click()
+        page.locator("[id='zoo2024/curves/held'] button[data-copy]").click()
         page.locator("#said").filter(has_text="Command copied").wait_for(state="attached")
         command = page.evaluate("navigator.clipboard.readText()")
         assert re.match(r"gyrostat reproduce zoo2024/curves --size smoke --seed 0 --out \S+ --fresh$", command)
@@ -275,7 +291,7 @@ def test_keyboard(browser, address):
 def test_csv_holds_what_is_drawn(browser, address):
     with visit(browser, address) as page:
         with page.expect_download() as saved:
-            page.locator("#zoo2024\\/shapes button.csv").click()
+            page.locator("#zoo2024\\/shapes .figure button.csv").click()
         assert saved.value.suggested_filename == "zoo2024-shapes.csv"
         rows = list(csv.DictReader(io.StringIO(Path(saved.value.path()).read_text(encoding="utf-8"))))
         points = [row for row in rows if row["series"] == "points"]
@@ -312,7 +328,7 @@ def test_without_scripts(browser, address):
 
 @needs_browser
 def test_a_plot_that_cannot_be_drawn_leaves_its_picture(browser, folder, tmp_path):
-    page = (folder / "index.html").read_text()
+    page = (folder / "pages/zoo2024.html").read_text()
     centres = '"label":"share of runs","x":[1,2,4,8],"y":[1,2,3]'
     assert centres in page
     (tmp_path / "index.html").write_text(page.replace(centres, '"label":"share of runs"'))
@@ -344,37 +360,101 @@ def test_a_phone(browser, address):
 def test_accessibility(browser, address, options):
     with visit(browser, address, **options) as page:
         draw_all(page)
-        page.locator(".reasons summary").click()
+        page.locator("details.claim summary").first.click()
         assert findings(page, "serious", "critical", "moderate") == []
 
 
-def test_page_without_a_browser(folder):
-    page = (folder / "index.html").read_text()
-    assert page.count("* plotly.js v") == 1 and len(page) < 6e6
-    assert "default-src 'none'" in page and 'src="http' not in page and '<link rel="stylesheet' not in page
-    opening = page[: page.index('id="figures"')]
-    assert (
-        "is a surprise" in opening
-        and 'href="#zoo2024/shapes/odd"' in opening
-        and "It is a two &amp; not a one." in opening
-    )
-    assert re.search(r'class="cell absent" +title="Later: not run"', opening)
-    for fact in ("3 of", "smoke", "Linux", "Python 3."):
+@needs_browser
+@needs_axe
+@pytest.mark.parametrize("options", [{}, PHONE | {"color_scheme": "dark"}])
+def test_accessibility_of_the_index_and_of_a_paper(browser, index, paper_page, options):
+    for address in (index, paper_page):
+        with visit(browser, address, **options) as page:
+            page.locator("summary:visible").last.click()
+            assert findings(page, "serious", "critical", "moderate") == []
+            assert page.evaluate("document.documentElement.scrollWidth") <= page.viewport_size["width"]
+
+
+@needs_browser
+def test_old_links_arrive_at_the_page_of_the_paper(browser, index):
+    with visit(browser, f"{index}#zoo2024/shapes/even") as page:
+        page.wait_for_url(re.compile(r"pages/zoo2024\.html#zoo2024/shapes/even$"))
+        claim = page.locator("[id='zoo2024/shapes/even']")
+        assert claim.evaluate("c => c.open && c.matches(':target') && c.getBoundingClientRect().top < innerHeight")
+        page.evaluate("location.hash = 'zoo2024/shapes/renamed'")  # no longer there: its figure is
+        page.wait_for_function("document.getElementById('zoo2024/shapes').getBoundingClientRect().top < 200")
+        page.goto(f"{index}#nobody/fig1")
+        assert page.url.endswith("index.html#nobody/fig1")
+
+
+@needs_browser
+def test_the_index_finds_claims_of_all_papers(browser, index):
+    with visit(browser, index) as page:
+        assert page.locator(".card .lines[open]").count() == 0
+        page.locator("#words").fill("odd number")
+        hits = page.locator(".lines .claim:visible a")
+        assert hits.count() == 1
+        page.locator("#words").fill("")
+        page.locator("input[name=verdict][value=weaker]").check()
+        hits.click()
+        page.wait_for_url(re.compile("zoo2024.html#zoo2024/curves/weaker$"))
+        assert page.locator("[id='zoo2024/curves/weaker']").evaluate("c => c.open")
+
+
+@needs_browser
+def test_claims_fold_and_pages_lead_to_each_other(browser, paper_page):
+    with visit(browser, paper_page) as page:
+        claim = page.locator("[id='zoo2024/curves/weaker']")
+        assert "holds in a weaker reading: of some runs, not of most" in claim.locator("summary").inner_text()
+        assert not claim.locator("dl").is_visible()
+        claim.locator("summary").click()
+        assert claim.locator(".measured li").inner_text() == "half-time over theory 1.00"
+        assert [t.inner_text() for t in claim.locator("dt").all()][:3] == ["Which reading", "Criterion", "Measured"]
+        assert claim.locator("button.csv").is_visible() and claim.locator("code").is_visible()
+        page.locator("#fold").click()
+        assert page.locator("details.claim:not([open])").count() == 0
+        page.locator("#fold").click()
+        assert page.locator("details.claim[open]").count() == 0
+        page.locator("#zoo2024\\/curves a[rel=next]").click()
+        expect(page.locator(".contents a[href='#zoo2024/shapes']")).to_have_attribute("aria-current", "true")
+        page.locator("nav.papers a").click()
+        page.wait_for_url(re.compile("xu2024.html$"))
+
+
+def test_pages_without_a_browser(folder):
+    index, paper = (folder / "index.html").read_text(), (folder / "pages/zoo2024.html").read_text()
+    for page in (index, paper):
+        assert "default-src 'none'" in page and 'src="http' not in page and '<link rel="stylesheet' not in page
+        assert len(page) < 6e6
+    assert 'id="plotly"' in paper and 'id="plotly"' not in index
+    opening = index[: index.index('id="figures"')]
+    assert "is a surprise" in opening and 'href="pages/zoo2024.html#zoo2024/shapes/odd"' in opening
+    for fact in ("3 of", "smoke", "Linux", "Python 3.", "Gyrostat is a laboratory"):
         assert fact in opening
+    cards = index[index.index('id="figures"') :]
+    assert cards.count('class="thumbnail"') == 3 and "not run" in cards
+    assert re.search(r"<b>2/4</b> hold, .*1 weaker reading.*1 not as printed", cards)
+    for link in ("https://arxiv.org/abs/2403.01420", "https://doi.org/10.48550/arXiv.2403.01420"):
+        assert link in cards
+    assert "It is a two &amp; not a one." in paper
+    assert re.search(r"<th scope=\"row\">jump</th><td>about 2</td><td>2.50</td>", paper)
 
 
 def test_report_is_made_again_from_the_store(zoo, folder, tmp_path, monkeypatch, capsys):
     from gyrostat import cli
 
-    path = folder / "index.html"
-    before = path.read_text()
-    path.unlink()
-    (folder / "figures/zoo2024/shapes.png").unlink()
+    paths = [folder / "index.html", folder / "pages/zoo2024.html"]
+    before = [path.read_text() for path in paths]
+    for path in [*paths, folder / "figures/zoo2024/shapes.png"]:
+        path.unlink()
+    assert check_results(folder)[1] == [f"{str(paths[1])!r} is missing"]
+    (folder / "pages/gone2020.html").write_text("a paper that is no longer here")
     monkeypatch.setattr(sys, "argv", ["gyrostat", "report", str(folder)])
     with pytest.raises(SystemExit) as end:
         cli.main()
-    assert end.value.code == 0 and str(path) in capsys.readouterr().out
-    assert path.read_text() == before and (folder / "figures/zoo2024/shapes.png").exists()
+    said = capsys.readouterr().out
+    assert end.value.code == 0 and all(str(path) in said for path in paths) and "gone2020" not in said
+    assert [path.read_text() for path in paths] == before and (folder / "figures/zoo2024/shapes.png").exists()
     with pytest.raises(GyrostatError, match=r"holds no results.zarr: run gyrostat reproduce --out"):
         report.rebuild(tmp_path)
 
@@ -386,6 +466,7 @@ def test_what_went_wrong_is_shown(zoo, tmp_path, monkeypatch):
     changed = dataclasses.replace(zoo.EXPERIMENTS[1], draw=lambda ds: ds["gone"])
     experiments = (zoo.EXPERIMENTS[0], changed, zoo.EXPERIMENTS[2])
     monkeypatch.setattr(zoo, "PAPER", dataclasses.replace(zoo.PAPER, experiments=experiments))
-    page = report.write_report(store).read_text()
-    assert "RuntimeError: &lt;late&gt;" in page and "1 could not be computed" in page
+    assert "1 could not be computed" in report.write_report(store).read_text()
+    page = (tmp_path / "pages/zoo2024.html").read_text()
+    assert "RuntimeError: &lt;late&gt;" in page
     assert "cannot be drawn by this version of gyrostat: KeyError" in page and "data:image/webp;base64," in page

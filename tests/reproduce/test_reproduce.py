@@ -113,7 +113,7 @@ def test_outputs(fake, tmp_path):
 
 def test_report_needs_nothing_and_escapes_everything(fake, tmp_path):
     quietly(["fake2024/fig1", "fake2024/figX"], tmp_path)
-    page = (tmp_path / "index.html").read_text()
+    page = (tmp_path / "pages/fake2024.html").read_text()
     assert "A walk has &lt;b&gt;finite&lt;/b&gt; spread." in page and "A walk has <b>" not in page
     assert page.count("data:image/webp;base64,") == 2 and page.count('class="claim surprise"') == 1
     assert f"gyrostat reproduce fake2024/fig1 --size smoke --seed 0 --out {tmp_path} --fresh" in page
@@ -247,9 +247,9 @@ def test_a_paper_in_a_file_runs_in_worker_processes(tmp_path):
     store = ResultsStore(tmp_path / "out")
     assert store.finished() == ["fake2024/fig1", "fake2024/figX"]
     run = store.run("fake2024/fig1")
-    assert run["reference"] == names[0] and run["paper"] == {"title": "A fake paper", "link": ""}
+    assert run["reference"] == names[0] and run["paper"] == {"title": "A fake paper", "link": "", "doi": ""}
     assert run["versions"]["jax"] and run["code"].count("+") == 1
-    page = (tmp_path / "out/index.html").read_text()
+    page = (tmp_path / "out/pages/fake2024.html").read_text()
     assert f"gyrostat reproduce {names[0]} --size smoke" in page and "not known here" not in page
 
 
@@ -259,7 +259,8 @@ def test_a_results_folder_outlives_its_paper(fake, tmp_path, monkeypatch):
 
     quietly(["fake2024/fig1"], tmp_path)
     monkeypatch.delitem(registry.PAPERS, "fake2024")
-    page = rebuild(tmp_path).read_text()
+    rebuild(tmp_path)
+    page = (tmp_path / "pages/fake2024.html").read_text()
     assert "A fake paper" in page and "Figure fig1" in page and "Walks." in page
     assert "Its paper is not known here" in page and "data:image/webp;base64," in page
     monkeypatch.setattr(registry, "_given", {})

@@ -1,4 +1,4 @@
-"""``gyrostat report``: the page of a results folder."""
+"""``gyrostat report``: the report of a results folder."""
 
 from __future__ import annotations
 
@@ -14,12 +14,15 @@ def report(
         list[str] | None,
         typer.Option(metavar="FILE.py", help="A file or module with a paper that is not installed; may be repeated."),
     ] = None,
+    one_file: Annotated[bool, typer.Option("--one-file", help="Write one page that holds everything.")] = False,
 ) -> None:
-    """Write the page of a results folder again.
+    """Write the report of a results folder again.
 
-    Writes DIR/index.html from the stored data and claims.json. Nothing is computed.
+    Writes DIR/index.html and a page for each paper, DIR/pages/PAPER.html, from the stored data and claims.json. Nothing is
+    computed.
     """
     from gyrostat.reproduce.report.page import rebuild
 
-    path = rebuild(folder, paper or [])
-    typer.echo(f"{path} ({path.stat().st_size / 1e6:.1f} MB)")
+    index = rebuild(folder, paper or [], one_file=one_file)
+    for path in [index, *sorted((index.parent / "pages").glob("*.html"))]:
+        typer.echo(f"{path} ({path.stat().st_size / 1e6:.1f} MB)")

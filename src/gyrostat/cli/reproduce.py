@@ -37,6 +37,7 @@ def reproduce(
         int | None, typer.Option(metavar="N", help="Number of worker processes. [default: one per core]")
     ] = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Compute finished experiments again.")] = False,
+    one_file: Annotated[bool, typer.Option("--one-file", help="Write the report as one page.")] = False,
 ) -> None:
     """Run experiments; write figures, claims and a report.
 
@@ -63,7 +64,14 @@ def reproduce(
         chosen, where = names or [], console()
         if seeds is None:
             status = runner.reproduce(
-                chosen, size=size.value, seed=seed, out=out, jobs=jobs, fresh=fresh, console=where
+                chosen,
+                size=size.value,
+                seed=seed,
+                out=out,
+                jobs=jobs,
+                fresh=fresh,
+                one_file=one_file,
+                console=where,
             ).status
         elif seed:
             raise GyrostatError("--seed and --seeds exclude each other: add the seed to --seeds.")

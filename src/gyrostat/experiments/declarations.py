@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, SupportsFloat
 
 from gyrostat import errors
 from gyrostat.errors import GyrostatError
+from gyrostat.figures.coincidences import told_apart
 from gyrostat.figures.declarations import Figure
 
 if TYPE_CHECKING:
@@ -57,7 +58,8 @@ class Claim:
     """A statement of a paper, or one of ours, with the criterion that decides it and the expected verdict.
 
     ``measure`` reads the data of the experiment. ``expected="fails"`` marks a statement that is known not to hold here;
-    ``kind`` then says in which sense (a key of ``KINDS``) and ``reason`` says why.
+    ``kind`` then says in which sense (a key of ``KINDS``) and ``reason`` says why. ``names`` are what the report calls the
+    measured numbers, with units, where their own names do not say enough.
 
     Parameters
     ----------
@@ -76,6 +78,8 @@ class Claim:
         reading"``.
     reason
         Why it fails.
+    names
+        What the report calls the measured numbers, where their own names do not say enough.
 
     >>> Claim(slug="jump", statement="It jumps.", criterion="by step 10", measure=lambda ds: within(0, 10, step=ds.step)).kind
     ''
@@ -88,6 +92,7 @@ class Claim:
     expected: Literal["holds", "fails"] = "holds"
     kind: str = ""
     reason: str = ""
+    names: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         errors.check_parameters(self)
@@ -153,6 +158,11 @@ class Experiment:
         if len(set(slugs)) < len(slugs):
             raise GyrostatError(f"experiment {self.name!r} has two claims with the same slug: give each claim its own.")
 
+    def figure(self, dataset: xr.Dataset) -> Figure:
+        """What ``draw`` declares, with mathematics in its texts; curves that coincide say so, and the note counts the seeds."""
+        drawn = told_apart(self.draw(dataset))
+        return replace(drawn, mathematics=True, note=f"{drawn.note} {seeds_text(dataset)}".strip())
+
 
 @dataclass(frozen=True, kw_only=True)
 class LabPreset:
@@ -194,10 +204,10 @@ class Paper:
     """A paper: what ``gyrostat reproduce NAME`` runs.
 
     ``name`` is short, since results, figures and claims are stored under it. ``title`` is the reference as a reader expects it
-    (authors: title, venue and year), and ``link`` the address of the paper, at arXiv or a DOI. ``experiments`` are in the order
-    of the paper. ``presets`` are settings for the live laboratory. ``items`` are the numbered items of the paper: the ids of
-    the claims about each (``mine2026/fig1/slug``), or a sentence that says why it cannot be checked by computation
-    (``gyrostat claims --coverage``).
+    (authors: title, venue and year), ``link`` the address of the paper, and ``doi`` its DOI, which begins with ``10.``.
+    ``experiments`` are in the order of the paper. ``presets`` are settings for the live laboratory. ``items`` are the numbered
+    items of the paper: the ids of the claims about each (``mine2026/fig1/slug``), or a sentence that says why it cannot be
+    checked by computation (``gyrostat claims --coverage``).
 
     Parameters
     ----------
@@ -209,8 +219,12 @@ class Paper:
         In the order of the paper.
     link
         The address of the paper.
+    doi
+        Its DOI, which begins with ``10.``.
     presets
         Settings for the live laboratory.
+    items
+        The numbered items of the paper: ids of claims, or why none can be computed.
 
     >>> Paper(name="mine2026", title="Mine (2026)", link="https://doi.org/10.0000/mine", experiments=[]).name
     'mine2026'
@@ -220,6 +234,7 @@ class Paper:
     title: str
     experiments: Sequence[Experiment]
     link: str = ""
+    doi: str = ""
     presets: Sequence[LabPreset] = ()
     items: Mapping[str, Sequence[str] | str] = field(default_factory=dict)
 
@@ -237,6 +252,29 @@ class Paper:
             raise GyrostatError(f"paper {self.name!r} has two experiments named {twice!r}: give each its own name.")
         if self.link and not self.link.startswith(("https://", "http://")):
             raise GyrostatError(f"the link of paper {self.name!r} must be a web address; got {self.link!r}.")
+        if self.doi and not self.doi.startswith("10."):
+            raise GyrostatError(
+                f"the doi of paper {self.name!r} must begin with '10.', without an address; got {self.doi!r}."
+            )
+
+
+def seeds_text(dataset: xr.Dataset) -> str:
+    """How many seeds are behind the data: the sizes of the dimensions ``seed`` and ``seed_...``, or the attribute ``runs``.
+
+    >>> import xarray as xr
+    >>> seeds_text(xr.Dataset({"loss": (("seed", "step"), [[1.0, 0.5]] * 3)})), seeds_text(xr.Dataset())
+    ('3 seeds.', '')
+    """
+    sizes = {
+        str(dim).removeprefix("seed").strip("_"): n for dim, n in dataset.sizes.items() if str(dim).startswith("seed")
+    }
+    if not sizes and "runs" in dataset.attrs:
+        sizes = {"": int(dataset.attrs["runs"])}
+    if len(set(sizes.values())) == 1:
+        count = next(iter(sizes.values()))
+        return f"{count} seed{'s' if count > 1 else ''}."
+    parts = [f"{n} ({name})" if name else str(n) for name, n in sizes.items()]
+    return f"Seeds: {', '.join(parts)}." if parts else ""
 
 
 @errors.explains_keywords

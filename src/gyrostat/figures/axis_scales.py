@@ -6,6 +6,13 @@ from typing import Any
 
 import numpy as np
 
+from gyrostat.figures.declarations import Contour, Heat, Panel, Points
+
+MOST_COUNTS = 12
+"""An axis of whole numbers that spans more than this has ticks far enough apart to be whole anyway."""
+DODGE = 0.012
+"""How far intervals at the same place are moved apart, in widths of the panel."""
+
 
 def shown(values: Any, scale: str) -> np.ndarray:
     """Values as an axis can show them: on a log axis, a value that is not positive becomes NaN.
@@ -45,6 +52,44 @@ def capped(high: Any, scale: str, limits: tuple[float | None, float | None] | No
     largest = numbers[np.isfinite(numbers)].max(initial=0.0) or 1.0
     top = limits[1] if limits is not None and limits[1] is not None else largest * (10.0 if scale == "log" else 1.25)
     return np.where(np.isposinf(x), max(top, largest), x)
+
+
+def diverged_at(x: Any, middle: Any) -> float | None:
+    """Where a median leaves for infinity because runs diverged; None if it does not.
+
+    >>> diverged_at([0, 1, 2], [1.0, 2.0, np.inf]), diverged_at([0, 1], [1.0, 2.0])
+    (2.0, None)
+    """
+    lost = np.flatnonzero(np.isposinf(np.asarray(middle, dtype=float)))
+    return float(np.asarray(x, dtype=float)[lost[0]]) if lost.size else None
+
+
+def counts_only(panel: Panel, axis: str) -> bool:
+    """Whether a linear axis shows few whole numbers only, such as ranks or depths, so that ticks between them mean nothing."""
+    scale = panel.xscale if axis == "x" else panel.yscale
+    grids = [s for s in panel.series if isinstance(s, Heat | Contour)]
+    shown_here = [getattr(s, axis) for s in grids or (panel.series if axis == "x" else ()) if hasattr(s, axis)]
+    if scale == "log" or not shown_here or any(np.ndim(x) == 0 or np.ndim(x[0]) for x in shown_here if len(x)):
+        return False
+    numbers = np.concatenate([np.asarray(x, dtype=float) for x in shown_here])
+    return bool(numbers.size and (numbers == numbers.round()).all() and np.ptp(numbers) <= MOST_COUNTS)
+
+
+def dodged(points: Points, panel: Panel) -> np.ndarray:
+    """x of points, moved a little aside if other points of the panel have intervals at the same places.
+
+    >>> series = [Points([1, 2], [0, 1], name, low=[0, 0], high=[1, 1]) for name in "ab"]
+    >>> dodged(series[0], Panel(title="", xlabel="", ylabel="", series=series)).tolist()
+    [0.994, 1.994]
+    """
+    x = np.array(points.x, dtype=float)
+    rivals = [s for s in panel.series if isinstance(s, Points) and s.low is not None and np.array_equal(s.x, points.x)]
+    if points.low is None or len(rivals) < 2 or not np.ptp(x):
+        return x
+    aside = DODGE * (next(i for i, s in enumerate(rivals) if s is points) - (len(rivals) - 1) / 2)
+    if panel.xscale == "log":
+        return x * (x.max() / x.min()) ** aside if (x > 0).all() else x
+    return x + aside * np.ptp(x)
 
 
 def edges(centres: np.ndarray, scale: str) -> np.ndarray:

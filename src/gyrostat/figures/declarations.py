@@ -13,6 +13,7 @@ import numpy as np
 
 from gyrostat import errors
 from gyrostat.engine.summary import QUARTILES, quantiles_with_infinity
+from gyrostat.errors import GyrostatError
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -32,7 +33,11 @@ class Series:
 
 @dataclass(frozen=True)
 class Line(Series):
-    """A curve. ``role`` decides its look: measured (solid), theory (dashed), bound (dotted), paper (dash-dotted)."""
+    """A curve. ``role`` decides its look: measured (solid), theory (dashed), bound (dotted), paper (dash-dotted).
+
+    ``over`` draws it with gaps, through which the curve that it coincides with is seen; :mod:`gyrostat.figures.coincidences`
+    sets it.
+    """
 
     x: Any
     y: Any
@@ -40,11 +45,39 @@ class Line(Series):
     _: KW_ONLY
     role: Role = "measured"
     colour: int | None = None
+    over: bool = False
+
+
+@dataclass(frozen=True)
+class Runs(Series):
+    """Single runs: thin translucent curves under one label. ``y`` has a row for each run, and ``x`` too unless all share it."""
+
+    x: Any
+    y: Sequence[Any]
+    label: str
+    _: KW_ONLY
+    colour: int | None = None
+
+    def curves(self) -> list[tuple[np.ndarray, np.ndarray]]:
+        """x and y of every run.
+
+        >>> [(x.tolist(), y.tolist()) for x, y in Runs([0, 1], [[5, 6], [7, 8]], "runs").curves()]
+        [([0.0, 1.0], [5.0, 6.0]), ([0.0, 1.0], [7.0, 8.0])]
+        """
+        shared = np.ndim(self.x[0]) == 0 if len(self.x) else True
+        return [
+            (np.asarray(self.x if shared else self.x[i], dtype=float), np.asarray(y, dtype=float))
+            for i, y in enumerate(self.y)
+        ]
 
 
 @dataclass(frozen=True)
 class Band(Series):
-    """A median curve with a band around it (quartiles over seeds unless the label says otherwise)."""
+    """A median curve with a band around it (quartiles over seeds unless the label says otherwise).
+
+    Where the median is infinite, because half of the runs diverged, a cross at the top says where the curve leaves the panel.
+    ``over`` is that of :class:`Line`.
+    """
 
     x: Any
     low: Any
@@ -53,11 +86,12 @@ class Band(Series):
     label: str
     _: KW_ONLY
     colour: int | None = None
+    over: bool = False
 
 
 @dataclass(frozen=True)
 class Points(Series):
-    """Separate measurements, with whiskers if ``low`` and ``high`` are given."""
+    """Separate measurements, with whiskers if ``low`` and ``high`` are given, and a text at each if there are ``names``."""
 
     x: Any
     y: Any
@@ -65,6 +99,7 @@ class Points(Series):
     _: KW_ONLY
     low: Any = None
     high: Any = None
+    names: Sequence[str] = ()
     colour: int | None = None
 
 
@@ -83,7 +118,10 @@ class Bars(Series):
 
 @dataclass(frozen=True)
 class Dots(Series):
-    """A point per category with horizontal whiskers, the categories from top to bottom; several series are slightly apart."""
+    """A point per category with horizontal whiskers, the categories from top to bottom; several series are slightly apart.
+
+    Where ``beyond`` is true, the value is a limit that was not enough: an open arrow points to what lies beyond it.
+    """
 
     categories: Sequence[str]
     values: Any
@@ -91,6 +129,7 @@ class Dots(Series):
     _: KW_ONLY
     low: Any
     high: Any
+    beyond: Any = None
     colour: int | None = None
 
 
@@ -103,6 +142,7 @@ class Marker(Series):
     _: KW_ONLY
     axis: Literal["x", "y"] = "y"
     role: Role = "theory"
+    colour: int | None = None
 
 
 @dataclass(frozen=True)
@@ -147,19 +187,46 @@ class Panel:
 
     def __post_init__(self) -> None:
         errors.check_parameters(self)
+        if self.yscale == "log" and any(isinstance(series, Bars) for series in self.series):
+            raise GyrostatError(
+                f"the panel {self.title!r} has bars on a log axis, where no bar begins at zero: use Dots."
+            )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Printed:
+    """A number or a visible feature that a paper prints, beside ours: a row of the table "paper / ours" of a figure.
+
+    ``quantity`` says what it is, ``paper`` is what the paper prints, as a text, and ``ours`` is computed from the data: a
+    number, or a text where a number says too little.
+
+    >>> Printed(quantity="transition in M", paper="around 5", ours=3.84).ours
+    3.84
+    """
+
+    quantity: str
+    paper: str
+    ours: float | str
+
+    def __post_init__(self) -> None:
+        errors.check_parameters(self)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Figure:
     """Panels side by side under one title, with a sentence below that says what to see.
 
-    ``columns`` is the number of panels in a row, at most three.
+    ``columns`` is the number of panels in a row, at most three. ``printed`` compares what a paper prints with ours.
+    With ``mathematics``, texts are in the plain notation of :mod:`gyrostat.figures.mathematics` and are shown as mathematics;
+    without it they are shown as they are, as names of columns and other data must be.
     """
 
     title: str
     panels: Sequence[Panel]
     note: str = ""
     columns: int = 3
+    printed: Sequence[Printed] = ()
+    mathematics: bool = False
 
     def __post_init__(self) -> None:
         errors.check_parameters(self)

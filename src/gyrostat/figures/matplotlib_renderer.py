@@ -22,14 +22,28 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure as Canvas
 from matplotlib.layout_engine import ConstrainedLayoutEngine
-from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
-from gyrostat.figures.axis_scales import capped, edges, floored, shown
-from gyrostat.figures.declarations import Band, Bars, Contour, Dots, Figure, Heat, Line, Marker, Panel, Points, Series
-from gyrostat.figures.palette import PAGE_COLOURS, Looks
+from gyrostat.figures.axis_scales import capped, counts_only, diverged_at, dodged, edges, floored, shown
+from gyrostat.figures.declarations import (
+    Band,
+    Bars,
+    Contour,
+    Dots,
+    Figure,
+    Heat,
+    Line,
+    Marker,
+    Panel,
+    Points,
+    Runs,
+    Series,
+)
+from gyrostat.figures.mathematics import mathtext, typeset, unicode_text
+from gyrostat.figures.palette import GAPS, HEAT_COLOURS, PAGE_COLOURS, Looks
 
 COLUMNS = 3
-PANEL_HEIGHT, LEGEND_LINE, NOTE_LINE = 3.1, 0.2, 0.19
+PANEL_HEIGHT, LEGEND_LINE, NOTE_LINE = 3.1, 0.21, 0.19
 STYLE: dict[str, Any] = {
     "axes.axisbelow": True,
     "axes.grid": True,
@@ -41,8 +55,11 @@ STYLE: dict[str, Any] = {
     "legend.fontsize": 8.5,
     "path.simplify_threshold": 0.2,
     "svg.hashsalt": "gyrostat",
-    "text.parse_math": False,  # names are data: a dollar sign is a dollar sign
+    "text.parse_math": False,  # names are data: a dollar sign is a dollar sign, unless the figure has mathematics
 }
+
+ARROW: dict[str, Any] = {"linestyle": "none", "markersize": 8, "markerfacecolor": "none", "markeredgewidth": 1.4}
+"""How a value beyond a limit looks."""
 
 
 def render(figure: Figure, base: Path) -> list[Path]:
@@ -55,7 +72,7 @@ def render(figure: Figure, base: Path) -> list[Path]:
     >>> [path.name for path in render(figure, Path(tempfile.mkdtemp()) / "shapes")]
     ['shapes.png', 'shapes.svg']
     """
-    with mpl.rc_context(STYLE):  # type: ignore[arg-type]
+    with mpl.rc_context(STYLE | {"text.parse_math": figure.mathematics}):  # type: ignore[arg-type]
         return save(draw(figure), base)
 
 
@@ -86,6 +103,8 @@ def _svg(canvas: Canvas) -> bytes:
     return NOT_IN_XML.sub("\N{REPLACEMENT CHARACTER}", written.getvalue()).encode()
 
 
+MARKUP = re.compile(r"\$\\mathregular\{|\}\$|[_^]\{|\}|\\,?")
+"""What :func:`gyrostat.figures.mathematics.mathtext` adds around the letters that are seen."""
 NOT_IN_XML = re.compile("[\\x00-\\x08\\x0b\\x0c\\x0e-\\x1f\\ufffe\\uffff]")
 
 
@@ -101,17 +120,18 @@ class Drawing(Canvas):
 
 def draw(figure: Figure) -> Canvas:
     """The figure on a matplotlib canvas: rows of panels, each with its legend below, the note last."""
+    figure = typeset(figure, mathtext)
     columns = min(COLUMNS, figure.columns, len(figure.panels))
     rows = -(-len(figure.panels) // columns)
     width = {1: 6.6, 2: 9.6, 3: 13.2}[columns]
     letters = int(width / columns * 12)
-    note = textwrap.wrap(figure.note, int(width * 14))
+    note = _folded(figure.note, int(width * 14)).splitlines()
     in_rows = [figure.panels[r * columns : (r + 1) * columns] for r in range(rows)]
     legends = [_legend_height(panels, letters) for panels in in_rows]
     talls = [PANEL_HEIGHT * max(panel.height for panel in panels) for panels in in_rows]
     heights = [tall + legend for tall, legend in zip(talls, legends, strict=True)] + [NOTE_LINE * len(note) + 0.05]
     canvas = Drawing(figsize=(width, sum(heights) + 0.4), layout=ConstrainedLayoutEngine(w_pad=0.1, h_pad=0.06))
-    canvas.suptitle("\n".join(textwrap.wrap(figure.title, int(width * 9))), fontsize=12.5, fontweight="bold")
+    canvas.suptitle(_folded(figure.title, int(width * 9)), fontsize=12.5, fontweight="bold")
     grid = canvas.add_gridspec(rows + 1, columns, height_ratios=heights)
     for i, panel in enumerate(figure.panels):
         row, column = divmod(i, columns)
@@ -140,7 +160,7 @@ def _entries(panel: Panel) -> list[str]:
 
 
 def _legend_columns(labels: list[str], letters: int) -> int:
-    return 2 if len(labels) > 2 and max(map(len, labels)) <= letters // 2 - 7 else 1
+    return 2 if len(labels) > 2 and max(map(_length, labels)) <= letters // 2 - 7 else 1
 
 
 def _legend_height(panels: Any, letters: int) -> float:
@@ -151,7 +171,7 @@ def _legend_height(panels: Any, letters: int) -> float:
         count = sum(_folded(label, letters - 4).count("\n") + 1 for label in labels)
         return -(-count // _legend_columns(labels, letters))
 
-    return LEGEND_LINE * max(map(lines, panels)) + 0.05
+    return LEGEND_LINE * max(map(lines, panels)) + 0.12
 
 
 def _draw_legend(home: Axes, axes: Axes, letters: int) -> None:
@@ -172,8 +192,21 @@ def _draw_legend(home: Axes, axes: Axes, letters: int) -> None:
 
 
 def _folded(text: str, letters: int = 38) -> str:
-    """Text wrapped to lines that fit along the side of a panel."""
-    return "\n".join(textwrap.wrap(text, letters))
+    """Text wrapped to lines that fit along the side of a panel, never inside mathematics."""
+    if "$" not in text:
+        return "\n".join(textwrap.wrap(text, letters))
+    lines: list[str] = []
+    for word in text.split():
+        if lines and _length(lines[-1]) + 1 + _length(word) <= letters:
+            lines[-1] += f" {word}"
+        else:
+            lines.append(word)
+    return "\n".join(lines)
+
+
+def _length(text: str) -> int:
+    """The number of letters that are seen."""
+    return len(MARKUP.sub("", text))
 
 
 def _legend_label(label: str) -> str:
@@ -201,6 +234,8 @@ def _draw_panel(axes: Axes, panel: Panel) -> None:
     ):
         if scale == "log":
             _label_decades(axis, *limits)
+        elif counts_only(panel, axis.axis_name):
+            axis.set_major_locator(MaxNLocator(integer=True))
 
 
 def power_of_ten(value: float) -> str:
@@ -216,12 +251,16 @@ def power_of_ten(value: float) -> str:
 
 
 def _label_decades(axis: Axis, low: float, high: float) -> None:
-    """Label a short log axis at 1, 2 and 5 times a power of ten only: the default labels overlap."""
+    """Label a short log axis at 1, 2 and 5 times a power of ten, or more densely if fewer than two of these are on it."""
     axis.set_minor_formatter(NullFormatter())
     axis.set_major_formatter(FuncFormatter(lambda value, _: power_of_ten(value)))
-    if high < 100 * low:
-        axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    if high >= 100 * low:
+        return
+    axis.set_major_formatter(FuncFormatter(lambda value, _: unicode_text(f"{float(f'{value:.3g}'):g}")))
+    for locator in (LogLocator(subs=(1.0, 2.0, 5.0)), LogLocator(subs=tuple(map(float, range(1, 10)))), MaxNLocator(4)):
+        axis.set_major_locator(locator)
+        if sum(low <= tick <= high for tick in locator.tick_values(low, high)) > 1:
+            return
 
 
 class _MatplotlibPanel:
@@ -252,9 +291,25 @@ class _MatplotlibPanel:
         low, high = floored(low, y, scale), capped(high, scale, limits, y)
         return np.nan_to_num(np.clip([y - low, high - y], 0, None))
 
+    def measured(self, x: np.ndarray, y: np.ndarray, label: str, look: dict[str, Any], *, over: bool) -> None:
+        """A curve with its marker; with gaps, if it lies over another one."""
+        every = 1 if x.size <= 15 else (0.05 * (len(self.axes.lines) % 4), 0.2)
+        dashes: dict[str, Any] = {"linestyle": (0, GAPS)} if over else {}
+        self.axes.plot(
+            x,
+            y,
+            label=_legend_label(label),
+            linewidth=1.6,
+            markersize=4,
+            markevery=every,
+            **look,
+            **dashes,
+            **self.over,
+        )
+
     def label_categories(self) -> None:
         if self.categories:
-            long = max(map(len, self.categories)) * len(self.categories) > 44
+            long = max(map(_length, self.categories)) * len(self.categories) > 44
             turn: dict[str, Any] = {"rotation": 25, "ha": "right", "rotation_mode": "anchor"} if long else {}
             self.axes.set_xticks(range(len(self.categories)), self.categories, **turn)
             self.axes.grid(False, axis="x")
@@ -279,11 +334,7 @@ def _draws(kind: type) -> Callable[[Callable[[Any, _MatplotlibPanel], None]], An
 def _line(line: Line, at: _MatplotlibPanel) -> None:
     x, y = at.x(line.x), at.y(line.y)
     if line.role == "measured":
-        look = at.looks.series(line.colour)
-        every = 1 if x.size <= 15 else (0.05 * (len(at.axes.lines) % 4), 0.2)
-        at.axes.plot(
-            x, y, label=_legend_label(line.label), linewidth=1.6, markersize=4, markevery=every, **look, **at.over
-        )
+        at.measured(x, y, line.label, at.looks.series(line.colour), over=line.over)
     else:
         at.axes.plot(x, y, label=_legend_label(line.label), **at.looks.rule(line.role, line.colour), **at.over)
 
@@ -300,15 +351,28 @@ def _band(band: Band, at: _MatplotlibPanel) -> None:
         alpha=0.2,
         linewidth=0,
     )
-    every = 1 if x.size <= 15 else (0.05 * (len(at.axes.lines) % 4), 0.2)
-    at.axes.plot(
-        x, middle, label=_legend_label(band.label), linewidth=1.6, markersize=4, markevery=every, **look, **at.over
-    )
+    at.measured(x, middle, band.label, look, over=band.over)
+    lost = diverged_at(band.x, band.middle)
+    if lost is not None:
+        top: dict[str, Any] = {
+            "transform": at.axes.get_xaxis_transform(),
+            "marker": "x",
+            "markersize": 8,
+            "markeredgewidth": 2,
+        }
+        at.axes.plot([lost], [0.96], color=look["color"], **top)
+
+
+@_draws(Runs)
+def _runs(runs: Runs, at: _MatplotlibPanel) -> None:
+    colour, label = at.looks.series(runs.colour)["color"], _legend_label(runs.label)
+    for x, y in runs.curves():
+        at.axes.plot(at.x(x), at.y(y), label=label, color=colour, linewidth=1.0, alpha=0.7)
 
 
 @_draws(Points)
 def _points(points: Points, at: _MatplotlibPanel) -> None:
-    x, y = at.x(points.x), at.y(points.y)
+    x, y = at.x(dodged(points, at.panel)), at.y(points.y)
     at.axes.errorbar(
         x,
         y,
@@ -321,6 +385,8 @@ def _points(points: Points, at: _MatplotlibPanel) -> None:
         **at.looks.series(points.colour),
         **at.over,
     )
+    for name, across, up in zip(points.names, x, y, strict=False):
+        at.axes.annotate(name, (across, up), (5, 5), textcoords="offset points", fontsize=8, color="#333333")
 
 
 @_draws(Bars)
@@ -350,23 +416,28 @@ def _bars(bars: Bars, at: _MatplotlibPanel) -> None:
 def _dots(dots: Dots, at: _MatplotlibPanel) -> None:
     position = next(i for i, other in enumerate(at.dots) if other is dots)
     y = np.array([at.lines.index(c) for c in dots.categories]) + 0.8 * ((position + 0.5) / len(at.dots) - 0.5)
-    x = at.x(dots.values)
+    x, look = at.x(dots.values), at.looks.series(dots.colour)
+    reached = x if dots.beyond is None else np.where(dots.beyond, np.nan, x)
     at.axes.errorbar(
-        x,
+        reached,
         y,
         xerr=at.whiskers(x, dots.low, dots.high, along="x"),
         label=_legend_label(dots.label),
         linestyle="none",
         markersize=4.5,
         elinewidth=1.1,
-        **at.looks.series(dots.colour),
+        **look,
     )
+    if dots.beyond is not None:
+        at.axes.plot(
+            x, y, ">", markevery=list(np.flatnonzero(dots.beyond)), **ARROW | {"markeredgecolor": look["color"]}
+        )
 
 
 @_draws(Marker)
 def _marker(marker: Marker, at: _MatplotlibPanel) -> None:
     draw_line = at.axes.axvline if marker.axis == "x" else at.axes.axhline
-    draw_line(marker.at, label=_legend_label(marker.label), **at.looks.rule(marker.role), **at.over)
+    draw_line(marker.at, label=_legend_label(marker.label), **at.looks.rule(marker.role, marker.colour), **at.over)
 
 
 @_draws(Heat)
@@ -374,7 +445,7 @@ def _heat(heat: Heat, at: _MatplotlibPanel) -> None:
     x, y = (edges(np.asarray(c, dtype=float), s) for c, s in ((heat.x, at.panel.xscale), (heat.y, at.panel.yscale)))
     values = np.ma.masked_invalid(np.asarray(heat.z, dtype=float))
     # Rasterised: a vector file with thousands of small squares is slow to open.
-    mesh = at.axes.pcolormesh(x, y, values, vmin=heat.low, vmax=heat.high, cmap="viridis", rasterized=True)
+    mesh = at.axes.pcolormesh(x, y, values, vmin=heat.low, vmax=heat.high, cmap=HEAT_COLOURS, rasterized=True)
     at.axes.set_facecolor(PAGE_COLOURS["gap"][0])
     at.axes.grid(False)
     bar = at.axes.figure.colorbar(mesh, ax=at.axes, pad=0.02)

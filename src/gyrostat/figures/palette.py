@@ -63,6 +63,13 @@ DASHES: dict[str, Any] = {
 }
 
 
+HEAT_COLOURS = "viridis"
+"""The colour map of every heat map, by its name in matplotlib; plotly's begins with a capital."""
+
+GAPS = (4, 4)
+"""Dashes of a measured curve that lies over another one, in multiples of the line width."""
+
+
 class Looks:
     """Gives each series of one panel its look, in order.
 

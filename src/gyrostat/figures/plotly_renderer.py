@@ -14,9 +14,23 @@ from typing import Any
 import numpy as np
 from contourpy import contour_generator
 
-from gyrostat.figures.axis_scales import capped, edges, floored, shown
-from gyrostat.figures.declarations import Band, Bars, Contour, Dots, Figure, Heat, Line, Marker, Panel, Points, Series
-from gyrostat.figures.palette import DASHES, INKS, Looks
+from gyrostat.figures.axis_scales import capped, counts_only, diverged_at, edges, floored, shown
+from gyrostat.figures.declarations import (
+    Band,
+    Bars,
+    Contour,
+    Dots,
+    Figure,
+    Heat,
+    Line,
+    Marker,
+    Panel,
+    Points,
+    Runs,
+    Series,
+)
+from gyrostat.figures.mathematics import unicode_text
+from gyrostat.figures.palette import DASHES, GAPS, HEAT_COLOURS, INKS, Looks
 from gyrostat.figures.thinning import short, visible
 
 SYMBOLS = {
@@ -46,11 +60,12 @@ def plotly_panels(figure: Figure) -> list[dict[str, Any]]:
     >>> panel["data"][0]["y"], panel["layout"]["yaxis"], panel["entries"][0]["label"]
     ([0, 1, 4], {'type': 'linear'}, 'square')
     """
-    return [_draw_panel(panel) for panel in figure.panels]
+    write = unicode_text if figure.mathematics else str
+    return [_draw_panel(panel, write) for panel in figure.panels]
 
 
-def _draw_panel(panel: Panel) -> dict[str, Any]:
-    drawn = _PlotlyPanel(panel)
+def _draw_panel(panel: Panel, write: Callable[[str], str]) -> dict[str, Any]:
+    drawn = _PlotlyPanel(panel, write)
     for series in panel.series:
         _add(series, drawn)
     return drawn.finished()
@@ -59,8 +74,8 @@ def _draw_panel(panel: Panel) -> dict[str, Any]:
 class _PlotlyPanel:
     """One panel while its series are added: traces and shapes for plotly, and entries for the legend."""
 
-    def __init__(self, panel: Panel):
-        self.panel, self.looks = panel, Looks()
+    def __init__(self, panel: Panel, write: Callable[[str], str]):
+        self.panel, self.write, self.looks = panel, write, Looks()
         self.data: list[dict[str, Any]] = []
         self.shapes: list[dict[str, Any]] = []
         self.entries: dict[str, dict[str, Any]] = {}
@@ -80,11 +95,15 @@ class _PlotlyPanel:
         if self.bars:
             order = list(dict.fromkeys(c for s in self.bars for c in s.categories))
             layout["xaxis"] |= {"type": "category", "categoryorder": "array", "categoryarray": order}
+            layout["xaxis"] |= {"tickvals": order, "ticktext": [html.escape(self.write(name)) for name in order]}
             layout |= {"barmode": "group", "bargap": 0.2, "bargroupgap": 0.08}
         if self.lines:
             count = len(self.lines)
             layout["yaxis"] = {"type": "linear", "range": [count - 0.5, -0.5]}
-            layout["yaxis"] |= {"tickvals": list(range(count)), "ticktext": [html.escape(name) for name in self.lines]}
+            layout["yaxis"] |= {
+                "tickvals": list(range(count)),
+                "ticktext": [html.escape(self.write(name)) for name in self.lines],
+            }
             layout["height"] = max(300, 60 + count * (10 + 12 * len(self.dots)))
         return {"data": self.data, "layout": layout, "entries": list(self.entries.values())}
 
@@ -96,6 +115,8 @@ class _PlotlyPanel:
             if np.isnan(ends).any():  # an open end; plotly's own half-open ranges put ticks and curves on two scales
                 ends = _closed(ends, _numbers(self.data, name), scale)
             axis["range"] = short(ends)
+        if counts_only(self.panel, name):
+            axis |= {"tick0": 0, "dtick": 1}
         return axis
 
     def entry(self, label: str, **swatch: Any) -> dict[str, Any]:
@@ -120,10 +141,13 @@ class _PlotlyPanel:
             self.trace(entry, **numbers, mode="lines", line=rim, **SILENT)
         self.trace(entry, **numbers, **({"mode": "lines", "line": pen} | more))
 
-    def measured(self, entry: dict[str, Any], x: np.ndarray, y: np.ndarray, look: dict[str, Any], **more: Any) -> None:
+    def measured(
+        self, entry: dict[str, Any], x: np.ndarray, y: np.ndarray, look: dict[str, Any], *, over: bool, **more: Any
+    ) -> None:
         """Add a curve with its marker, the second cue besides colour: at every point if there are few, else at some."""
         marker = {"symbol": SYMBOLS[look["marker"]], "size": 6, "color": look["color"]}
-        pen = {"color": look["color"], "width": WIDTH}
+        dash = {"dash": ",".join(f"{length * WIDTH:.1f}px" for length in GAPS)} if over else {}
+        pen = {"color": look["color"], "width": WIDTH, **dash}
         if x.size <= 15:
             self.line(entry, x, y, pen, mode="lines+markers", marker=marker, **more)
             return
@@ -136,11 +160,10 @@ class _PlotlyPanel:
         """``x`` in the scale of its axis, where distances are those on the screen."""
         return np.log(x) if self.panel.xscale == "log" else x
 
-    @staticmethod
-    def hover(label: str, value: str = "%{y:.5~g}") -> str:
+    def hover(self, label: str, value: str = "%{y:.5~g}") -> str:
         """The template of the text at the pointer: the label and the numbers."""
         # Escaped, because plotly interprets tags in labels and %{...} in templates.
-        name = html.escape(label).replace("%{", "%&#123;")
+        name = html.escape(self.write(label)).replace("%{", "%&#123;")
         title = f"<b>{name}</b><br>" if name else ""
         return f"{title}x %{{x:.5~g}}<br>y {value}<extra></extra>"
 
@@ -161,7 +184,7 @@ def _line(line: Line, at: _PlotlyPanel) -> None:
     x, y, about = x[kept], y[kept], {"hovertemplate": at.hover(line.label), "meta": line.label}
     if line.role == "measured":
         look = at.looks.series(line.colour)
-        at.measured(at.entry(line.label, line=True, **look), x, y, look, **about)
+        at.measured(at.entry(line.label, line=True, **look), x, y, look, over=line.over, **about)
         return
     look = at.looks.rule(line.role, line.colour)
     at.line(at.entry(line.label, role=line.role, color=look["color"]), x, y, pen(line.role, look), **about)
@@ -182,7 +205,28 @@ def _band(band: Band, at: _PlotlyPanel) -> None:
     at.trace(entry, **edge, fill="toself", fillcolor=look["color"] + "33", **SILENT)
     between = np.stack([np.asarray(band.low, dtype=float)[kept], np.asarray(band.high, dtype=float)[kept]], axis=-1)
     about = {"hovertemplate": at.hover(band.label, INTERVAL), "customdata": short(between), "meta": band.label}
-    at.measured(entry, x, middle, look, **about)
+    at.measured(entry, x, middle, look, over=band.over, **about)
+    lost = diverged_at(band.x, band.middle)
+    if lost is not None:
+        top = capped([np.inf], at.panel.yscale, at.panel.ylim, band.middle, band.low)
+        cross = {"symbol": "x-thin", "size": 11, "line": {"color": look["color"], "width": 2.4}}
+        about = {"hovertemplate": at.hover(band.label, "diverged")}
+        at.trace(entry, type="scatter", mode="markers", x=[lost], y=short(top), marker=cross, cliponaxis=False, **about)
+
+
+@_adds(Runs)
+def _runs(runs: Runs, at: _PlotlyPanel) -> None:
+    parts: list[np.ndarray] = []
+    for x, y in runs.curves():
+        x, y = shown(x, at.panel.xscale), shown(y, at.panel.yscale)
+        kept = visible(at.on_axis(x), y)
+        parts.append(np.stack([x[kept], y[kept]]))
+        parts.append(np.full((2, 1), np.nan))  # a gap between two runs
+    x, y = np.concatenate(parts or [np.empty((2, 0))], axis=1)
+    look = at.looks.series(runs.colour)
+    entry = at.entry(runs.label, line=True, color=look["color"])
+    about = {"hovertemplate": at.hover(runs.label), "meta": runs.label, "opacity": 0.6}
+    at.line(entry, x, y, {"color": look["color"], "width": 1.2}, **about)
 
 
 def _whiskers(y: np.ndarray, low: Any, high: Any, at: _PlotlyPanel, along: str = "y") -> dict[str, Any]:
@@ -212,10 +256,12 @@ def _points(points: Points, at: _PlotlyPanel) -> None:
     marker = {"symbol": SYMBOLS[look["marker"]], "size": 8, "color": look["color"]}
     if at.over_heat:
         marker["line"] = {"color": RIM, "width": 1.2}
+    names = [html.escape(at.write(name)) for name in points.names]
     at.trace(
         at.entry(points.label, **look),
         type="scatter",
-        mode="markers",
+        mode="markers+text" if names else "markers",
+        **({"texttemplate": names, "textposition": "top center", "textfont": {"size": 11}} if names else {}),
         x=short(x),
         y=short(y),
         marker=marker,
@@ -260,16 +306,24 @@ def _dots(dots: Dots, at: _PlotlyPanel) -> None:
         x=short(x),
         y=short(lines),
         text=list(dots.categories),
-        marker={"symbol": SYMBOLS[look["marker"]], "size": 8, "color": look["color"]},
+        marker=_arrows(dots, look) | {"size": 8, "color": look["color"]},
         meta=dots.label,
         hovertemplate=about,
         **_whiskers(x, dots.low, dots.high, at, "x"),
     )
 
 
+def _arrows(dots: Dots, look: dict[str, Any]) -> dict[str, Any]:
+    """The symbols of dots: an open arrow for each that is a limit which was not enough."""
+    if dots.beyond is None or not np.any(dots.beyond):
+        return {"symbol": SYMBOLS[look["marker"]]}
+    symbols = ["triangle-right-open" if beyond else SYMBOLS[look["marker"]] for beyond in dots.beyond]
+    return {"symbol": symbols, "line": {"width": 1.6}}
+
+
 @_adds(Marker)
 def _marker(marker: Marker, at: _PlotlyPanel) -> None:
-    look = at.looks.rule(marker.role)
+    look = at.looks.rule(marker.role, marker.colour)
     entry = at.entry(marker.label, role=marker.role, color=look["color"])
     entry.setdefault("at", []).append([marker.axis, short(marker.at)])
     other = "y" if marker.axis == "x" else "x"
@@ -294,7 +348,7 @@ def _heat(heat: Heat, at: _PlotlyPanel) -> None:
         type="heatmap",
         **borders,
         z=short(np.asarray(heat.z, dtype=float), 4),
-        colorscale="Viridis",
+        colorscale=HEAT_COLOURS.capitalize(),
         hovertemplate=hover,
         hoverongaps=False,
         meta=centres,

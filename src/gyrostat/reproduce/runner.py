@@ -76,6 +76,7 @@ def reproduce(
     out: str | Path = "results",
     jobs: int | None = None,
     fresh: bool = False,
+    one_file: bool = False,
     console: Console | None = None,
 ) -> ReproductionSummary:
     """Run the experiments ``names`` and write their results to the folder ``out``.
@@ -84,7 +85,8 @@ def reproduce(
     without names, all built-in papers are run.
 
     An experiment that is finished there with the same code, seed, size and settings is not computed again, unless
-    ``fresh``; its figure and claims are made again from the stored data.
+    ``fresh``; its figure and claims are made again from the stored data. With ``one_file``, the report is one page
+    instead of an index and a page for each paper.
     """
     console = Console() if console is None else console
     errors.choice("size", size, SIZES)
@@ -96,7 +98,7 @@ def reproduce(
     with one_thread(quick=size == "smoke"), interrupts_noted(), ProgressDisplay(console, "experiments") as display:
         session = FolderSession(store, display)
         run_session(tasks, session, display, jobs=jobs, fresh=fresh)
-    _conclude(session.summary, tasks, store, console)
+    _conclude(session.summary, tasks, store, console, one_file=one_file)
     return session.summary
 
 
@@ -185,7 +187,7 @@ class FolderSession:
         try:
             records = judge(task.name, task.experiment, dataset, seconds)
             if not self.data_only:
-                render(task.experiment.draw(dataset), self.store.figure(task.name))
+                render(task.experiment.figure(dataset), self.store.figure(task.name))
         except OSError:
             raise  # as in `finished`
         except Exception as error:
@@ -205,7 +207,7 @@ def _how_it_ran(task: ExperimentTask, seconds: float, cpu_seconds: float) -> dic
         "version": __version__,
         "versions": versions(task.address),
         "code": task.code,
-        "paper": {"title": paper.title, "link": paper.link},
+        "paper": {"title": paper.title, "link": paper.link, "doi": paper.doi},
         "reference": f"{reference_to(paper.name)}/{experiment.name}",
         "title": experiment.title,
         "source": experiment.source,
@@ -250,7 +252,14 @@ def how_it_stopped(summary: ReproductionSummary, done: str, folder: Path) -> str
     return f"{why}: {done} are finished and kept in {folder}; {remedy}run the same command again to resume."
 
 
-def _conclude(summary: ReproductionSummary, tasks: list[ExperimentTask], store: ResultsStore, console: Console) -> None:
+def _conclude(
+    summary: ReproductionSummary,
+    tasks: list[ExperimentTask],
+    store: ResultsStore,
+    console: Console,
+    *,
+    one_file: bool,
+) -> None:
     """Write the report and print the table of claims, the failures and the files."""
     from gyrostat.reproduce.report.page import write_report
 
@@ -258,9 +267,9 @@ def _conclude(summary: ReproductionSummary, tasks: list[ExperimentTask], store: 
         done = len(summary.reused) + len(summary.computed)
         print_line(console, how_it_stopped(summary, f"{done} of {len(tasks)} experiments", store.folder))
         with suppress(OSError) if summary.cannot_write else nullcontext():
-            write_report(store)
+            write_report(store, one_file=one_file)
         return
-    write_report(store)
+    write_report(store, one_file=one_file)
     order = {task.name: i for i, task in enumerate(tasks)}
     summary.records.sort(key=lambda record: order[experiment_of(record)])
     if summary.records:

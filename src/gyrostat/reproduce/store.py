@@ -1,4 +1,4 @@
-"""The results folder: ``results.zarr`` (a group per experiment), ``claims.json``, figures, ``index.html``.
+"""The results folder: ``results.zarr`` (a group per experiment), ``claims.json``, figures, ``index.html``, ``pages``.
 
 An experiment is finished when its group has the mark ``done``, which is written after all of its data. A group without the
 mark, as a killed process leaves it, counts as absent. Every chunk has a checksum, the mark comes with digests of the metadata
@@ -223,6 +223,9 @@ def check_results(folder: Path) -> tuple[str, list[str]]:
     found += [f"{str(path / METADATA)!r} is missing" for path in store.data.glob("*/*") if _lost_its_mark(path)]
     if names and not store.claims_file.exists():
         found.append(f"{str(store.claims_file)!r} is missing")
+    pages = {path.stem: path for path in (folder / "pages").glob("*.html")}
+    papers = dict.fromkeys(name.split("/")[0] for name in store.finished()) if pages else {}
+    found += [f"{str(folder / 'pages' / f'{paper}.html')!r} is missing" for paper in papers if paper not in pages]
     try:
         store.claims()
     except GyrostatError as error:

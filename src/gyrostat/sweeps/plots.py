@@ -18,6 +18,7 @@ import xarray as xr
 from gyrostat.engine.summary import has_diverged
 from gyrostat.errors import GyrostatError
 from gyrostat.experiments.statistics import crossing
+from gyrostat.figures.axis_scales import edges
 from gyrostat.figures.declarations import Contour, Figure, Heat, Line, Marker, Panel, Points, Series
 from gyrostat.parallel.checked_files import DamagedStore, read_json, sealed, unsealed
 from gyrostat.parallel.whole_files import plain, write_whole
@@ -164,7 +165,9 @@ def _scale(axis: xr.DataArray) -> Any:
 
 
 def _limits(axis: xr.DataArray) -> tuple[float, float]:
-    return float(axis.min()), float(axis.max())
+    """The outer borders of the cells: those at the edge are shown whole, as the others are."""
+    borders = edges(np.sort(axis.values.astype(float)), _scale(axis))
+    return float(borders[0]), float(borders[-1])
 
 
 def _panel_title(ds: xr.Dataset, rest: AxisValues, otherwise: str) -> str:

@@ -52,7 +52,8 @@ def export(ds: xr.Dataset, path: Path) -> None:
 def boundary_table(ds: xr.Dataset, predictions: Mapping[str, xr.DataArray]) -> tuple[list[str], list[list[str]]]:
     """Headings and rows: where half of the runs succeed along the second axis, measured and according to each predictor.
 
-    There is a row for each combination of the other axes, and none without successes or without an ordered axis.
+    There is a row for each combination of the other axes, and none without successes or without an ordered axis. Where there
+    is no boundary, a word says whether success is everywhere, nowhere or not known.
     """
     axes = axes_of(ds)
     ordered = [name for name in axes if is_ordered(ds[name])]
@@ -75,9 +76,19 @@ def boundary_table(ds: xr.Dataset, predictions: Mapping[str, xr.DataArray]) -> t
 
 
 def _crossing_text(x: np.ndarray, y: np.ndarray, level: float) -> str:
-    """Where the values cross a level: upwards, or else downwards, for an axis along which successes become rare."""
-    if y.size < 2 or np.isnan(y).all():
-        return ""
-    at = crossing(x, y, level)
-    at = at if np.isfinite(at) else crossing(x, -y, -level)
-    return f"{at:.3g}" if np.isfinite(at) else ""
+    """Where the values cross a level: upwards, or else downwards, for an axis along which successes become rare.
+
+    Where they do not cross it, a word says on which side they are.
+
+    >>> x = np.array([1.0, 2.0])
+    >>> [_crossing_text(x, np.array(y), 0.5) for y in ([0.0, 1.0], [0.6, 0.9], [0.1, 0.2], [np.nan, np.nan])]
+    ['1.5', 'everywhere', 'nowhere', 'not known']
+    """
+    known = y[~np.isnan(y)]
+    if known.size < 1:
+        return "not known"
+    at = crossing(x, y, level) if y.size > 1 else np.nan
+    at = at if np.isfinite(at) or y.size < 2 else crossing(x, -y, -level)
+    if np.isfinite(at):
+        return f"{at:.3g}"
+    return "everywhere" if (known >= level).all() else "nowhere" if (known < level).all() else "not known"

@@ -12,6 +12,7 @@ from gyrostat.benchmarks.completion.problems import HiddenCells, Synthetic, synt
 from gyrostat.benchmarks.completion.study import is_found, ours
 from gyrostat.benchmarks.records import markdown_table
 from gyrostat.estimators.low_rank.solver.exact_fit import fit_of_rank
+from gyrostat.figures.palette import HEAT_COLOURS
 
 FIRST = 5000
 """The seed of the first matrix: neither the seeds of the main comparison nor those used to develop the solver."""
@@ -67,7 +68,7 @@ def phase_picture(cells: Sequence[dict[str, Any]], path: Path) -> None:
             axes.text(
                 *at[::-1], f"{cell[side]}", ha="center", va="center", color="black" if shares[at] > 0.5 else "white"
             )
-        image = axes.imshow(shares, vmin=0, vmax=1, origin="lower", aspect="auto", cmap="viridis")
+        image = axes.imshow(shares, vmin=0, vmax=1, origin="lower", aspect="auto", cmap=HEAT_COLOURS)
         axes.set(title=title, xlabel="entries over degrees of freedom", ylabel="rank")
         axes.set_xticks(range(len(overs)), [f"{x:g}" for x in overs])
         axes.set_yticks(range(len(ranks)), [f"{r}" for r in ranks])

@@ -55,6 +55,7 @@ PAPER = Paper(
     name="wang2023",
     title="Wang, Jacot: Implicit Bias of SGD in L2-Regularized Linear DNNs, One-Way Jumps from High to Low Rank (2023)",
     link="https://arxiv.org/abs/2305.16038",
+    doi="10.48550/arXiv.2305.16038",
     experiments=EXPERIMENTS,
     items=ITEMS,
 )

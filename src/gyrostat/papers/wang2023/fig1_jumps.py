@@ -10,7 +10,7 @@ import xarray as xr
 import gyrostat as gs
 from gyrostat.experiments.declarations import Claim, Experiment, Outcome, together, within
 from gyrostat.experiments.statistics import wilson
-from gyrostat.figures.declarations import Figure, Line, Marker, Panel, Points
+from gyrostat.figures.declarations import Figure, Line, Marker, Panel, Points, Printed, Runs
 from gyrostat.papers.wang2023.settings import (
     FIGURE1,
     GONE,
@@ -125,9 +125,9 @@ def _returned(ratio: np.ndarray) -> np.ndarray:
 
 
 def draw_figure1(ds: xr.Dataset) -> Figure:
-    steps, shown = ds.step.values, range(ds.sizes["shown"])
+    steps = ds.step.values
     x = steps / 1000
-    paths: list[Any] = [Line(x, np.maximum(ds.ratio.values[i], 1e-17), "SGD, one run each", colour=0) for i in shown]
+    paths: list[Any] = [Runs(x, np.maximum(ds.ratio.values, 1e-17), f"SGD, {ds.sizes['shown']} runs", colour=0)]
     paths += [
         Line(x, ds.shuffled_ratio.values[0], "without replacement", colour=1),
         Line(x, ds.gd_ratio.values[0], "gradient descent", colour=2),
@@ -169,7 +169,7 @@ def draw_figure1(ds: xr.Dataset) -> Figure:
             ),
             Panel(
                 title="The same around the jump",
-                xlabel="step less jump",
+                xlabel="steps after the jump",
                 ylabel="s2 / s1",
                 series=_falls(ds),
                 yscale="log",
@@ -191,7 +191,7 @@ def draw_figure1(ds: xr.Dataset) -> Figure:
             ),
             Panel(
                 title="All offshoots",
-                xlabel="(branching less jump) / 1000",
+                xlabel="steps from the jump to the branching / 1000",
                 ylabel="relative test loss, end",
                 series=_all(ds),
                 ylim=(-0.05, 1.3),
@@ -204,6 +204,19 @@ def draw_figure1(ds: xr.Dataset) -> Figure:
                 ylim=(-0.03, 1.03),
             ),
         ],
+        printed=[
+            Printed(
+                quantity="step of the jump",
+                paper="around 2000 (one run)",
+                ours=f"{quantile(ds.jump.values, 0.5):.0f} (median)",
+            ),
+            Printed(
+                quantity="runs that jump between steps 1000 and 3000",
+                paper="the run shown",
+                ours=f"{float(ds.in_window.mean()):.0%}",
+            ),
+            Printed(quantity="runs that come back to rank 2", paper="none", ours=int(ds.returned.sum())),
+        ],
         note=(
             "L = 3, w = 100, epsilon = .25; eta = .2, lambda = .1 (eta = .03 in the first 500 steps); offshoots eta = "
             ".02, lambda = .001 for 4000 steps. The relative test loss is (1 - epsilon A_12)^2; rank 1 is s2 / s1 < "
@@ -214,14 +227,15 @@ def draw_figure1(ds: xr.Dataset) -> Figure:
 
 def _falls(ds: xr.Dataset) -> list[Any]:
     """The runs shown, from their own jumps on, and the rates from a ratio of 1e-6 on, where nothing else acts."""
-    series: list[Any] = []
-    begins = []
+    falls, begins = [], []
     for i in range(ds.sizes["shown"]):
         lag, ratio = ds.step.values - float(ds.jump[i]), ds.ratio.values[i]
         near = (lag >= -400) & (lag <= 800)
         if near.any():
-            series.append(Line(lag[near], np.maximum(ratio[near], 1e-17), "SGD, one run each", colour=0))
+            falls.append((lag[near], np.maximum(ratio[near], 1e-17)))
             begins += list(lag[near & (lag >= 0) & (ratio < 1e-6)][:1])
+    x, y = zip(*falls, strict=True) if falls else ((), ())
+    series = [Runs(x, y, f"SGD, {len(falls)} runs", colour=0)]
     if not begins:
         return series
     t = np.array([0.0, 380.0])
@@ -237,10 +251,7 @@ def _one_run(ds: xr.Dataset) -> list[Any]:
     x = ds.step.values / 1000
     early = x <= (float(ds.branch[-1]) + TAIL) / 1000
     series: list[Any] = [Line(x[early], ds.trunk_loss.values[early], "high noise", colour=0)]
-    for i in range(ds.sizes["branch"]):
-        series.append(
-            Line(ds.offshoot_step.values[i] / 1000, ds.offshoot_path.values[i], "offshoots, low noise", colour=3)
-        )
+    series.append(Runs(ds.offshoot_step.values / 1000, ds.offshoot_path.values, "offshoots, low noise", colour=3))
     above = np.flatnonzero(ds.trunk_ratio.values >= RATIO)
     return [*series, Marker(float(x[above[-1]]) if above.size else 0.0, "the jump", axis="x")]
 
@@ -350,12 +361,15 @@ FIG1 = Experiment(
             statement="Half of the runs have jumped by step 5000 (ours).",
             criterion="99.9 % interval of the median jump time meets [4000, 6500]",
             measure=_median,
+            names={f"quantile_{q}": f"{q} % of the runs have jumped by step" for q in (5, 25, 50, 75)}
+            | {"low": "median, lower end (steps)", "high": "median, upper end (steps)"},
         ),
         Claim(
             slug="about-2000",
             statement="The jump happens around step 2000.",
             criterion="half of the runs jump in [1000, 3000]",
             measure=_about_2000,
+            names={"share": "share of the runs that jump in this window"},
             expected="fails",
             kind="not typical",
             reason="The printed run was an early one: about a quarter of all runs jump in that window.",

@@ -9,7 +9,7 @@ import xarray as xr
 
 from gyrostat.experiments.declarations import Claim, Experiment, Outcome, together, within
 from gyrostat.experiments.statistics import wilson
-from gyrostat.figures.declarations import Figure, Line, Marker, Panel
+from gyrostat.figures.declarations import Figure, Line, Marker, Panel, Printed, Runs
 from gyrostat.papers.wang2023.settings import (
     FIGURE2,
     FIGURE2_DEPTHS,
@@ -56,10 +56,7 @@ def draw_figure2(ds: xr.Dataset) -> Figure:
     panels = []
     for depth in DEPTHS:
         one = ds.sel(depth=depth)
-        series: list[Any] = [
-            Line(ds.step.values, np.maximum(one.ratio.values[i], 1e-17), "SGD, one run each", colour=0)
-            for i in range(5)
-        ]
+        series: list[Any] = [Runs(ds.step.values, np.maximum(one.ratio.values[:5], 1e-17), "SGD, five runs", colour=0)]
         series += [
             Line(ds.step.values, one.gd_ratio.values[0], "gradient descent", colour=2),
             Marker(float(SWITCH), "noise and ridge fall", axis="x"),
@@ -84,6 +81,14 @@ def draw_figure2(ds: xr.Dataset) -> Figure:
     return Figure(
         title="Depth 4 lies just below its fold and jumps by noise; depth 3 lies far below and does not",
         panels=panels,
+        printed=[
+            Printed(
+                quantity=f"networks of depth {depth} that jump by step {SWITCH}",
+                paper=printed,
+                ours="{1} of {2}".format(*_by_switch(ds, "jump", depth)),
+            )
+            for depth, printed in ((3, "none of five"), (4, "five of five"))
+        ],
         note=(
             "epsilon = .1, w = 100; eta = .03 to step 500, .25 to step 5000 (lambda = .1), then .05 with lambda = "
             ".001. The fold is the ridge above which there is no rank-2 minimum, in main-text units."

@@ -64,8 +64,8 @@ def draw_phases(ds: xr.Dataset) -> Figure:
 
     return Figure(
         title=(
-            "Above the fold everything loses rank; below it only SGD does, in a band that widens up to the edge of "
-            "divergence"
+            "Descent falls to rank 1 above the fold only; SGD does so in a band below it too, and far above it goes on to "
+            "rank 0"
         ),
         panels=[
             heat("SGD", ds.sgd, "share of runs at rank 1"),

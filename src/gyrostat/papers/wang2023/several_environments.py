@@ -80,7 +80,7 @@ def draw_hetero(ds: xr.Dataset) -> Figure:
         low, high = wilson(np.round(y * n), n)
         bars.append(Bars(list(DIRECTIONS), y, str(name), low=low, high=high, colour=k))
     overlap = [
-        Points(ds.overlap.values, at.sel(sampling=name).values, str(name), colour=k)
+        Points(ds.overlap.values, at.sel(sampling=name).values, str(name), names=list(DIRECTIONS), colour=k)
         for k, name in enumerate(ds.sampling.values)
     ]
     lines: list[Any] = []

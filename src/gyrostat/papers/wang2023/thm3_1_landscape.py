@@ -11,7 +11,7 @@ import xarray as xr
 from gyrostat.diagnostics.layers import smooth_count
 from gyrostat.experiments.declarations import Claim, Experiment, Outcome, together, within
 from gyrostat.experiments.statistics import slope
-from gyrostat.figures.declarations import Bars, Figure, Line, Panel, Points
+from gyrostat.figures.declarations import Bars, Figure, Line, Panel, Points, Printed
 from gyrostat.papers.wang2023.settings import OBSERVED, STARTS, annealed, completion, follow, network, ticker
 from gyrostat.theory import critical_points
 
@@ -122,6 +122,11 @@ def draw_landscape(ds: xr.Dataset) -> Figure:
                 ylabel="share of starts",
                 series=ends,
                 ylim=(0, 1.05),
+            ),
+        ],
+        printed=[
+            Printed(
+                quantity="local minima at a small ridge", paper="3 (of rank 0, 1 and 2)", ours=int((ds.kind == 0).sum())
             ),
         ],
         note=(

@@ -13,7 +13,7 @@ import xarray as xr
 import gyrostat as gs
 from gyrostat.diagnostics import Constants
 from gyrostat.experiments.declarations import Claim, Experiment, Outcome, together, within
-from gyrostat.figures.declarations import Figure, Line, Marker, Panel, Points
+from gyrostat.figures.declarations import Figure, Line, Marker, Panel, Points, Printed
 from gyrostat.papers.wang2023.settings import HIGH, OBSERVED, ticker
 
 DIGITS = 90
@@ -221,7 +221,15 @@ def draw_regions(ds: xr.Dataset) -> Figure:
                 series=waits,
                 xscale="log",
                 yscale="log",
+                ylim=(1e3, None),
             ),
+        ],
+        printed=[
+            Printed(
+                quantity="step size at lambda = .1",
+                paper=f"{HIGH[0]:g} (Figure 1)",
+                ours=f"at most {float(ds.step_size.sel(ridge=HIGH[1]).max()):.0e} (Theorem B.1, the larger of L = 3 and 4)",
+            )
         ],
         note=(
             "2 × 2 layers, update of the appendix, ε₂ = 0.4, constants of Theorem B.1; arithmetic with 90 "

@@ -10,7 +10,7 @@ import xarray as xr
 
 import gyrostat as gs
 from gyrostat.experiments.declarations import Claim, Experiment, Outcome, within
-from gyrostat.figures.declarations import Bars, Figure, Line, Panel
+from gyrostat.figures.declarations import Dots, Figure, Line, Panel
 from gyrostat.jax_tools.float64 import double
 from gyrostat.papers.wang2023.settings import (
     HIGH,
@@ -115,9 +115,8 @@ def draw_streaks(ds: xr.Dataset) -> Figure:
         Line(ds.length.values, falls.sel(column=name).values, f"{name} column", colour=i)
         for i, name in enumerate(COLUMNS)
     ]
-    rates = [
-        Bars(["observed", "by streaks"], [float(ds.hazard), max(_predicted(ds), 1e-30)], "jumps per step", colour=2),
-    ]
+    values = [float(ds.hazard), max(_predicted(ds), 1e-30)]
+    rates = [Dots(["observed", "by streaks"], values, "jumps per step", low=values, high=values, colour=2)]
     return Figure(
         title="A long streak in one column forces a jump, but streaks are far too rare to be the mechanism",
         panels=[
@@ -128,7 +127,7 @@ def draw_streaks(ds: xr.Dataset) -> Figure:
                 series=lines,
                 ylim=(-0.03, 1.03),
             ),
-            Panel(title="Rates", xlabel="", ylabel="per step", series=rates, yscale="log"),
+            Panel(title="Rates", xlabel="jumps per step", ylabel="", series=rates, xscale="log"),
         ],
         note=(
             "L = 3, epsilon = .25, eta = .2, lambda = .1: from the rank-2 minimum, entries of one column only, then "

@@ -47,6 +47,7 @@ PAPER = Paper(
     name="xiong2024",
     title="Xiong, Ding, Du: How Over-Parameterization Slows Down Gradient Descent in Matrix Sensing (ICLR 2024)",
     link="https://arxiv.org/abs/2310.01769",
+    doi="10.48550/arXiv.2310.01769",
     experiments=EXPERIMENTS,
     items=ITEMS,
 )

@@ -163,7 +163,7 @@ def _curves(ds: xr.Dataset, name: str, eta: float, panel: str, title: str) -> Pa
         if name == "literal":
             rate = float(ds[f"predicted_{panel}"].sel({f"scale_{panel}": scale}).median())
             line = tail_of(steps, one.median(f"seed_{name}").values, rate)
-            series.append(Line(*line, "predicted by the curvature", role="theory"))
+            series.append(Line(*line, "rates predicted by the curvature", role="theory", colour=i))
     return Panel(
         title=f"{title}, eta = {eta:g}",
         xlabel="iteration",

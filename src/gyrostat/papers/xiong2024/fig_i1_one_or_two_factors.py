@@ -12,7 +12,7 @@ from jaxtyping import PRNGKeyArray
 import gyrostat as gs
 from gyrostat.experiments.declarations import Claim, Experiment, Outcome, within
 from gyrostat.experiments.statistics import median
-from gyrostat.figures.declarations import Figure, Marker, Panel, band
+from gyrostat.figures.declarations import Figure, Marker, Panel, Printed, band
 from gyrostat.measurements.dense import DesignRows
 from gyrostat.models.spaces import RectangularMatrices, Space
 from gyrostat.papers.xiong2024.settings import FIGURE_I1, LITERAL, designs_of, losses, over_designs
@@ -87,6 +87,17 @@ def draw_figure_i1(ds: xr.Dataset) -> Figure:
     return Figure(
         title="Two factors overtake one for good when eta t alpha^2 is about 8",
         panels=panels,
+        printed=[
+            Printed(
+                quantity=f"faster at the end of the paper's axis, alpha = {scale:g}",
+                paper="asymmetric",
+                ours=" and ".join(
+                    f"{_lower_at(ds, AXES[name], 0).measured[f'share_alpha_{scale:g}']:.0%} of the runs at eta = {eta}"
+                    for name, eta in (("figure", ".003"), ("literal", ".2"))
+                ),
+            )
+            for scale in SCALES
+        ],
         note=(
             "Medians and quartiles over starts and designs; both models see the same measurements. k = 4, r = 2, "
             f"m = 24 n, eta = .2. The printed axis ends at {ITERATIONS:,} iterations: before the crossing at small alpha if "

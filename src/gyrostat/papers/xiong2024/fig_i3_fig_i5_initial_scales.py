@@ -11,7 +11,7 @@ import gyrostat as gs
 from gyrostat.engine.summary import has_diverged
 from gyrostat.experiments.declarations import Claim, Experiment, Outcome
 from gyrostat.experiments.statistics import last, median
-from gyrostat.figures.declarations import Figure, Marker, Panel, band
+from gyrostat.figures.declarations import Figure, Marker, Panel, Printed, band
 from gyrostat.papers.xiong2024.settings import (
     FIGURE_I3,
     FIGURE_I5,
@@ -79,9 +79,16 @@ def draw_figure_i3(ds: xr.Dataset) -> Figure:
                 ylim=(None, 1e3),
             ),
         ],
+        printed=[
+            Printed(
+                quantity="runs from alpha = 5 that diverge at the printed eta = .2",
+                paper="a finite curve",
+                ours=f"{float(ds.literal.sel(scale=5.0).isel(step_literal=-1).isnull().mean()):.0%}",
+            )
+        ],
         note=(
             "Medians and quartiles over starts and designs; n = 50, k = 4, r = 2, m = 700. Runs that diverged count as "
-            "infinite: a curve ends where half of them have."
+            "infinite: a curve ends, with a cross at the top, where half of them have."
         ),
     )
 
@@ -176,7 +183,7 @@ def draw_figure_i5(ds: xr.Dataset) -> Figure:
         for i, a in enumerate(SCALES):
             series.append(band(ds[name].sel(scale=a), f"alpha = {a:g}", x=ds[f"step_{name}"].values, colour=i))
             at = float(median(flat_until(ds, name).sel(scale=a)))
-            series.append(Marker(at, "loss below .9 of its start", axis="x"))
+            series.append(Marker(at, "loss below .9 of its start, in the colour of its curve", axis="x", colour=i))
         return Panel(title=title, xlabel="iteration", ylabel="loss", series=series, yscale="log")
 
     return Figure(

@@ -73,6 +73,7 @@ PAPER = Paper(
     name="xu2024",
     title="Xu, Gu, Fang: The Implicit Bias of Heterogeneity towards Invariance (NeurIPS 2024)",
     link="https://arxiv.org/abs/2403.01420",
+    doi="10.48550/arXiv.2403.01420",
     experiments=EXPERIMENTS,
     items=ITEMS,
 )

@@ -131,7 +131,7 @@ def draw_amplify(ds: xr.Dataset) -> Figure:
                 ylabel="||UU^T - A_star||_F at the end",
                 series=[
                     Points(PRICES, middle, "measured (quartiles)", low=low, high=high),
-                    Line(RULED, ds.law.values, "our law", role="theory"),
+                    Line(RULED, ds.law.values, "error law (ours)", role="theory"),
                 ],
             ),
         ],

@@ -10,7 +10,7 @@ import xarray as xr
 import gyrostat as gs
 from gyrostat.experiments.declarations import Claim, Experiment, Outcome, together, within
 from gyrostat.experiments.statistics import last, median
-from gyrostat.figures.declarations import Figure, Line, Panel, band
+from gyrostat.figures.declarations import Figure, Line, Panel, Runs, band
 from gyrostat.papers.xu2024.fig5_fig6_thm3_thm6_pooled import figure5_data
 from gyrostat.papers.xu2024.settings import FIGURE2, FIGURE2_SPREADS
 from gyrostat.theory import exact_moments, moment_growth
@@ -19,15 +19,15 @@ from gyrostat.theory import exact_moments, moment_growth
 def draw_figure1(ds: xr.Dataset) -> Figure:
     def panel(algorithm: str, title: str) -> Panel:
         one = ds.sel(algorithm=algorithm)
-        runs = [
-            Line(ds.step.values, one.spurious.isel(seed=i).values, "spurious, single runs" if i == 0 else "", colour=1)
-            for i in range(min(5, ds.sizes["seed"]))
-        ]
+        some = one.spurious.isel(seed=slice(0, 5)).transpose("seed", "step").values
         return Panel(
             title=title,
             xlabel="step",
             ylabel="share of the signal learnt",
-            series=[band(one.signal, "invariant (median, quartiles)", colour=0), *runs],
+            series=[
+                band(one.signal, "invariant (median, quartiles)", colour=0),
+                Runs(ds.step.values, some, f"spurious, {len(some)} single runs", colour=1),
+            ],
             ylim=(-0.05, 1.6),
         )
 

@@ -10,7 +10,7 @@ import xarray as xr
 import gyrostat as gs
 from gyrostat.experiments.declarations import Claim, Experiment, Outcome, together, within
 from gyrostat.experiments.statistics import crossing, last, median, share_below, wilson
-from gyrostat.figures.declarations import Band, Figure, Line, Marker, Panel, Points, band
+from gyrostat.figures.declarations import Band, Figure, Line, Marker, Panel, Points, Printed, band
 from gyrostat.papers.xu2024.settings import (
     ALPHA,
     FIGURE3,
@@ -33,6 +33,13 @@ def success_points(ds: xr.Dataset, axis: str, label: str, colour: int | None = N
     share, n = share_below(last(ds.spurious), 0.1).values, ds.sizes["seed"]
     low, high = wilson(share * n, n)
     return Points(ds[axis].values, share, label, low=low, high=high, colour=colour)
+
+
+def success_panel(xlabel: str, series: list[Any]) -> Panel:
+    """The share of runs that forget the spurious signal, which is not a share of a signal."""
+    return Panel(
+        title="Runs that eliminate it", xlabel=xlabel, ylabel="share of the runs", series=series, ylim=(-0.05, 1.05)
+    )
 
 
 def halfway(ds: xr.Dataset, axis: str = "spread") -> float:
@@ -84,11 +91,25 @@ def draw_figure3(ds: xr.Dataset) -> Figure:
                 series=[
                     band(end.signal, "invariant", colour=0),
                     band(end.spurious, "spurious", colour=1),
-                    success_points(ds, "spread", "runs without spurious signal (95 % interval)", colour=2),
-                    Marker(predicted, f"predicted transition M* = {predicted:.2f}", axis="x"),
                     Marker(5.0, "the paper's 'around 5'", axis="x", role="paper"),
                 ],
                 ylim=(-0.05, 1.3),
+            ),
+            success_panel(
+                "heterogeneity M",
+                [
+                    success_points(ds, "spread", "without spurious signal (95 % interval)", colour=2),
+                    Marker(predicted, f"predicted transition M* = {predicted:.2f}", axis="x"),
+                    Marker(5.0, "the paper's 'around 5'", axis="x", role="paper"),
+                ],
+            ),
+        ],
+        printed=[
+            Printed(quantity="transition, in M", paper="around 5", ours=halfway(ds)),
+            Printed(
+                quantity="median share of the spurious signal at M = 6",
+                paper="eliminated",
+                ours=float(median(_at(ds, 6.0))),
             ),
         ],
         note=(
@@ -118,7 +139,7 @@ FIG3 = Experiment(
     name="fig3",
     title="Heterogeneity eliminates the spurious signal",
     source="Xu 2024, Figure 3",
-    summary="Left: M = 1 learns both signals, M = 6 only the invariant one. Right: the transition over M = 1 ... 10.",
+    summary="M = 1 learns both signals, M = 6 only the invariant one; the transition over M = 1 ... 10.",
     sizes={
         "smoke": {"seeds": 128, "dimension": 10, "num_samples": 2000},
         "standard": {"seeds": 80, "dimension": FIGURE3.dimension, "num_samples": FIGURE3.num_samples},
@@ -140,18 +161,21 @@ FIG3 = Experiment(
             statement="The invariant signal grows as R_t^2 of eq. (25).",
             criterion="time to reach one half within 3 % of the recursion's, M = 6",
             measure=_growth,
+            names={"half_time_over_theory": "half-time over theory (1 = as predicted)"},
         ),
         Claim(
             slug="m1-learns-both",
             statement="With little heterogeneity (M = 1) the spurious signal is learnt too.",
             criterion="median spurious share at M = 1 >= .8",
             measure=lambda ds: within(0.8, 1.2, spurious=median(_at(ds, 1.0))),
+            names={"spurious": "median share of the spurious signal"},
         ),
         Claim(
             slug="m6-eliminates",
             statement="With M = 6 the spurious signal is eliminated, in the median.",
             criterion="median spurious share at M = 6 <= .05",
             measure=lambda ds: within(0, 0.05, spurious=median(_at(ds, 6.0))),
+            names={"spurious": "median share of the spurious signal"},
         ),
         Claim(
             slug="transition",
@@ -161,12 +185,14 @@ FIG3 = Experiment(
             ),
             criterion="half of the runs succeed at an M in [3.3, 4.4]",
             measure=lambda ds: within(3.3, 4.4, halfway=halfway(ds)),
+            names={"halfway": "half of the runs succeed at M ="},
         ),
         Claim(
             slug="transition-around-five",
             statement="The transition is around M = 5 (as printed).",
             criterion="half of the runs succeed at an M in [4.5, 5.5]",
             measure=lambda ds: within(4.5, 5.5, halfway=halfway(ds)),
+            names={"halfway": "half of the runs succeed at M ="},
             expected="fails",
             kind="depends on the reading",
             reason=(
@@ -201,6 +227,7 @@ FIG3 = Experiment(
             ),
             criterion="90 % quantile over runs of the largest spurious share along the path <= .1",
             measure=_peaks,
+            names={"peak_90th_percentile": "90 % quantile of the largest spurious share"},
             expected="fails",
             kind="not covered",
             reason=(
@@ -260,20 +287,40 @@ def draw_figure4(ds: xr.Dataset) -> Figure:
                 series=[
                     band(end.signal, "invariant", x=ds.step_size.values, colour=0),
                     band(end.spurious, "spurious", x=ds.step_size.values, colour=1),
-                    success_points(ds, "step_size", "runs without spurious signal (95 % interval)", colour=2),
-                    Line(
-                        ds.step_size.values,
-                        [_predicted(eta) for eta in FIGURE4_STEP_SIZES],
-                        "surrogate's share of such runs",
-                        role="theory",
-                    ),
                     Marker(0.05, "the paper's .05", axis="x", role="paper"),
                 ],
                 ylim=(-0.05, 1.3),
             ),
+            success_panel(
+                "step size eta",
+                [
+                    success_points(ds, "step_size", "without spurious signal (95 % interval)", colour=2),
+                    Line(
+                        ds.step_size.values,
+                        [_predicted(eta) for eta in FIGURE4_STEP_SIZES],
+                        "predicted by the surrogate",
+                        role="theory",
+                    ),
+                    Marker(0.05, "the paper's .05", axis="x", role="paper"),
+                ],
+            ),
+        ],
+        printed=[
+            Printed(
+                quantity="least eta that eliminates the spurious signal (median share <= .05)",
+                paper=".05",
+                ours=_least_step(ds),
+            )
         ],
         note="M = 5, T = 10/eta, medians and quartiles over seeds.",
     )
+
+
+def _least_step(ds: xr.Dataset) -> float:
+    """The smallest step size from which on the median share of the spurious signal is at most .05; NaN if there is none."""
+    kept = median(last(ds.spurious)).values > 0.05
+    from_here = np.flatnonzero(kept).max(initial=-1) + 1
+    return float(ds.step_size[from_here]) if from_here < kept.size else float("nan")
 
 
 def _predicted(eta: float) -> float:
@@ -331,6 +378,7 @@ FIG4 = Experiment(
             statement="When eta >= .05 the spurious signal is eliminated (read as: in every run).",
             criterion="at least 95 % of the runs at eta = .05 end below .1",
             measure=lambda ds: within(0.95, 1, share=share_below(last(ds.spurious), 0.1).sel(step_size=0.05)),
+            names={"share": "share of the runs that end below .1"},
             expected="fails",
             kind="depends on the reading",
             reason="At eta = .05 about one run in five keeps part of it: the statement is true only of the median.",

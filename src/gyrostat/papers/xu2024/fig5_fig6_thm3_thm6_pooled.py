@@ -45,14 +45,23 @@ def draw_figure5(ds: xr.Dataset) -> Figure:
         series = [
             band(one.signal, "invariant", colour=0),
             band(one.spurious, "spurious", colour=1),
-            band(one.error, "error ||E||", colour=2),
             Line(steps, truth, "R_t^2 of eq. (25)", role="theory"),
         ]
         return Panel(title=title, xlabel="step", ylabel="share of the signal", series=series, ylim=(-0.05, 1.3))
 
+    errors = Panel(
+        title="Error",
+        xlabel="step",
+        ylabel="||E||",
+        series=[
+            band(ds.error.sel(algorithm=name), label, colour=i)
+            for i, (name, label) in enumerate((("hetero", "HeteroSGD"), ("pooled", "PooledSGD")), start=2)
+        ],
+        ylim=(0, None),
+    )
     return Figure(
         title="HeteroSGD drops the spurious signal, PooledSGD learns both",
-        panels=[panel("hetero", "HeteroSGD, m = 2800"), panel("pooled", "PooledSGD, m = 5600")],
+        panels=[panel("hetero", "HeteroSGD, m = 2800"), panel("pooled", "PooledSGD, m = 5600"), errors],
         note="Medians and quartiles over seeds; d = 40, ranks (3, 2), s = .5 - 4 or .5 + 4, eta = .1.",
     )
 

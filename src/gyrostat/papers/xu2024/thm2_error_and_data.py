@@ -10,7 +10,7 @@ import xarray as xr
 import gyrostat as gs
 from gyrostat.experiments.declarations import Claim, Experiment, Outcome, within
 from gyrostat.experiments.statistics import last, median, quartiles, slope
-from gyrostat.figures.declarations import Figure, Line, Panel, Points
+from gyrostat.figures.declarations import Figure, Line, Panel, Points, Printed
 from gyrostat.papers.xu2024.settings import ALPHA
 from gyrostat.theory import (
     error_law,
@@ -80,13 +80,13 @@ def draw_theorem2(ds: xr.Dataset) -> Figure:
         x, name = ds[axis].values.astype(float), SYMBOL[axis]
         series = [
             Points(x, middle, "measured (quartiles)", low=low, high=high),
-            Line(x, ds[f"{axis}_law"].values, "our law", role="theory"),
+            Line(x, ds[f"{axis}_law"].values, "error law (ours)", role="theory"),
             Line(x, ds[f"{axis}_leading"].values, "sqrt(eta d r1 S/2m)", role="bound"),
         ]
         fitted = slope(x, middle)
         panels.append(
             Panel(
-                title=f"slope {fitted:.2f} in {name}",
+                title=f"Fitted slope in {name}: {fitted:.2f}",
                 xlabel=name,
                 ylabel="||UU^T - A_star||_F",
                 series=series,
@@ -97,6 +97,12 @@ def draw_theorem2(ds: xr.Dataset) -> Figure:
     return Figure(
         title="The error of HeteroSGD falls as m^-1/2 and grows as d^1/2",
         panels=panels,
+        printed=[
+            Printed(
+                quantity=f"slope of the error in {SYMBOL[axis]}, log-log", paper=slope_printed, ours=_fitted(ds, axis)
+            )
+            for axis, slope_printed in (("num_samples", "-1/2"), ("dimension", "1/2"))
+        ],
         note=(
             f"One setting varied at a time around d = {ds.attrs['dimension']}, m = 20000, r1 = r2 = 1, M = 10, eta = .05, "
             "T = 15/eta. "
@@ -104,6 +110,10 @@ def draw_theorem2(ds: xr.Dataset) -> Figure:
             f"{ds.attrs['bound']:.3g} at the centre."
         ),
     )
+
+
+def _fitted(ds: xr.Dataset, axis: str) -> float:
+    return slope(ds[axis].values.astype(float), median(ds[f"{axis}_error"]).values)
 
 
 def _slope_claim(axis: str, low: float, high: float) -> Any:
@@ -204,7 +214,7 @@ def draw_data(ds: xr.Dataset) -> Figure:
         label = "fresh batch at every step" if kind == "fresh" else "the same m samples at every step"
         series.append(Points(x, middle, label, low=low, high=high, colour=i))
     law = [error_law(gs.TwoPoint(spread=6.0), dimension=d, rank=1, step_size=0.05, num_samples=m) for m in x]
-    series.append(Line(x, law, "our law for fresh batches", role="theory"))
+    series.append(Line(x, law, "error law for fresh batches (ours)", role="theory"))
     return Figure(
         title="Finite data need far more samples than fresh batches",
         panels=[

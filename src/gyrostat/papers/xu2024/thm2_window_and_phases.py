@@ -100,7 +100,7 @@ def draw_window(ds: xr.Dataset) -> Figure:
                 ylabel="||UU^T - A_star||_F",
                 series=[
                     Points(x, middle, "measured (quartiles)", low=low, high=high),
-                    Line(x, ds.law.values, "our law", role="theory"),
+                    Line(x, ds.law.values, "error law (ours)", role="theory"),
                 ],
                 xscale="log",
                 yscale="log",
@@ -194,7 +194,7 @@ def phases_data(*, seed: int, progress: Any = None, seeds: int, num_samples: flo
 def draw_phases(ds: xr.Dataset) -> Figure:
     eta, alpha, steps = ds.attrs["step_size"], ds.attrs["init_scale"], ds.step.values
     T1 = ds.attrs["phase_one"]
-    _, up, low = envelope(eta, alpha)
+    R, up, low = envelope(eta, alpha)
     line = calibration_line(eta, alpha, int(steps[-1]), bound=ds.attrs["bound_m1"], delta=ds.attrs["delta"], ranks=5)
     sigma = ds.invariant_singular_values
     early = slice(0, T1 + 1)
@@ -202,17 +202,18 @@ def draw_phases(ds: xr.Dataset) -> Figure:
         title="Phase 1 grows the invariant part, phase 2 brings it to 1; Q and E stay below",
         panels=[
             Panel(
-                title="Phase 1: singular values of R",
+                title="Phase 1: singular values of R, over R_t",
                 xlabel="step",
-                ylabel="singular value",
+                ylabel="singular value / R_t",
                 series=[
-                    band(sigma.isel(invariant_direction=0, step=early), "largest", colour=0),
-                    band(sigma.isel(invariant_direction=-1, step=early), "smallest", colour=1),
-                    Line(steps[early], up, "upper sequence (31)", role="bound"),
-                    Line(steps[early], low, "lower sequence (31)", role="bound"),
-                    Marker(1 / 3, "end of phase 1: 1/3", role="theory"),
+                    band(sigma.isel(invariant_direction=0, step=early) / R, "largest", colour=0),
+                    band(sigma.isel(invariant_direction=-1, step=early) / R, "smallest", colour=1),
+                    Line(steps[early], up / R, "upper sequence (31)", role="bound"),
+                    Line(steps[early], low / R, "lower sequence (31)", role="bound"),
+                    Marker(7 / 6, "7/6 and 5/6 of Lemma 5", role="theory", colour=6),
+                    Marker(5 / 6, "7/6 and 5/6 of Lemma 5", role="theory", colour=6),
                 ],
-                yscale="log",
+                ylim=(0.75, 1.25),
             ),
             Panel(
                 title="Both phases",

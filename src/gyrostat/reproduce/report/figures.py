@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import base64
 import io
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from PIL import Image
 
-from gyrostat.figures.declarations import Figure, Panel
+from gyrostat.figures.declarations import Figure, Panel, Printed
+from gyrostat.figures.mathematics import unicode_text
 from gyrostat.figures.matplotlib_renderer import render
 from gyrostat.figures.palette import COLOURS, DASHES, INKS
 from gyrostat.figures.plotly_renderer import plotly_panels
@@ -38,6 +40,9 @@ HATCHES = {
 STILL_COLOURS = 48
 """Colours in a still picture; more cannot be told apart in a drawing, and each costs bytes."""
 
+THUMBNAIL = (640, 400)
+"""The largest width and height of a thumbnail, in pixels."""
+
 
 @dataclass(frozen=True)
 class StillPicture:
@@ -55,6 +60,8 @@ class FigureView:
     note: str
     alt: str = ""
     still: StillPicture | None = None
+    thumbnail: StillPicture | None = None
+    printed: Sequence[Printed] = ()
     panels: list[dict[str, Any]] = field(default_factory=list)
     numbers: list[dict[str, Any]] = field(default_factory=list)
 
@@ -77,17 +84,20 @@ def figure_view(store: ResultsStore, entry: ReportedExperiment) -> FigureView:
     if dataset is None:
         return _still_only(base, entry, "")
     try:
-        figure = entry.declared.draw(dataset)
+        figure = entry.declared.figure(dataset)
         if not _png(base).exists():
             render(figure, base)
     except Exception as error:  # data of another version: the page says so and shows the rest
         reason = f"The stored data cannot be drawn by this version of gyrostat: {explain(error)[0]}"
         return _still_only(base, entry, reason)
     drawn = plotly_panels(figure)
+    panels = "; ".join(panel.title for panel in figure.panels)
     return FigureView(
         note=figure.note,
-        alt=f"{figure.title}. Panels: {'; '.join(panel.title for panel in figure.panels)}.",
+        alt=unicode_text(f"{figure.title}. Panels: {panels}."),
         still=_still_picture(base),
+        thumbnail=_thumbnail(base),
+        printed=figure.printed,
         panels=[_panel(panel, spec) for panel, spec in zip(figure.panels, drawn, strict=True)],
         numbers=_numbers(figure, drawn),
     )
@@ -100,7 +110,7 @@ def _png(base: Path) -> Path:
 def _still_only(base: Path, entry: ReportedExperiment, reason: str) -> FigureView:
     if not _png(base).exists():
         return FigureView(f"No figure was drawn. {reason}")
-    return FigureView(reason, alt=entry.title, still=_still_picture(base))
+    return FigureView(reason, alt=entry.title, still=_still_picture(base), thumbnail=_thumbnail(base))
 
 
 def _still_picture(base: Path) -> StillPicture:
@@ -111,8 +121,21 @@ def _still_picture(base: Path) -> StillPicture:
     stream = io.BytesIO()
     # WebP, without loss: two thirds of the bytes of a PNG.
     picture.convert("RGB").save(stream, "WEBP", lossless=True, method=2, quality=50)
-    address = f"data:image/webp;base64,{base64.b64encode(stream.getvalue()).decode()}"
-    return StillPicture(address, picture.width // 2, picture.height // 2)
+    return StillPicture(_data_address(stream), picture.width // 2, picture.height // 2)
+
+
+def _thumbnail(base: Path) -> StillPicture:
+    """The figure at a glance, twice as large as it is shown, for sharp screens."""
+    with Image.open(_png(base)) as file:
+        picture = file.convert("RGB")
+        picture.thumbnail(THUMBNAIL, Image.Resampling.LANCZOS)
+    stream = io.BytesIO()
+    picture.save(stream, "WEBP", quality=60, method=4)
+    return StillPicture(_data_address(stream), picture.width // 2, picture.height // 2)
+
+
+def _data_address(stream: io.BytesIO) -> str:
+    return f"data:image/webp;base64,{base64.b64encode(stream.getvalue()).decode()}"
 
 
 def _numbers(figure: Figure, drawn: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -133,7 +156,7 @@ def _panel(panel: Panel, spec: dict[str, Any]) -> dict[str, Any]:
         "title": panel.title,
         "xlabel": panel.xlabel,
         "ylabel": panel.ylabel,
-        "description": description,
+        "description": unicode_text(description),
         "legend": [_legend_entry(entry) for entry in spec["entries"] if _is_named(entry["label"])],
     }
 
@@ -145,7 +168,8 @@ def _is_named(label: str) -> bool:
 
 def _legend_entry(entry: dict[str, Any]) -> dict[str, Any]:
     positions = "; ".join(f"{axis} = {at:.4g}" for axis, at in entry.get("at", ()))
-    label = f"{entry['label']} ({positions})" if positions else entry["label"]
+    says_it = any(letter.isdigit() for letter in entry["label"])
+    label = f"{entry['label']} ({positions})" if positions and not says_it else entry["label"]
     return {"label": label, "traces": entry["traces"], "shapes": entry["shapes"], "look": _look(entry["swatch"])}
 
 

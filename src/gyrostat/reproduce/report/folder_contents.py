@@ -26,41 +26,67 @@ class Status:
 
     @property
     def brief(self) -> str:
-        """Mark and word, for a button."""
-        return f"{self.mark} {self.word.removeprefix('does ').partition(',')[0]}"
+        """The word for a button or a count."""
+        return self.word.removeprefix("holds in a ").removeprefix("does ").replace("not hold as", "not as")
 
 
 HOLDS = Status("holds", "✓", "holds")
-KNOWN = Status("known", "≠", "does not hold, for a known reason")
+WEAKER = Status("weaker", "≈", "holds in a weaker reading")
+PRINTED = Status("printed", "≠", "does not hold as printed")
 SURPRISE = Status("surprise", "!", "surprise")
 NO_CLAIM = Status("none", "–", "no claim")
 FAILED = Status("failed", "×", "could not be computed")
 ABSENT = Status("absent", "·", "not run")
-OF_CLAIMS = (HOLDS, KNOWN, SURPRISE)
+OF_CLAIMS = (HOLDS, WEAKER, PRINTED, SURPRISE)
 """From the least to the most remarkable."""
-STATUSES = (*OF_CLAIMS, NO_CLAIM, FAILED, ABSENT)
+READINGS = {
+    "not typical": "of some runs, not of most",
+    "not covered": "under its own conditions, which exclude this setting",
+    "depends on the reading": "in another reading of the text",
+}
+"""Kinds of statements (of ``experiments.declarations``) that are not refuted: the weaker reading in which each may hold."""
 
 
 def claim_status(record: ClaimRecord) -> Status:
     """The status of one claim.
 
-    >>> claim_status({"verdict": "fails", "expected": "fails"}).word
-    'does not hold, for a known reason'
+    >>> claim_status({"verdict": "fails", "expected": "fails", "kind": "not covered"}).word
+    'holds in a weaker reading'
+    >>> claim_status({"verdict": "fails", "expected": "fails", "kind": "false as printed"}).word
+    'does not hold as printed'
     >>> claim_status({"verdict": "fails", "expected": "holds"}).word
     'surprise'
     """
     if is_surprise(record):
         return SURPRISE
-    return HOLDS if record["verdict"] == "holds" else KNOWN
+    if record["verdict"] == "holds":
+        return HOLDS
+    return WEAKER if record.get("kind") in READINGS else PRINTED
 
 
-def figure_status(records: Sequence[ClaimRecord]) -> Status:
-    """The status of a figure: that of its most remarkable claim.
+def verdict_text(record: ClaimRecord) -> str:
+    """The verdict in words; for a weaker reading, which one.
 
-    >>> figure_status([{"verdict": "holds", "expected": "holds"}, {"verdict": "fails", "expected": "fails"}]).key
-    'known'
+    >>> verdict_text({"verdict": "fails", "expected": "fails", "kind": "not typical"})
+    'holds in a weaker reading: of some runs, not of most'
+    >>> verdict_text({"verdict": "undecided", "expected": "holds"})
+    'surprise: undecided, expected: holds'
     """
-    return max(map(claim_status, records), key=OF_CLAIMS.index, default=NO_CLAIM)
+    status = claim_status(record)
+    if status is SURPRISE:
+        return f"surprise: {record['verdict']}, expected: {record['expected']}"
+    return f"{status.word}: {READINGS[record['kind']]}" if status is WEAKER else status.word
+
+
+def tally(records: Sequence[ClaimRecord]) -> list[tuple[Status, int]]:
+    """How many claims have each status, without those that none has.
+
+    >>> held, failed = {"verdict": "holds", "expected": "holds"}, {"verdict": "fails", "expected": "fails"}
+    >>> [(status.key, count) for status, count in tally([held, failed, held])]
+    [('holds', 2), ('printed', 1)]
+    """
+    counts = Counter(map(claim_status, records))
+    return [(status, counts[status]) for status in OF_CLAIMS if counts[status]]
 
 
 @dataclass(frozen=True)
@@ -103,29 +129,35 @@ class ReportedExperiment:
         return shlex.quote(self.stored("reference", self.name))
 
     @property
-    def status(self) -> Status:
+    def missing(self) -> Status | None:
+        """Why there is nothing to count: it failed, was not run, or has no claims. None if there are claims."""
         if self.error:
             return FAILED
-        return ABSENT if self.run is None else figure_status(self.records)
+        if self.run is None:
+            return ABSENT
+        return None if self.records else NO_CLAIM
 
     @property
     def was_run(self) -> bool:
         """Whether it was run, successfully or not, and so has a section of its own."""
-        return self.status is not ABSENT
+        return self.missing is not ABSENT
 
     @property
-    def explanation(self) -> str:
-        """Title and status, and the statements that do not hold with their reasons."""
-        known = [f"≠ {r['statement']} {r['reason']}" for r in self.records if claim_status(r) is KNOWN]
-        return "\n".join([f"{self.title}: {self.status.word}", *known])
+    def tally(self) -> list[tuple[Status, int]]:
+        """How many of its claims have each status."""
+        return tally(self.records)
 
     @property
-    def tally(self) -> str:
-        """How many of its claims hold."""
-        if not self.records:
-            return self.status.word
-        held = Counter(map(claim_status, self.records))[HOLDS]
-        return f"{held} of {len(self.records)} hold{'s' if len(self.records) == 1 else ''}"
+    def fraction(self) -> str:
+        """How many of its claims hold, of how many: ``7/8``."""
+        held = sum(claim_status(record) is HOLDS for record in self.records)
+        return f"{held}/{len(self.records)}"
+
+    def human_names(self, record: ClaimRecord) -> Mapping[str, str]:
+        """What the declared claim calls its measured numbers."""
+        claims = self.declared.claims if self.declared else ()
+        slug = record["id"].rsplit("/", 1)[1]
+        return next((claim.names for claim in claims if claim.slug == slug), {})
 
 
 def gather(store: ResultsStore) -> list[ReportedExperiment]:

@@ -1,77 +1,171 @@
-"""Writing ``index.html``: the data of the templates, and the one file that holds style, scripts, figures and claims."""
+"""Writing the report: ``index.html`` and a page for each paper, or one file with everything."""
 
 from __future__ import annotations
 
+import base64
+import gzip
 import shlex
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+from jinja2 import Environment
 from markupsafe import Markup
 
 from gyrostat import __version__, errors
 from gyrostat.errors import GyrostatError
 from gyrostat.experiments import registry
+from gyrostat.figures.mathematics import GREEK, html_text
 from gyrostat.figures.pages import page_environment, plotly_script
 from gyrostat.figures.palette import ON_DARK_PAGES, PAGE_COLOURS
 from gyrostat.figures.plotly_renderer import RIM
 from gyrostat.parallel.whole_files import write_whole
-from gyrostat.reproduce.claims import measured_text
 from gyrostat.reproduce.report.figures import figure_view
 from gyrostat.reproduce.report.folder_contents import (
     HOLDS,
-    KNOWN,
     OF_CLAIMS,
-    STATUSES,
+    PRINTED,
     SURPRISE,
+    WEAKER,
     ReportedExperiment,
+    Status,
     claim_status,
     gather,
+    tally,
+    verdict_text,
 )
-from gyrostat.reproduce.store import ResultsStore
+from gyrostat.reproduce.report.readable_numbers import duration, human_name, human_number, setting_text, time_span
+from gyrostat.reproduce.store import ClaimRecord, ResultsStore
 
 HOME = Path(__file__).parent
-SCRIPTS = ("announce_and_copy", "plots", "plot_keys", "figure_csv", "filters")
+PAGES = "pages"
+"""The folder of the papers' pages, beside ``index.html``."""
+SCRIPTS = ("announce_and_copy", "plots", "plot_keys", "figure_csv", "filters", "contents")
+MEANINGS = {
+    HOLDS: "The criterion is met: of the paper's statement, or of one of ours where it says so.",
+    WEAKER: "Not refuted: it is true of some runs, under other conditions or in another reading, and the claim says which.",
+    PRINTED: "There is a counterexample to the statement as the paper prints it, and the claim says why.",
+    SURPRISE: "The verdict is not the one that we expect: look at it first.",
+}
 
 
-def rebuild(folder: Path, papers: Sequence[str] = ()) -> Path:
-    """Write the page of a results folder again (``gyrostat report``).
+@dataclass(frozen=True)
+class Links:
+    """Addresses as one page writes them. ``here`` is ``index``, the name of a paper, or empty on a page with everything.
 
-    ``papers`` are files or modules that declare papers which are neither built in nor installed.
+    >>> Links("index", ("a1", "b2")).to("a1/fig1/x"), Links("a1").to("a1/fig1"), Links("a1").to("b2"), Links("").to("a1")
+    ('pages/a1.html#a1/fig1/x', '#a1/fig1', 'b2.html', '#a1')
+    """
+
+    here: str
+    papers: tuple[str, ...] = ()
+
+    @property
+    def is_index(self) -> bool:
+        return self.here == "index"
+
+    @property
+    def index(self) -> str:
+        return {"": "#", "index": "index.html"}.get(self.here, "../index.html")
+
+    def to(self, name: str) -> str:
+        """The address of a paper, an experiment or a claim."""
+        paper = name.split("/")[0]
+        if self.here in ("", paper):
+            return f"#{name}"
+        page = f"{PAGES}/{paper}.html" if self.is_index else f"{paper}.html"
+        return page if name == paper else f"{page}#{name}"
+
+    def shows(self, paper: str) -> bool:
+        """Whether this page holds the figures of a paper."""
+        return self.here in ("", paper)
+
+    @property
+    def pages(self) -> dict[str, str]:
+        """Where the papers are, if not on this page: links of old reports, which had one page, are sent there."""
+        return {paper: self.to(paper) for paper in self.papers} if self.is_index else {}
+
+
+def rebuild(folder: Path, papers: Sequence[str] = (), *, one_file: bool = False) -> Path:
+    """Write the pages of a results folder again (``gyrostat report``).
+
+    ``papers`` are files or modules that declare papers which are neither built in nor installed. With ``one_file``, everything
+    is on one page.
     """
     for reference in papers:
         errors.choice("paper", registry.resolve(reference)[0], registry.paper_names())
     store = ResultsStore(folder)
     if not store.data.is_dir():
         raise GyrostatError(f"{str(folder)!r} holds no results.zarr: run gyrostat reproduce --out {folder}.")
-    return write_report(store)
+    return write_report(store, one_file=one_file)
 
 
-def write_report(store: ResultsStore) -> Path:
-    """Write ``index.html`` from everything that is finished in the folder, whenever it was run.
+def write_report(store: ResultsStore, *, one_file: bool = False) -> Path:
+    """Write ``index.html`` and ``pages/PAPER.html`` from everything that is finished in the folder, whenever it was run.
 
-    Figures are made again from the stored data; the verdicts are those of ``claims.json``.
+    Figures are made again from the stored data; the verdicts are those of ``claims.json``. Pages of an earlier report that are
+    not written again are deleted.
     """
     entries = gather(store)
+    papers = _papers(store, entries)
+    environment = _environment(store, entries, papers)
+    if one_file:
+        pages = {"index.html": _rendered(environment, "one_file.html", Links(""), papers)}
+    else:
+        names = tuple(paper["name"] for paper in papers)
+        pages = {"index.html": _rendered(environment, "index.html", Links("index", names), papers)}
+        for paper in papers:
+            page = _rendered(environment, "paper.html", Links(paper["name"]), [paper], paper=paper)
+            pages[f"{PAGES}/{paper['name']}.html"] = page
+    for place, page in pages.items():
+        write_whole(store.folder / place, page)
+    for stale in (store.folder / PAGES).glob("*.html"):
+        if f"{PAGES}/{stale.name}" not in pages:
+            stale.unlink()
+    return store.folder / "index.html"
+
+
+def _environment(
+    store: ResultsStore, entries: Sequence[ReportedExperiment], papers: list[dict[str, Any]]
+) -> Environment:
+    """The templates, with the values that all pages share."""
     environment = page_environment(HOME / "templates")
-    environment.filters.update(claim_status=claim_status, measured_text=measured_text, setting_text=setting_text)
-    page = environment.get_template("report.html").render(
-        **_overview(entries),
-        papers=_papers(store, entries),
-        folder=str(store.folder),
-        quoted_folder=shlex.quote(str(store.folder)),
-        paper_choices={"all": "All"} | {entry.paper: entry.paper for entry in entries},
-        verdict_choices={"all": "All"} | {status.key: status.brief for status in OF_CLAIMS},
-        style=_static("report.css"),
-        script_before_paint=_static("before_paint.js"),
-        plotly=_trusted(plotly_script()),
-        dark_colours=ON_DARK_PAGES | {RIM: PAGE_COLOURS["paper"][1].upper()},
-        script=Markup("\n").join(_static(f"{name}.js") for name in SCRIPTS),
+    environment.filters.update(
+        claim_status=claim_status,
+        verdict_text=verdict_text,
+        human_name=human_name,
+        human_number=human_number,
+        setting_text=setting_text,
+        maths=html_text,
     )
-    path = store.folder / "index.html"
-    write_whole(path, page)
-    return path
+    environment.globals |= _overview(entries) | {
+        "papers": papers,
+        "folder": str(store.folder),
+        "quoted_folder": shlex.quote(str(store.folder)),
+        "paper_choices": {"all": "All"} | {entry.paper: entry.paper for entry in entries},
+        "verdict_choices": {"all": "All"} | {status.key: f"{status.mark} {status.brief}" for status in OF_CLAIMS},
+        "style": _static("report.css"),
+        "script_before_paint": _static("before_paint.js"),
+        "dark_colours": ON_DARK_PAGES | {RIM: PAGE_COLOURS["paper"][1].upper()},
+        "greek": GREEK,
+        "script": Markup("\n").join(_static(f"{name}.js") for name in SCRIPTS),
+    }
+    return environment
+
+
+def _rendered(environment: Environment, template: str, links: Links, shown: list[dict[str, Any]], **more: Any) -> str:
+    """A page; plotly is in it only if there is something to draw."""
+    draws = not links.is_index and any(figure.panels for paper in shown for _, figure in paper["sections"])
+    plotly = packed(plotly_script()) if draws else ""
+    return environment.get_template(template).render(links=links, plotly=plotly, **more)
+
+
+@cache
+def packed(path: Path) -> str:
+    """A script as gzip in base64, which ``static/plots.js`` unpacks: two fifths of the size."""
+    return base64.b64encode(gzip.compress(path.read_bytes(), mtime=0)).decode()
 
 
 def _trusted(path: Path) -> Markup:
@@ -84,63 +178,78 @@ def _static(name: str) -> Markup:
 
 
 def _papers(store: ResultsStore, entries: Sequence[ReportedExperiment]) -> list[dict[str, Any]]:
-    """Every paper in the folder: its entries for the table, and a section for each experiment that was run."""
+    """Every paper in the folder: its entries with their figures, and a section for each experiment that was run."""
+    names = list(dict.fromkeys(entry.paper for entry in entries))
     papers = []
-    for name in dict.fromkeys(entry.paper for entry in entries):
+    for i, name in enumerate(names):
         of_paper = [entry for entry in entries if entry.paper == name]
+        cards = [(entry, figure_view(store, entry) if entry.was_run else None) for entry in of_paper]
         papers.append(
             {
                 "name": name,
-                **_title_and_link(name, of_paper),
+                **_title_and_links(name, of_paper),
                 "entries": of_paper,
-                "sections": [(entry, figure_view(store, entry)) for entry in of_paper if entry.was_run],
+                "cards": cards,
+                "sections": [(entry, figure) for entry, figure in cards if figure is not None],
+                "kinds": _kinds([record for entry in of_paper for record in entry.records]),
+                "previous": names[i - 1] if i else "",
+                "next": names[i + 1] if i + 1 < len(names) else "",
             }
         )
     return papers
 
 
-def _title_and_link(name: str, entries: Sequence[ReportedExperiment]) -> dict[str, str]:
+def _kinds(records: Sequence[ClaimRecord]) -> list[tuple[Status, int, str]]:
+    """The statuses that claims have, with how many have it and what it means."""
+    return [(status, count, MEANINGS[status]) for status, count in tally(records)]
+
+
+def _title_and_links(name: str, entries: Sequence[ReportedExperiment]) -> dict[str, str]:
     """Of the declared paper, or else as stored with its data."""
     if any(entry.declared for entry in entries):
         paper = registry.find_paper(name)
-        return {"title": paper.title, "long_title": paper.title, "link": paper.link}
-    stored = next((entry.stored("paper", None) for entry in entries if entry.stored("paper", None)), None)
-    if stored is None:
-        return {"title": name, "long_title": "no longer declared", "link": ""}
-    return {"title": stored["title"], "long_title": stored["title"], "link": stored["link"]}
+        return {"title": paper.title, "link": paper.link, "doi": paper.doi}
+    stored = next((entry.stored("paper", None) for entry in entries if entry.stored("paper", None)), {})
+    return {"title": f"{name} (no longer declared)", "link": "", "doi": "", **stored}
 
 
 def _overview(entries: Sequence[ReportedExperiment]) -> dict[str, Any]:
     """The values of the overview's template."""
     records = [record for entry in entries for record in entry.records]
-    by_status = Counter(map(claim_status, records))
     failed = [entry.name for entry in entries if entry.error]
-    counts = Counter(entry.status for entry in entries)
     return {
-        "headline": headline(len(records), by_status[HOLDS], by_status[SURPRISE], len(failed)),
+        "headline": headline(records, len(failed)),
         "surprises": [record["id"] for record in records if claim_status(record) is SURPRISE],
         "failed": failed,
         "facts": _facts(entries),
-        "status_counts": [(s, counts[s]) for s in STATUSES if counts[s] or s is SURPRISE],
+        "kinds": _kinds(records),
         "missing_papers": [paper for paper in registry.PAPERS if all(entry.paper != paper for entry in entries)],
-        "known_failures": [record for record in records if claim_status(record) is KNOWN],
     }
 
 
-def headline(claims: int, held: int, surprises: int, failed: int) -> str:
+def headline(records: Sequence[ClaimRecord], failed: int = 0) -> str:
     """The result of all experiments in one sentence.
 
-    >>> headline(12, 10, 0, 0)
-    'No surprise: 10 of 12 statements hold, 2 do not, for known reasons.'
-    >>> headline(12, 10, 1, 2)
-    '1 of 12 verdicts is a surprise; 2 could not be computed.'
+    >>> held = {"verdict": "holds", "expected": "holds"}
+    >>> headline([held, {"verdict": "fails", "expected": "fails", "kind": "not typical"}, held])
+    '2 of 3 statements hold, 1 holds in a weaker reading.'
+    >>> headline([held, {"verdict": "fails", "expected": "holds"}], 2)
+    '1 of 2 verdicts is a surprise; 2 could not be computed.'
     """
-    if not surprises and not failed:
-        others = f", {claims - held} do not, for known reasons" if held < claims else ""
-        return f"No surprise: {held} of {claims} statements hold{others}."
-    parts = [f"{surprises} of {claims} verdicts {'is' if surprises == 1 else 'are'} a surprise"] if surprises else []
-    parts += [f"{failed} could not be computed"] if failed else []
-    return f"{'; '.join(parts)}."
+    counts = dict(tally(records))
+    surprises = counts.get(SURPRISE, 0)
+    if surprises or failed:
+        odd = (
+            [f"{surprises} of {len(records)} verdicts {'is' if surprises == 1 else 'are'} a surprise"]
+            if surprises
+            else []
+        )
+        return f"{'; '.join(odd + ([f'{failed} could not be computed'] if failed else []))}."
+    weaker, printed = counts.get(WEAKER, 0), counts.get(PRINTED, 0)
+    parts = [f"{counts.get(HOLDS, 0)} of {len(records)} statements hold"]
+    parts += [f"{weaker} {'holds' if weaker == 1 else 'hold'} in a weaker reading"] if weaker else []
+    parts += [f"{printed} {'does' if printed == 1 else 'do'} not hold as printed"] if printed else []
+    return f"{', '.join(parts)}."
 
 
 def _facts(entries: Sequence[ReportedExperiment]) -> dict[str, str]:
@@ -158,36 +267,3 @@ def _facts(entries: Sequence[ReportedExperiment]) -> dict[str, str]:
         "computing": duration(sum(run["seconds"] for run in runs)),
         "time": time_span(sorted(run["time"] for run in runs)),
     }
-
-
-def duration(seconds: float) -> str:
-    """
-    >>> duration(59.94), duration(3725)
-    ('59.9 s', '62 min 5 s')
-    """
-    return f"{seconds:.1f} s" if seconds < 60 else f"{int(seconds) // 60} min {int(seconds) % 60} s"
-
-
-def time_span(times: Sequence[str]) -> str:
-    """
-    >>> time_span(["2026-01-02T03:04:05+00:00", "2026-01-02T04:00:00+00:00"])
-    '2026-01-02 03:04:05 to 04:00:00 UTC'
-    """
-    ends = [time.replace("T", " ").replace("+00:00", "") for time in times]
-    if not ends:
-        return "never"
-    first, last = ends[0], ends[-1].removeprefix(f"{ends[0].split()[0]} ")
-    return f"{first} UTC" if first == ends[-1] else f"{first} to {last} UTC"
-
-
-def setting_text(value: Any) -> str:
-    """A setting as a reader writes it.
-
-    >>> setting_text({"rank": [1, 2.0], "spread": 8.0})
-    'rank 1, 2; spread 8'
-    """
-    if isinstance(value, Mapping):
-        return "; ".join(f"{key} {setting_text(inner)}" for key, inner in value.items())
-    if isinstance(value, list | tuple):
-        return ", ".join(map(setting_text, value))
-    return f"{value:g}" if isinstance(value, float) else str(value)

@@ -30,7 +30,7 @@ function csvOf(figure) {
 document.addEventListener("click", (event) => {
   const button = event.target.closest("button.csv");
   if (!button) return;
-  const figure = button.closest(".figure");
+  const figure = button.closest(".experiment").querySelector(".figure");
   const address = URL.createObjectURL(new Blob([csvOf(figure)], { type: "text/csv;charset=utf-8" }));
   const name = figure.dataset.figure.replaceAll("/", "-");
   Object.assign(document.createElement("a"), { href: address, download: `${name}.csv` }).click();

@@ -1,3 +1,14 @@
+// Plotly, unpacked when the first plot is drawn, so that the page is there before it.
+let unpacking = null;
+async function unpack() {
+  const packed = Uint8Array.from(atob(document.getElementById("plotly").textContent), (letter) => letter.charCodeAt(0));
+  const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
+  const script = document.createElement("script");
+  script.textContent = await new Response(stream).text();
+  document.head.append(script);
+}
+const plotly = () => (unpacking ??= unpack());
+
 // The plots: drawn when they come near the screen, drawn again when the colours change, resized with the page.
 const dark = () => {
   const chosen = document.documentElement.dataset.theme;
@@ -65,7 +76,7 @@ function ticks(plot) {
     const { type, range } = plot._fullLayout[name];
     if (type !== "log") continue;
     const decades = Math.abs(range[1] - range[0]), close = decades < 2;
-    const wanted = close ? "D2" : decades < 7 ? 1 : null;
+    const wanted = close ? (decades < 0.6 ? "D1" : "D2") : decades < 7 ? 1 : null;
     if (wanted === (plot.layout[name].dtick ?? null)) continue; // compared with what was set, not with what plotly derived from it: otherwise this would repeat without end
     Object.assign(update, {
       [`${name}.dtick`]: wanted, [`${name}.tickformat`]: close ? "~g" : "", [`${name}.tickfont.size`]: close ? 12 : 10,
@@ -96,6 +107,7 @@ function scene(plot) { // without the series that the legend hides
 
 async function draw(plot) {
   try {
+    await plotly();
     await Plotly.react(plot, ...scene(plot), CONFIG);
     await ticks(plot);
     if (!drawn.has(plot)) {
