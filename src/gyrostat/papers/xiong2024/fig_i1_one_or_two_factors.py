@@ -153,11 +153,14 @@ FIG_I1 = Experiment(
         Claim(
             slug="faster-at-printed-rate",
             statement=(
-                "Asymmetric sensing converges faster than symmetric under every initial scale, with the printed learning rate "
-                "0.2 and the printed 30,000 iterations."
+                "In a typical run asymmetric sensing converges faster than symmetric under every initial scale, with the "
+                "printed learning rate 0.2 and the printed 30,000 iterations."
             ),
-            criterion="after 30,000 iterations at eta = .2 the asymmetric loss is lower in 75 % of the runs for every alpha",
-            measure=lambda ds: _lower_at(ds, AXES["literal"], 0.75),
+            criterion=(
+                "after 30,000 iterations at eta = .2 the asymmetric loss is lower in half of the runs or more for every "
+                "alpha"
+            ),
+            measure=lambda ds: _lower_at(ds, AXES["literal"], 0.5),
         ),
         Claim(
             slug="faster-at-every-alpha",
