@@ -412,5 +412,5 @@ ONE_STEP = Experiment(
             measure=_never_more("Lemma D.8"),
         ),
     ],
-    weight=3,
+    weight=2,
 )

@@ -261,5 +261,5 @@ LOW_RANK = Experiment(
             measure=_product_rank,
         ),
     ],
-    weight=3,
+    weight=1,
 )

@@ -321,5 +321,5 @@ SMALL_RIDGE = Experiment(
             measure=_pl_nearby,
         ),
     ],
-    weight=2,
+    weight=1,
 )

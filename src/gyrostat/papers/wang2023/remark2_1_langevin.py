@@ -331,5 +331,5 @@ LANGEVIN = Experiment(
             measure=_own_covariance,
         ),
     ],
-    weight=8,
+    weight=10,
 )

@@ -363,5 +363,5 @@ LARGER = Experiment(
             measure=_formula,
         ),
     ],
-    weight=4,
+    weight=8,
 )
