@@ -184,7 +184,7 @@ PYTORCH_START = Experiment(
     ),
     sizes={
         "smoke": {"seeds": 10, "periodic_steps": 3500},
-        "standard": {"seeds": 40, "periodic_steps": 6000},
+        "standard": {"seeds": 32, "periodic_steps": 6000},
         "full": {"seeds": 400, "periodic_steps": 12_000},
     },
     compute=pytorch_start_data,
@@ -233,5 +233,5 @@ PYTORCH_START = Experiment(
             measure=_start_scale,
         ),
     ],
-    weight=20,
+    weight=17,
 )
