@@ -249,7 +249,7 @@ LOW_RANK = Experiment(
             measure=_streak_likely,
             expected="fails",
             kind="not covered",
-            reason="T is in the thousands and the bound 2^-T: true, and vacuous at sizes that can be run, as the paper says.",
+            reason="T is about a thousand and the bound 2^-T: true, and vacuous at sizes that can be run, as the paper says.",
         ),
         Claim(
             slug="propF.1",

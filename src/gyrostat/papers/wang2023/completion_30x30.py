@@ -146,7 +146,7 @@ COMPLETION = Experiment(
     ),
     sizes={
         "smoke": {"side": 16, "share": 0.5, "problems": 5, "num_steps": 3000},
-        "standard": {"side": 30, "share": 0.3, "problems": 8, "num_steps": 6000},
+        "standard": {"side": 30, "share": 0.3, "problems": 6, "num_steps": 4500},
         "full": {"side": 30, "share": 0.3, "problems": 40, "num_steps": 24_000},
     },
     compute=completion_data,
@@ -159,5 +159,5 @@ COMPLETION = Experiment(
             measure=_better,
         ),
     ],
-    weight=15,
+    weight=19,
 )

@@ -146,15 +146,15 @@ def _loss(A: np.ndarray, ridge: float) -> float:
     return float(errors @ errors / 6 + ridge / 4 * 3 * np.sum(s ** (2 / 3)))
 
 
-def _events(noise: str, temperature: dict[int, float]) -> list[gs.Event]:
+def _events(noise: str, temperature: dict[int, float]) -> tuple[gs.Event, ...]:
     """One program for all kinds: those that are not meant have a strength of zero."""
     if noise == "SGD":
-        return []
+        return ()
     langevin = temperature[int(noise[-1])] if noise.startswith("temperature") else 0.0
     matched = [
         MatchedNoise(OBSERVED, match, scale=float(noise == f"same {match}")) for match in ("trace", "covariance")
     ]
-    return [LangevinNoise(langevin), *matched]
+    return LangevinNoise(langevin), *matched
 
 
 def _show_layers(snapshot: Any) -> Any:

@@ -32,7 +32,7 @@ COLUMNS = {"first": ((0, 1), 2 / 3), "second": ((2,), 1 / 3)}
 SETTLE = 3000
 
 
-def moved(layers: list[np.ndarray], weights: np.ndarray, ridge: float = HIGH[1]) -> list[np.ndarray]:
+def moved(layers: list[np.ndarray], weights: np.ndarray, ridge: float | np.ndarray = HIGH[1]) -> list[np.ndarray]:
     """One step of many runs (leading axis): ``weights`` (runs, 3) says how much each observed entry counts."""
     eta = HIGH[0]
     first, middle, last = layers
