@@ -199,5 +199,5 @@ CONJECTURE = Experiment(
             measure=_works("law"),
         ),
     ],
-    weight=8,
+    weight=4,
 )
