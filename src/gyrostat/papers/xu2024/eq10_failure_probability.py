@@ -194,5 +194,5 @@ FAILURE = Experiment(
             measure=_tail,
         ),
     ],
-    weight=15,
+    weight=7,
 )

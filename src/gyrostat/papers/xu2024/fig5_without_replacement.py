@@ -137,5 +137,5 @@ WITHOUT_REPLACEMENT = Experiment(
             ),
         ),
     ],
-    weight=6,
+    weight=4,
 )

@@ -44,7 +44,7 @@ def _overlap_cell(rng: np.random.Generator, overlap: float, states: int) -> tupl
         U_star = frame[:, :r1]
         V_star = overlap * U_star[:, :r2] + math.sqrt(1 - overlap**2) * frame[:, r1:]
         U = rng.standard_normal((d, d)) * 10.0 ** rng.uniform(-3, 0, d)
-        typical.append(_interaction(U, U_star, V_star) / (overlap * np.linalg.norm(U, 2) ** 2))
+        typical.append(float(_interaction(U, U_star, V_star) / (overlap * np.linalg.norm(U, 2) ** 2)))
         gaps.append(_identity_gaps(rng, U / np.linalg.norm(U, 2), U_star, V_star))
     # U^T (S - S^2) U with S = Id_U* + Id_V*: the worst U is an eigenvector.
     S = U_star @ U_star.T + V_star @ V_star.T
@@ -201,8 +201,7 @@ class _ProofRecord:
         eta, alpha, T = setting.step_size, setting.init_scale, _last_step()
         self.setting, self.T1 = setting, _phase_one()
         self.scale = setting.bound * setting.delta * math.sqrt(setting.ranks)
-        line = {"bound": setting.bound, "delta": setting.delta, "ranks": setting.ranks}
-        self.L = calibration_line(eta, alpha, T, **line)
+        self.L = calibration_line(eta, alpha, T, bound=setting.bound, delta=setting.delta, ranks=setting.ranks)
         self.R = calibration(eta, alpha, T)
         self.envelope = envelope(eta, alpha)
         self.barrier = _violation() ** -1.5 * setting.spurious_rank**1.5

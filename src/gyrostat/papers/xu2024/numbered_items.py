@@ -22,7 +22,7 @@ ITEMS: dict[str, tuple[str, ...] | str] = {
         "xu2024/order/shuffled-like-cyclic",
     ),
     "(4)": ("xu2024/laws/mixed-batch",),
-    "Assumption 1": "It states conditions; ranks above C log^4(d) with d above a power of them need d of at least 1e5.",
+    "Assumption 1": "It states conditions; ranks above C log^4(d), and d far above them, need d of about 2e4 even if C is 1.",
     "Proposition 1": ("xu2024/prop1/order-of-overlap", "xu2024/prop1/jacobi-edge", "xu2024/prop1/universal-constant"),
     "Assumption 2": ("xu2024/window/covers-the-experiments",),
     "(7)": ("xu2024/condition7/diagonal-works", "xu2024/condition7/off-diagonal-breaks"),

@@ -218,7 +218,7 @@ THEOREM8 = Experiment(
             ),
         ),
     ],
-    weight=6,
+    weight=3,
 )
 
 
