@@ -16,6 +16,7 @@ from rich.table import Table
 from gyrostat import __version__, errors
 from gyrostat.errors import GyrostatError
 from gyrostat.estimators import InvariantLinearRegressor, InvariantQuadraticRegressor
+from gyrostat.estimators.comparison.leave_one_out import deployment_sentences
 from gyrostat.estimators.invariant.diagnosis import HeterogeneityReport, heterogeneity, shown_p, with_coefficients
 from gyrostat.tables.forest_plot import draw_forest
 from gyrostat.tables.row_checks import (
@@ -27,6 +28,7 @@ from gyrostat.tables.row_checks import (
     leakage_notes,
     parsed_orders,
     refuse_constant_target,
+    refuse_few_environments,
     with_enough_rows,
     without_constants,
 )
@@ -68,7 +70,7 @@ def fit(
     missing: str = "error",
     family: str | None = None,
     cluster: str | None = None,
-    directions: str = "features",
+    directions: str = "auto",
     seed: int = 0,
     text_format: FileFormat = FileFormat(),  # noqa: B008  (immutable)
     ordered: Sequence[str] = (),
@@ -77,7 +79,7 @@ def fit(
 ) -> tuple[SavedModel, HeterogeneityReport]:
     """Fit the table in ``data``; write the model, ``heterogeneity.csv``, a forest plot and ``summary.html`` into ``out``."""
     errors.choice("kind", kind, KINDS)
-    with _writing(out):  # an unwritable folder is refused before anything is computed
+    with writing(out):  # an unwritable folder is refused before anything is computed
         out.mkdir(parents=True, exist_ok=True)
     checks: dict[str, Any] = {"ordered": ordered, "min_rows": min_rows, "adjust": adjust}
     if on_disk or is_large(data):
@@ -113,12 +115,18 @@ def fit(
         **fitted.pop("about"),
     }
     model = SavedModel(kind, target, environment, rows.columns, about=about, **fitted)
-    with _writing(out):
+    with writing(out):
         model.write(out / MODEL)
         report.table().to_csv(out / "heterogeneity.csv")
         draw_forest(report, out / "forest")
         write_summary(out / "summary.html", report, model, out / "forest.svg")
     _print_report(console, report, model, out)
+    if kind == "linear" and rows.family == "gaussian" and adjust and rows.files is None:
+        sentences = deployment_sentences(
+            rows.X, rows.y, rows.labels, tolerance=tolerance, directions=directions, seed=seed
+        )
+        for sentence in sentences:
+            console.print(sentence, highlight=False, soft_wrap=True)
     if rows.files is not None:
         rows.files.close()
     return model, report
@@ -130,14 +138,15 @@ def predict(
     out: Path,
     console: Console,
     text_format: FileFormat = FileFormat(),  # noqa: B008  (immutable)
+    purpose: str = "everywhere",
 ) -> np.ndarray:
-    """Predict each row of ``data``, and write the column ``prediction`` of a CSV file."""
+    """Predict each row of ``data`` for a ``purpose``, and write the column ``prediction`` of a CSV file."""
     saved = SavedModel.read(model / MODEL if model.is_dir() else model)
     frame = read_table(data, text_format)
     for note in frame.attrs[NOTES]:
         console.print(note, markup=False, highlight=False, soft_wrap=True)
-    values = saved.predict(frame)
-    with _writing(out):
+    values = saved.predict(frame, purpose)
+    with writing(out):
         pd.DataFrame({"row": np.arange(1, len(frame) + 1), "prediction": values}).to_csv(out, index=False)
     empty = int(np.isnan(values).sum())
     console.print(f"{len(values) - empty} predictions of {saved.target} in {out}", highlight=False)
@@ -166,6 +175,7 @@ def rows_of_table(
     min_rows: int | None = None,
     adjust: bool = True,
     cluster: str | None = None,
+    least_environments: int = 2,
 ) -> ModelRows:
     """The chosen columns of a table, checked, as input of a model, and notes on what was left out or looks wrong."""
     column(frame, "--target", target), column(frame, "--environment", environment)
@@ -187,6 +197,7 @@ def rows_of_table(
     if min_rows is not None:
         least, why = max(errors.integer("--min-rows", min_rows, least=1), least), why if min_rows < least else ""
     frame = with_enough_rows(frame, environment, least, why, notes)
+    refuse_few_environments(frame[environment].nunique(), environment, least_environments)
     (response,), labels = model_columns(frame, [target]), frame[environment].to_numpy()
     y = _response(frame, response, notes)
     X = pd.DataFrame(feature_matrix(frame, columns), columns=[name for c in columns for name in c.features])
@@ -293,7 +304,8 @@ def _linear(
         "standard_errors": [None if np.isnan(x) else float(x) for x in model.coef_se_],
         "family": rows.family,
         "intercept": model.intercept_,
-        "about": {"status": model.status_},
+        "same_kind": {"intercept": model.same_kind_intercept_, "coefficients": model.same_kind_coef_},
+        "about": {"status": model.status_, "combined": model.combined_},
     }
     return parts, replace(report, features=features)
 
@@ -314,7 +326,7 @@ def _quadratic(rows: ModelRows, options: dict[str, Any]) -> dict[str, Any]:
 
 
 @contextmanager
-def _writing(out: Path) -> Iterator[None]:
+def writing(out: Path) -> Iterator[None]:
     """Turn an error of the file system into one that names ``--out``."""
     try:
         yield

@@ -20,6 +20,7 @@ PYTHON_WORDS = {
     "adjust=True": "a fit without --alone",
     "use adjust=False": "use --alone",
     "directions='principal'": "--principal",
+    "directions='features'": "--by-feature",
     "allow more variation (tolerance)": "allow more variation (--tolerance)",
     "cluster must have": "--cluster must have",
 }
@@ -142,6 +143,15 @@ def with_enough_rows(frame: pd.DataFrame, environment: str, least: int, why: str
         f"{int(small.sum())} rows: {names} (change with --min-rows)."
     )
     return frame[~frame[environment].isin(small.index)]
+
+
+def refuse_few_environments(count: int, environment: str, least: int) -> None:
+    """Refuse a table with fewer environments than a command needs."""
+    if count < least:
+        raise GyrostatError(
+            f"environment {environment!r} has {count} values with enough rows, and {least} are needed: one is left out at a "
+            "time, and methods compare those that remain. Use --min-rows or fewer features, or name another column."
+        )
 
 
 def refuse_constant_target(target: str, y: np.ndarray) -> None:

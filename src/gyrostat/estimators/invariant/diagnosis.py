@@ -124,7 +124,7 @@ def report_of(
     names: list[str],
     confidence: float,
 ) -> HeterogeneityReport:
-    """The report on a model that was fitted to these rows, with ``directions="features"``."""
+    """The report on a model that was fitted to these rows, with ``directions`` that decide on features."""
     options = {
         "tolerance": model.tolerance,
         "level": model.level,
@@ -425,6 +425,7 @@ def _advice(
     sentences = (
         _constant(model),
         _counts(features),
+        _common(model),
         _combinations(features, directions),
         *(_collinear(features, group) for group in model.collinear_features_),
         _site_level(features, model),
@@ -442,6 +443,16 @@ def _constant(model: InvariantLinearRegressor) -> str:
     return (
         "Predictions are constant: no feature is left in the model. Decide on combinations of features "
         "(directions='principal'), or allow more variation (tolerance)."
+    )
+
+
+def _common(model: InvariantLinearRegressor) -> str:
+    if not model.combined_:
+        return ""
+    return (
+        "Features alone do not tell what holds everywhere: without the removed ones, effects of others vary. So "
+        "coefficients are what the effects of all environments have in common (their combination nearest to none), and a removed feature may "
+        "have one that is not zero; with directions='features' its coefficient is zero."
     )
 
 

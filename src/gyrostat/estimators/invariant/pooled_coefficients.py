@@ -32,12 +32,16 @@ LEAST_FREE_ROWS = 3
 
 
 class PooledFit(NamedTuple):
-    """Coefficients (k,), their covariance, their degrees of freedom, and the noise variance of each environment."""
+    """Coefficients (k,), their covariance, their degrees of freedom, and the noise variance of each environment.
+
+    ``effects`` are those of the kept directions in each environment, without the removed ones.
+    """
 
     coef: np.ndarray
     covariance: np.ndarray
     free: np.ndarray
     noise: np.ndarray
+    effects: Effects
 
 
 def unequal_noise(variances: np.ndarray, free: np.ndarray, level: float) -> bool:
@@ -90,6 +94,7 @@ def pooled_gaussian(
     clusters = design.clusters
     free_within = counts.sum() if clusters is None else sum(len(np.unique(clusters[mine])) for mine in design.rows)
     return pooled_fit(
+        effects,
         lambda beta: (information, noise),
         variances,
         lambda beta: weights[:, None, None] ** 2 * meats,
@@ -117,7 +122,9 @@ def pooled_link(rows: LinkRows, measured: MeasuredEffects, kept: np.ndarray, lev
     chosen = rows.along(np.eye(len(kept))[:, kept])
     effects = measured.effects if kept.all() else chosen.measured().effects
     free_within = float(max(rows.data.counts.sum() - len(rows.parts) - kept.sum(), 1))
-    return pooled_fit(chosen.information, random_variances(effects, level), chosen.score_covariances, free_within)
+    return pooled_fit(
+        effects, chosen.information, random_variances(effects, level), chosen.score_covariances, free_within
+    )
 
 
 def random_variances(effects: Effects, level: float) -> tuple[np.ndarray, np.ndarray]:
@@ -129,6 +136,7 @@ def random_variances(effects: Effects, level: float) -> tuple[np.ndarray, np.nda
 
 
 def pooled_fit(
+    effects: Effects,
     information: Callable[[np.ndarray], tuple[Information, np.ndarray]],
     variances: tuple[np.ndarray, np.ndarray],
     score_covariances: Callable[[np.ndarray], np.ndarray],
@@ -155,4 +163,4 @@ def pooled_fit(
     v, u, K = np.diagonal(within), np.diagonal(between), len(weights)
     spread_free = max(K - 1, 1)
     free = np.maximum(v + u, 1e-300) ** 2 / np.maximum(v**2 / free_within + u**2 / spread_free, 1e-300)
-    return PooledFit(beta, within + between, free, noise)
+    return PooledFit(beta, within + between, free, noise, effects)

@@ -7,9 +7,9 @@ import pytest
 from scipy import optimize
 from sklearn.linear_model import LinearRegression, Ridge
 
-from gyrostat.benchmarks.invariance import peers
-from gyrostat.benchmarks.invariance.peers import Risks
-from gyrostat.benchmarks.invariance.simulations import LinearPredictor
+from gyrostat.estimators.comparison import peer_methods as peers
+from gyrostat.estimators.comparison import subset_methods
+from gyrostat.estimators.linear_predictor import LinearPredictor, Risks
 
 
 @pytest.fixture(scope="module")
@@ -136,7 +136,6 @@ def test_and_mask_stops_where_environments_begin_to_disagree():
 
 
 def test_anchor_regression_is_its_closed_form(environments):
-    pytest.importorskip("ivmodels")
     X, y = together(environments)
     labels = np.repeat(np.arange(3), [len(y) for _, y in environments])
     project = np.eye(3)[labels] @ np.diag(1 / np.bincount(labels)) @ np.eye(3)[labels].T
@@ -150,12 +149,11 @@ def test_anchor_regression_is_its_closed_form(environments):
 
 
 def test_causal_prediction_names_the_cause_it_can():
-    pytest.importorskip("causalicp")
     rng = np.random.default_rng(0)
     environments = []
     for scale in (1.0, 3.0):
         x = scale * rng.standard_normal(500)
         y = 2 * x + rng.standard_normal(500)
         environments.append((np.column_stack([x, y + scale * rng.standard_normal(500)]), y))
-    found = peers.causal_prediction(environments)
+    found = subset_methods.causal_prediction(environments)
     assert found.status == "causes named" and found.coef == pytest.approx([2, 0], abs=0.15)
