@@ -238,8 +238,8 @@ def _short_sentence(found: MethodComparison, error: str) -> str:
     low, ratio, high = (found.table.loc[name, f"{error}_ratio{end}"] for end in ("_low", "", "_high"))
     option = "same-kind" if name == SAME_KIND else "everywhere"
     return (
-        f"For {purpose}: predict with --purpose {option}. Its mean square error is {ratio:.2f} ({low:.2f} to {high:.2f}) of that "
-        f"of least squares, by {measure}."
+        f"For {purpose}: predict with --purpose {option}. Its mean square error is {ratio:.2f} ({low:.2f} to {high:.2f}) of "
+        f"that of least squares, by {measure}."
     )
 
 

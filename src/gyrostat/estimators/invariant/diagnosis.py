@@ -451,8 +451,8 @@ def _common(model: InvariantLinearRegressor) -> str:
         return ""
     return (
         "Features alone do not tell what holds everywhere: without the removed ones, effects of others vary. So "
-        "coefficients are what the effects of all environments have in common (their combination nearest to none), and a removed feature may "
-        "have one that is not zero; with directions='features' its coefficient is zero."
+        "coefficients are what the effects of all environments have in common (their combination nearest to none), and a "
+        "removed feature may have one that is not zero; with directions='features' its coefficient is zero."
     )
 
 

@@ -339,8 +339,8 @@ class InvariantLinearRegressor(RegressorMixin, InvariantLinearModel):
         tolerance)^2``.
     directions : ``"auto"``: each feature is kept or removed; if features do not identify what holds everywhere (without the
         removed ones, effects of others begin to vary or vary beyond the tolerance, or no feature is left), and there are at
-        least three environments, coefficients are what the effects of all environments have in common: their combination nearest to
-        none (maximin effects: Meinshausen and Bühlmann 2015). ``"features"``: each feature is kept or removed.
+        least three environments, coefficients are what the effects of all environments have in common: their combination
+        nearest to none (maximin effects: Meinshausen and Bühlmann 2015). ``"features"``: each feature is kept or removed.
         ``"principal"``: principal directions in which effects vary between environments (in standard deviations) are kept
         or removed.
     standardize : whether features are divided by their standard deviation within environments.
