@@ -29,6 +29,7 @@ COMMANDS = (
     "verify",
     "fit",
     "predict",
+    "compare-methods",
     "impute",
     "bench",
     "doctor",
