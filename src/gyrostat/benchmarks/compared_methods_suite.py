@@ -209,7 +209,7 @@ def _on_table(name: str, environments: Callable[[], dict[str, Environment]], siz
         "table": name,
         "environments": found.errors.shape[1],
         "ratios": {e: found.table[f"{e}_ratio"].to_dict() for e in ("mean", "worst")},
-        "recommended": {e: found.recommended(e) for e in ("mean", "worst")},  # type: ignore[arg-type]
+        "recommended": {e: found.recommended(e) for e in ("mean", "worst")},
         "advice": list(found.advice[:2]),
     }
     return [_table_record(name, found, settings)], []
@@ -264,9 +264,10 @@ gyrostat compare-methods example:pupils --target score --environment place
 
 ```python
 import gyrostat as gs
+
 found = gs.compare_methods(X, y, site)
-print(found.table)      # errors, ratios to least squares, intervals
-print(*found.advice)    # what to deploy
+print(found.table)  # errors, ratios to least squares, intervals
+print(*found.advice)  # what to deploy
 ```
 
 Every method is fitted without one environment and predicts its rows; then without the next. The table has two errors: the

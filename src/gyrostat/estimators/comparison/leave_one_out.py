@@ -128,7 +128,8 @@ def compare_methods(
     """
     within = float(errors.number("confidence", confidence, above=0, most=0.9999))
     count = errors.integer("resamples", resamples, least=2)
-    chosen = [replace(m, rule=errors.choice("choose_by", choose_by, ("mean", "worst"))) for m in COMPARED]
+    errors.choice("choose_by", choose_by, ("mean", "worst"))
+    chosen = [replace(m, rule=choose_by) for m in COMPARED]
     return comparison(by_environment(X, y, environments), chosen, within, count, seed)
 
 
