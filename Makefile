@@ -99,8 +99,8 @@ bench: .venv/installed-test
 
 # The pages of docs/ on the linear estimator and on missing cells against other methods: about ten and forty minutes.
 calibration: .venv/installed-test
-	$(BIN)/gyrostat bench calibration --out bench-results
-	cp bench-results/calibration.md docs/
+	$(BIN)/gyrostat bench calibration compare-methods --out bench-results
+	cp bench-results/calibration.md bench-results/compare-methods.md docs/
 
 evidence: .venv/installed-evidence
 	$(BIN)/gyrostat bench invariance completion --out bench-results

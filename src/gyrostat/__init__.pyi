@@ -263,6 +263,7 @@ from .errors import (
 from .errors import (
     GyrostatError as GyrostatError,
 )
+from .estimators.comparison.leave_one_out import compare_methods as compare_methods
 from .estimators.invariant.diagnosis import heterogeneity as heterogeneity
 from .figures.result_plot import plot as plot
 from .measurements import (

@@ -13,23 +13,25 @@ import pytest
 from rich.console import Console
 
 from gyrostat.benchmarks import runner
-from gyrostat.benchmarks.invariance import compared_methods, markdown_page, peers, suite
+from gyrostat.benchmarks.invariance import markdown_page, suite, suite_methods
 from gyrostat.benchmarks.invariance.markdown_page import HEADINGS
-from gyrostat.benchmarks.invariance.simulations import SIMULATIONS, LinearPredictor
+from gyrostat.benchmarks.invariance.simulations import SIMULATIONS
 from gyrostat.benchmarks.invariance.study import (
     InvarianceRow,
     best_other,
     on_real_data,
     over_repetitions,
-    over_rows,
     simulated,
     summary,
 )
 from gyrostat.benchmarks.records import curve_panels
+from gyrostat.estimators.comparison import compared_methods, peer_methods
+from gyrostat.estimators.comparison.leave_one_out import over_rows
+from gyrostat.estimators.linear_predictor import LinearPredictor
 from gyrostat.tables import examples
 
 NAMES = {s.name: s for s in SIMULATIONS}
-QUICK = tuple(m for m in compared_methods.METHODS if m.package is None)
+QUICK = tuple(m for m in suite_methods.METHODS if m.name not in ("anchor", "anchor (worst)", "ICP"))
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +56,9 @@ def test_a_value_is_chosen_by_environments_left_out_by_mean_or_by_the_worst(envi
 
 def test_predictors_come_back_in_their_own_units(environments):
     moved = [(X * [1.0, 10.0, 100.0] + 5, 3 * y - 7) for X, y in environments]
-    for method in (m for m in compared_methods.METHODS if m.installed and m.name != "ICP"):
+    others = ("mean of slopes", "mixed model", "invariance-guided", "ours, same kind")
+    more = [m for m in compared_methods.COMPARED if m.name in others]
+    for method in (m for m in (*suite_methods.BY_MEAN, *more) if m.name != "ICP"):
         before, after = (compared_methods.fitted([method], given)[method.name] for given in (environments, moved))
         X = environments[0][0]
         np.testing.assert_allclose(after(X * [1.0, 10.0, 100.0] + 5), 3 * before(X) - 7, atol=1e-2, err_msg=method.name)
@@ -113,13 +117,13 @@ def test_the_best_other_is_a_peer_and_what_is_better_is_told():
 def test_a_refusal_of_ours_is_a_constant_that_says_so():
     rng = np.random.default_rng(0)
     few = [(X, 2.0 + X[:, 0]) for X in rng.standard_normal((3, 4, 6))]  # fewer rows than effects
-    found = peers.ours(few, 0.5)
+    found = peer_methods.ours(few, 0.5)
     assert found.status == "refused" and not found.coef.any()
     assert found.intercept == pytest.approx(np.mean([y for _, y in few]))
 
 
 def test_ours_finds_the_answer_of_the_diagonal_model():
-    used = [m for m in QUICK if not m.grid] + [compared_methods.Method("ours", peers.ours, default=0.5)]
+    used = [m for m in QUICK if not m.grid] + [compared_methods.Method("ours", peer_methods.ours, default=0.5)]
     row, _ = simulated(NAMES["diagonal"], 3, methods=used)
     assert row.methods["ours, untuned"] == row.methods["ours"] and row.methods["ours"]["ratio"] < 0.2
     assert row.statuses == {"settled": 3} and row.sample == "3 repetitions, 8 environments of 500 rows"
@@ -141,8 +145,7 @@ def report():
             name="college", read=pd.DataFrame, packages=("no_such_package",), install="pip install it", **about
         )
         patch.setattr(suite, "REAL_TABLES", (here, away))
-        absent = compared_methods.Method("ICP", peers.least_squares, package="no_such_package")
-        sizes = suite.InvarianceSizes(2, 60, 40, (*QUICK, absent), (300, 4, 3), 1)
+        sizes = suite.InvarianceSizes(2, 60, 40, QUICK, (300, 4, 3), 1)
         yield suite.run(lambda text: None, sizes)
 
 
@@ -153,10 +156,7 @@ def test_the_suite_gives_records_and_tells_what_is_missing(report):
     goals = {record.id: record.goal for record in report.records}
     assert goals["invariance/flips-coefficients-vs-least-squares"] == 1
     assert goals["invariance/example-2-wrong-labels-vs-least-squares"] is None
-    assert report.notes == [
-        "ICP: no_such_package not installed; pip install gyrostat[bench].",
-        "college: no_such_package not installed; pip install it.",
-    ]
+    assert report.notes == ["college: no_such_package not installed; pip install it."]
     assert json.loads(json.dumps([record.as_dict() for record in report.records], allow_nan=False))
     assert report.records[-1].settings["seconds"] > 0
 

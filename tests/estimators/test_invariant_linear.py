@@ -272,13 +272,13 @@ def test_a_feature_that_the_response_causes_with_changing_sign_is_left_out():
     assert np.mean(hits) >= 0.9
 
 
-def test_irm_s_example_is_not_solved_and_the_status_says_that_nothing_is_invariant():
+def test_irm_s_example_is_not_solved_by_features_and_the_status_says_that_nothing_is_invariant():
     rng = np.random.default_rng(0)
     scale = np.repeat([0.2, 1.0, 2.0, 3.0], 300)
     x = scale * rng.standard_normal(1200)
     y = x + scale * rng.standard_normal(1200)
     X = np.column_stack([x, y + rng.standard_normal(1200)])
-    model = InvariantLinearRegressor(random_state=0).fit(X, y, environments=scale)
+    model = InvariantLinearRegressor(directions="features", random_state=0).fit(X, y, environments=scale)
     assert model.status_ == "nothing invariant" and model.spurious_features_.tolist() == [0, 1]
     assert not model.coef_.any() and np.ptp(model.predict(X)) == 0
 

@@ -128,6 +128,7 @@ COMMANDS = (
     ("predict", "list.json", "?"),
     ("impute", "?", "--out", "o.csv"),
     ("fit", "?", "--target", "y", "--environment", "e"),
+    ("compare-methods", "?", "--target", "y", "--environment", "e"),
     ("bench", "?", "--out", "list.json"),
     ("lab", "--state", "?", "--host", ""),
     ("lab", "--host", "?", "--state", "lab=nowhere"),

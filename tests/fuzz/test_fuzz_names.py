@@ -86,10 +86,12 @@ def test_commands_take_names_as_they_are(tmp_path, monkeypatch, tally: Tally, na
         fit,
         ("predict", model, "data.csv", "--out", f"./{folder}.csv"),
         ("impute", "data.csv", "--out", f"./{folder} filled.csv", "--ignore", "site"),
+        ("compare-methods", *fit[1:]),
     ):
         tally.tried += 1
         asked(*arguments)
     ET.parse(tmp_path / folder / "forest.svg")
+    ET.parse(tmp_path / folder / "comparison.svg")
 
 
 def test_sweeps_take_labels_as_they_are(tmp_path, monkeypatch):

@@ -326,9 +326,17 @@ def test_models_of_earlier_versions_are_read_and_bad_standard_errors_refused(fra
     path = tmp_path / "out" / "model.json"
     record = json.loads(path.read_text())
     assert record["standard_errors"][1] is None and record["coefficients"][1] == 0  # protocol was removed
-    path.write_text(json.dumps({k: v for k, v in record.items() if k not in ("family", "standard_errors")}))
+    np.testing.assert_array_equal(SavedModel.read(path).predict(frame, "same-kind"), saved.predict(frame, "same-kind"))
+    assert not np.allclose(saved.predict(frame, "same-kind"), saved.predict(frame))  # of protocol, a part is used
+    later = ("family", "standard_errors", "same_kind")
+    path.write_text(json.dumps({k: v for k, v in record.items() if k not in later}))
     np.testing.assert_array_equal(SavedModel.read(path).predict(frame), saved.predict(frame))
-    for change in ({"family": "normal"}, {"standard_errors": [1.0]}, {"standard_errors": ["a", None, None]}):
+    with pytest.raises(GyrostatError, match="--purpose same-kind is not in this model: fit"):
+        SavedModel.read(path).predict(frame, "same-kind")
+    with pytest.raises(GyrostatError, match="--purpose"):
+        SavedModel.read(path).predict(frame, "other")
+    bad = [{"same_kind": x} for x in (1, {"intercept": 1.0}, {"intercept": 1.0, "coefficients": [1.0]})]
+    for change in ({"family": "normal"}, {"standard_errors": [1.0]}, {"standard_errors": ["a", None, None]}, *bad):
         path.write_text(json.dumps({**record, **change}))
         with pytest.raises(GyrostatError, match="is damaged"):
             SavedModel.read(path)

@@ -67,6 +67,7 @@ GOOD: dict[str, dict[str, Any]] = {  # what a call needs; names with a dot belon
     "WarmUp": {"num_steps": 5, "step_size": 0.1, "then": FLAT},
     "absorbing": {"ridge": 0.1, "depth": 3, "size": 2},
     "approximate_rank": {"alpha": 0.1},
+    "compare_methods": {"X": X[:, :1], "y": Y, "environments": np.arange(40) % 3, "resamples": 2},
     "heterogeneity": {"X": X, "y": Y, "environments": LABELS},
     "isometry_constant": {"dimension": 3, "num_samples": 10, "rank": 1, "draws": 2, "steps": 1},
     "jump_times": {"values": [[1.0], [0.1]], "steps": [0, 1]},

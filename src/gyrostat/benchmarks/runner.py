@@ -35,6 +35,7 @@ SUITES: dict[str, str] = {
 """Name of a suite -> its module."""
 ON_REQUEST: dict[str, str] = {
     "calibration": "gyrostat.benchmarks.calibration",
+    "compare-methods": "gyrostat.benchmarks.compared_methods_suite",
     "completion-large": "gyrostat.benchmarks.completion.large_table",
     "reproduce-standard": "gyrostat.benchmarks.speed.reproduce_standard",
     "coloured": "gyrostat.benchmarks.coloured.suite",

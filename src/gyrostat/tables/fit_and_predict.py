@@ -16,6 +16,7 @@ from rich.table import Table
 from gyrostat import __version__, errors
 from gyrostat.errors import GyrostatError
 from gyrostat.estimators import InvariantLinearRegressor, InvariantQuadraticRegressor
+from gyrostat.estimators.comparison.leave_one_out import deployment_sentences
 from gyrostat.estimators.invariant.diagnosis import (
     HeterogeneityReport,
     heterogeneity,
@@ -36,6 +37,7 @@ from gyrostat.tables.row_checks import (
     least_rows,
     parsed_orders,
     refuse_constant_target,
+    refuse_few_environments,
     small_environments,
     with_enough_rows,
     without_constants,
@@ -87,7 +89,7 @@ def fit(
     missing: str = "error",
     family: str | None = None,
     cluster: str | None = None,
-    directions: str = "features",
+    directions: str = "auto",
     seed: int = 0,
     text_format: FileFormat = FileFormat(),  # noqa: B008  (immutable)
     ordered: Sequence[str] = (),
@@ -96,7 +98,7 @@ def fit(
 ) -> tuple[SavedModel, HeterogeneityReport]:
     """Fit the table in ``data``; write the model, ``heterogeneity.csv``, a forest plot and ``summary.html`` into ``out``."""
     errors.choice("kind", kind, KINDS)
-    with _writing(out):  # an unwritable folder is refused before anything is computed
+    with writing(out):  # an unwritable folder is refused before anything is computed
         out.mkdir(parents=True, exist_ok=True)
     checks: dict[str, Any] = {"ordered": ordered, "min_rows": min_rows, "adjust": adjust}
     if in_parts or is_large(data):
@@ -137,12 +139,18 @@ def fit(
         **fitted.pop("about"),
     }
     model = SavedModel(kind, target, environment, rows.columns, about=about, **fitted)
-    with _writing(out):
+    with writing(out):
         model.write(out / MODEL)
         report.table().to_csv(out / "heterogeneity.csv")
         draw_forest(report, out / "forest")
         write_summary(out / "summary.html", report, model, out / "forest.svg")
     _print_report(console, report, model, out)
+    if kind == "linear" and rows.family == "gaussian" and adjust and rows.files is None and rows.parts is None:
+        sentences = deployment_sentences(
+            rows.X, rows.y, rows.labels, tolerance=tolerance, directions=directions, seed=seed
+        )
+        for sentence in sentences:
+            console.print(sentence, highlight=False, soft_wrap=True)
     if rows.files is not None:
         rows.files.close()
     return model, report
@@ -154,14 +162,15 @@ def predict(
     out: Path,
     console: Console,
     text_format: FileFormat = FileFormat(),  # noqa: B008  (immutable)
+    purpose: str = "everywhere",
 ) -> np.ndarray:
-    """Predict each row of ``data``, and write the column ``prediction`` of a CSV file."""
+    """Predict each row of ``data`` for a ``purpose``, and write the column ``prediction`` of a CSV file."""
     saved = SavedModel.read(model / MODEL if model.is_dir() else model)
     frame = read_table(data, text_format)
     for note in frame.attrs[NOTES]:
         console.print(note, markup=False, highlight=False, soft_wrap=True)
-    values = saved.predict(frame)
-    with _writing(out):
+    values = saved.predict(frame, purpose)
+    with writing(out):
         pd.DataFrame({"row": np.arange(1, len(frame) + 1), "prediction": values}).to_csv(out, index=False)
     empty = int(np.isnan(values).sum())
     console.print(f"{len(values) - empty} predictions of {saved.target} in {out}", highlight=False)
@@ -190,6 +199,7 @@ def rows_of_table(
     min_rows: int | None = None,
     adjust: bool = True,
     cluster: str | None = None,
+    least_environments: int = 2,
 ) -> ModelRows:
     """The chosen columns of a table, checked, as input of a model, and notes on what was left out or looks wrong."""
     column(frame, "--target", target), column(frame, "--environment", environment)
@@ -208,6 +218,7 @@ def rows_of_table(
     notes += [f"{c.name} holds dates and counts as days." for c in columns if c.kind == "date"]
     least, why = least_rows(sum(len(c.features) for c in columns), min_rows, adjust=adjust)
     frame = with_enough_rows(frame, environment, least, why, notes)
+    refuse_few_environments(frame[environment].nunique(), environment, least_environments)
     (response,), labels = model_columns(frame, [target]), frame[environment].to_numpy()
     y = _response(frame, response, notes)
     X = pd.DataFrame(feature_matrix(frame, columns), columns=[name for c in columns for name in c.features])
@@ -356,7 +367,8 @@ def _linear(
         "standard_errors": [None if np.isnan(x) else float(x) for x in model.coef_se_],
         "family": rows.family,
         "intercept": model.intercept_,
-        "about": {"status": model.status_},
+        "same_kind": {"intercept": model.same_kind_intercept_, "coefficients": model.same_kind_coef_},
+        "about": {"status": model.status_, "combined": model.combined_},
     }
     return parts, replace(report, features=features)
 
@@ -377,7 +389,7 @@ def _quadratic(rows: ModelRows, options: dict[str, Any]) -> dict[str, Any]:
 
 
 @contextmanager
-def _writing(out: Path) -> Iterator[None]:
+def writing(out: Path) -> Iterator[None]:
     """Turn an error of the file system into one that names ``--out``."""
     try:
         yield

@@ -20,6 +20,7 @@ PYTHON_WORDS = {
     "adjust=True": "a fit without --alone",
     "use adjust=False": "use --alone",
     "directions='principal'": "--principal",
+    "directions='features'": "--by-feature",
     "allow more variation (tolerance)": "allow more variation (--tolerance)",
     "cluster must have": "--cluster must have",
 }
@@ -158,6 +159,15 @@ def small_environments(counts: dict, environment: str, least: int, why: str, not
             f"{sum(counts[label] for label in small)} rows: {names} (change with --min-rows)."
         )
     return small
+
+
+def refuse_few_environments(count: int, environment: str, least: int) -> None:
+    """Refuse a table with fewer environments than a command needs."""
+    if count < least:
+        raise GyrostatError(
+            f"environment {environment!r} has {count} values with enough rows, and {least} are needed: one is left out at a "
+            "time, and methods compare those that remain. Use --min-rows or fewer features, or name another column."
+        )
 
 
 def refuse_constant_target(target: str, y: np.ndarray) -> None:

@@ -13,18 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from gyrostat.benchmarks.invariance.compared_methods import (
-    BY_MEAN,
-    METHODS,
-    OURS,
-    OWN,
-    PRINCIPAL,
-    REFERENCE,
-    UNTUNED,
-    WORST,
-)
 from gyrostat.benchmarks.invariance.study import InvarianceRow
+from gyrostat.benchmarks.invariance.suite_methods import BY_MEAN, METHODS, OURS, OWN, PRINCIPAL, UNTUNED, WORST
 from gyrostat.benchmarks.records import markdown_table
+from gyrostat.estimators.comparison.compared_methods import REFERENCE
 from gyrostat.figures.declarations import Dots, Figure, Marker, Panel
 from gyrostat.tables.examples import REAL_TABLES
 
@@ -43,13 +35,13 @@ than least squares.
 - **Choosing.** Every method sees features and response in pooled standard units. Each has one hyper-parameter (ours:
   `tolerance`), and all choose it in the same way: the value with the least squared error in training environments left out
   one at a time, by the mean over them; in the last table, by the worst of them. With two training environments there is
-  nothing to compare, and defaults are taken. *Untuned* is our estimator with its defaults, *principal* is the same with
-  `directions="principal"`: it decides on combinations of features.
-- **Peers.** Least squares, ridge, fixed effects (the means of each environment subtracted), IRMv1, V-REx, GroupDRO and
-  ANDMask are written here for linear models and minimised to the end (IRMv1 and V-REx, which are not convex, from least
-  squares); anchor regression (environments as anchors) and invariant causal prediction (ICP: the first six features of the
-  lasso, all their subsets) come from the packages ivmodels and causalicp. Labels are 1 and -1, and all methods regress on
-  them.
+  nothing to compare, and defaults are taken. *Ours* decides on features (`directions="features"`); *untuned* is the same with
+  other parameters at their defaults, *principal* decides on principal directions (`directions="principal"`). What the default
+  `directions="auto"` does in these settings is in [Compare methods](compare-methods.md).
+- **Peers.** Least squares, ridge, fixed effects (the means of each environment subtracted), IRMv1, V-REx, GroupDRO,
+  ANDMask, anchor regression (environments as anchors) and invariant causal prediction (ICP: the first six features of the
+  lasso, all their subsets) are written here for linear models and minimised to the end (IRMv1 and V-REx, which are not convex,
+  from least squares). Labels are 1 and -1, and all methods regress on them.
 - **Intervals** cover 95 percent, by the bootstrap: over repetitions of a simulation, or over rows of the environment left
   out (the variation from other training rows is not in them). *wins*, *ties*, *loses* say where the interval of the paired
   difference of errors lies; less than one percent is a tie. The *best other* method of a setting is picked afterwards, by

@@ -13,19 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-Environment = tuple[np.ndarray, np.ndarray]
-"""Rows ``X`` and responses ``y`` of one environment."""
-
-
-class LinearPredictor(NamedTuple):
-    """A fitted linear predictor ``X @ coef + intercept``, and the status that its method reports."""
-
-    coef: np.ndarray
-    intercept: float
-    status: str = ""
-
-    def __call__(self, X: np.ndarray) -> np.ndarray:
-        return X @ self.coef + self.intercept
+from gyrostat.estimators.linear_predictor import Environment, LinearPredictor
 
 
 class Draw(NamedTuple):
@@ -104,22 +92,22 @@ FLIP_SHARE = 0.25
 """The probability that an effect is negative in an environment."""
 
 
-def diagonal(rng: np.random.Generator, rows: int) -> Draw:
+def diagonal(rng: np.random.Generator, rows: int, tests: int = NUM_TEST) -> Draw:
     """20 isotropic features: effects 1, -1, .7 everywhere, and two that are 1 - 6 or 1 + 6 with equal probability."""
     truth = np.zeros(20)
     truth[:3] = 1.0, -1.0, 0.7
-    effects = 1 + 6 * rng.choice([-1.0, 1.0], size=(NUM_TRAIN + NUM_TEST, 2))
+    effects = 1 + 6 * rng.choice([-1.0, 1.0], size=(NUM_TRAIN + tests, 2))
     return _split(_environments(rng, rows, truth, effects, np.eye(20), noise=1.0), truth)
 
 
-def flips(rng: np.random.Generator, rows: int) -> Draw:
+def flips(rng: np.random.Generator, rows: int, tests: int = NUM_TEST) -> Draw:
     """10 correlated features: three invariant effects, two of size .5 to 1.5 that are negative in a quarter of environments.
 
     Among the training environments each varying effect has both signs: if it had only one, no method could see it vary.
     """
     truth = np.zeros(10)
     truth[:3] = 1.0, -1.0, 0.5
-    signs = np.where(rng.random((NUM_TRAIN + NUM_TEST, 2)) < FLIP_SHARE, -1.0, 1.0)
+    signs = np.where(rng.random((NUM_TRAIN + tests, 2)) < FLIP_SHARE, -1.0, 1.0)
     for j in (0, 1):
         if abs(signs[:NUM_TRAIN, j].sum()) == NUM_TRAIN:
             signs[rng.integers(NUM_TRAIN), j] *= -1
@@ -127,11 +115,11 @@ def flips(rng: np.random.Generator, rows: int) -> Draw:
     return _split(_environments(rng, rows, truth, effects, _chain(10), noise=0.5), truth)
 
 
-def one_sign(rng: np.random.Generator, rows: int) -> Draw:
+def one_sign(rng: np.random.Generator, rows: int, tests: int = NUM_TEST) -> Draw:
     """As :func:`flips`, but the two effects are between .5 and 1.5 in every environment."""
     truth = np.zeros(10)
     truth[:3] = 1.0, -1.0, 0.5
-    effects = rng.uniform(0.5, 1.5, (NUM_TRAIN + NUM_TEST, 2))
+    effects = rng.uniform(0.5, 1.5, (NUM_TRAIN + tests, 2))
     return _split(_environments(rng, rows, truth, effects, _chain(10), noise=0.5), truth)
 
 
@@ -240,7 +228,7 @@ def example_2(rng: np.random.Generator) -> tuple[list[Sample], np.ndarray]:
     return [partial(sample, *shares) for shares in COWS], np.append(np.ones(SIDE), np.zeros(SIDE))
 
 
-def example_3(rng: np.random.Generator) -> tuple[list[Sample], np.ndarray]:
+def example_3(rng: np.random.Generator, environments: int = 3) -> tuple[list[Sample], np.ndarray]:
     """Two classes: a small margin along invariant features, a large one along a direction that differs by environment."""
 
     def sample(shortcut: np.ndarray, rows: int) -> Environment:
@@ -248,7 +236,7 @@ def example_3(rng: np.random.Generator) -> tuple[list[Sample], np.ndarray]:
         means = np.multiply.outer(y, np.append(np.full(SIDE, 0.1), shortcut))
         return means + 0.1 * rng.standard_normal(means.shape), y
 
-    shortcuts = rng.standard_normal((3, SIDE))
+    shortcuts = rng.standard_normal((environments, SIDE))
     return [partial(sample, shortcut) for shortcut in shortcuts], np.append(np.ones(SIDE), np.zeros(SIDE))
 
 

@@ -13,17 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from gyrostat.benchmarks.invariance.compared_methods import (
-    BY_MEAN,
-    METHODS,
-    OURS,
-    OWN,
-    REFERENCE,
-    UNTUNED,
-    Method,
-    fitted,
-)
 from gyrostat.benchmarks.invariance.simulations import MEASURES, Simulation
+from gyrostat.benchmarks.invariance.suite_methods import BY_MEAN, METHODS, OURS, OWN, UNTUNED
+from gyrostat.estimators.comparison.compared_methods import REFERENCE, Method, fitted
+from gyrostat.estimators.comparison.leave_one_out import left_out, over_rows
 from gyrostat.tables.examples import RealTable
 
 REASONS = {
@@ -78,7 +71,7 @@ def simulated(
     seed: int = 0,
 ) -> list[InvarianceRow]:
     """A row for each measure of a simulation; repetition r does not depend on what else is run."""
-    used = [method.name for method in methods if method.installed]
+    used = [method.name for method in methods]
     name = zlib.crc32(simulation.name.encode())
     errors = np.empty((len(simulation.measures), repetitions, len(used)))
     statuses: Counter[str] = Counter()
@@ -106,13 +99,11 @@ def on_real_data(
     environment left out, the same rows for all methods; the variation from other training rows is not in them.
     """
     environments = data.environments()
-    used = [method.name for method in methods if method.installed]
+    used = [method.name for method in methods]
     variance = np.concatenate([y for _, y in environments.values()]).var()
-    errors, statuses = [], Counter[str]()
-    for left_out, (X, y) in environments.items():
-        predictors = fitted(methods, [rows for label, rows in environments.items() if label != left_out])
-        errors.append(np.stack([(y - predictors[name](X)) ** 2 for name in used], axis=1) / variance)
-        statuses.update(predictors[name].status for name in used if name == UNTUNED)
+    found = left_out(list(environments.values()), methods)
+    errors = [squares / variance for squares in found.squares]
+    statuses = Counter(said[used.index(UNTUNED)] for said in found.statuses if UNTUNED in used)
     means = np.stack([e.mean(axis=0) for e in errors])
     resampled = over_rows(errors, np.random.default_rng([seed, zlib.crc32(data.name.encode())]), resamples)
     sample = "rows: " + ", ".join(f"{label} {len(y)}" for label, (_, y) in environments.items())
@@ -150,21 +141,6 @@ def over_repetitions(errors: np.ndarray, rng: np.random.Generator) -> np.ndarray
     """Resampled means of the errors (repetitions, methods), with the same repetitions for all methods."""
     picks = rng.integers(len(errors), size=(RESAMPLES, len(errors)))
     return errors[picks].mean(axis=1)
-
-
-def over_rows(environments: Sequence[np.ndarray], rng: np.random.Generator, resamples: int = RESAMPLES) -> np.ndarray:
-    """Resampled means (resamples, environments, methods) of errors, one array (rows, methods) per environment.
-
-    Rows have Poisson(1) weights, which is resampling with a random number of rows.
-    """
-    means = []
-    for errors in environments:
-        sums = np.empty((resamples, errors.shape[1]))
-        for b in range(resamples):  # row by row of the result: all weights at once would take gigabytes
-            weights = rng.poisson(1.0, len(errors))
-            sums[b] = weights @ errors / max(weights.sum(), 1)
-        means.append(sums)
-    return np.stack(means, axis=1)
 
 
 def summary(names: Sequence[str], means: np.ndarray, resampled: np.ndarray) -> dict[str, dict[str, Any]]:

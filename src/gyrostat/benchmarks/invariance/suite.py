@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -11,11 +11,12 @@ from rich.console import Console
 from rich.table import Table
 
 from gyrostat.benchmarks.invariance import markdown_page
-from gyrostat.benchmarks.invariance.compared_methods import METHODS, OURS, REFERENCE, UNTUNED, Method
 from gyrostat.benchmarks.invariance.simulations import SIMULATIONS, Simulation
 from gyrostat.benchmarks.invariance.study import InvarianceRow, on_real_data, simulated
+from gyrostat.benchmarks.invariance.suite_methods import METHODS, OURS, UNTUNED
 from gyrostat.benchmarks.measuring import best_of
 from gyrostat.benchmarks.records import BenchmarkRecord, Group, GroupResult, Report, run_groups
+from gyrostat.estimators.comparison.compared_methods import REFERENCE, Method
 from gyrostat.tables.examples import REAL_TABLES, RealTable
 
 UNITS = {
@@ -52,7 +53,7 @@ def run(say: Callable[[str], Any], sizes: InvarianceSizes = InvarianceSizes()) -
 
 def _on_simulation(simulation: Simulation, sizes: InvarianceSizes) -> GroupResult:
     rows = simulated(simulation, sizes.repetitions, methods=sizes.methods, rows=sizes.rows)
-    return [record for row in rows for record in _records(row)], _missing(sizes.methods)
+    return [record for row in rows for record in _records(row)], []
 
 
 def _on_data(data: RealTable, sizes: InvarianceSizes) -> GroupResult:
@@ -60,13 +61,6 @@ def _on_data(data: RealTable, sizes: InvarianceSizes) -> GroupResult:
         return [], [data.missing]
     rows = on_real_data(data, methods=sizes.methods, resamples=sizes.resamples)
     return [record for row in rows for record in _records(row)], []
-
-
-def _missing(methods: Sequence[Method]) -> list[str]:
-    absent = {m.package: m.name for m in reversed(methods) if not m.installed}
-    return [
-        f"{name}: {package} not installed; pip install gyrostat[bench]." for package, name in reversed(absent.items())
-    ]
 
 
 def _records(row: InvarianceRow) -> list[BenchmarkRecord]:

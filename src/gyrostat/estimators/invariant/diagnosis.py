@@ -196,7 +196,7 @@ def _checked_names(names: Any, count: int) -> list[str]:
 def report_of(
     model: InvariantLinearRegressor, facts: FeatureFacts, names: list[str], confidence: float
 ) -> HeterogeneityReport:
-    """The report on a model that was fitted, with ``directions="features"``, to the rows of which these are the facts."""
+    """The report on a model that was fitted, with ``directions`` that decide on features, to the rows of these facts."""
     options = {
         "tolerance": model.tolerance,
         "level": model.level,
@@ -497,6 +497,7 @@ def _advice(
     sentences = (
         _constant(model),
         _counts(features),
+        _common(model),
         _combinations(features, directions),
         *(_collinear(features, group) for group in model.collinear_features_),
         _site_level(features, model),
@@ -514,6 +515,16 @@ def _constant(model: InvariantLinearRegressor) -> str:
     return (
         "Predictions are constant: no feature is left in the model. Decide on combinations of features "
         "(directions='principal'), or allow more variation (tolerance)."
+    )
+
+
+def _common(model: InvariantLinearRegressor) -> str:
+    if not model.combined_:
+        return ""
+    return (
+        "Features alone do not tell what holds everywhere: without the removed ones, effects of others vary. So "
+        "coefficients are what the effects of all environments have in common (their combination nearest to none), and a "
+        "removed feature may have one that is not zero; with directions='features' its coefficient is zero."
     )
 
 

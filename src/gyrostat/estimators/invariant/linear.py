@@ -14,6 +14,7 @@ from gyrostat import errors
 from gyrostat.errors import GyrostatError
 from gyrostat.estimators.environment_labels import cluster_codes, rows_by_environment
 from gyrostat.estimators.invariant.collinear_features import collinear_groups
+from gyrostat.estimators.invariant.common_effects import FEWEST_ENVIRONMENTS, common_effects
 from gyrostat.estimators.invariant.effects import (
     CONSTANT,
     Effects,
@@ -41,16 +42,20 @@ from gyrostat.estimators.invariant.hetero_sgd import (
     effect_step,
     environment_orders,
 )
+from gyrostat.estimators.invariant.partial_pooling import same_kind_weights
 from gyrostat.estimators.invariant.pooled_coefficients import PooledFit, pooled_gaussian, pooled_link
 from gyrostat.estimators.invariant.random_effects import between_effects, random_effects
 from gyrostat.estimators.invariant.rows_in_parts import DaskParts, RowsInParts, is_dask, part_source
 from gyrostat.estimators.invariant.score_covariance import LEAST_CLUSTERS
+from gyrostat.estimators.linear_predictor import Risks
 from gyrostat.theory.transition import LEARNT
 
 PART = 0.1
 """A feature belongs to a direction if its entry in the unit vector is larger than this."""
 LEAST_FREE = 3
 """The fewest environments beyond the coefficients between environments and a mean."""
+PURPOSES = ("everywhere", "same-kind")
+"""What a prediction is for: any environment, also one unlike those at hand; or new environments of the same kind."""
 HINTS = {
     "binary": "y holds only 0 and 1: use family='binomial' or InvariantLogisticClassifier, whose verdicts do not follow base "
     "rates, or family='gaussian' to take them as numbers.",
@@ -114,14 +119,19 @@ class InvariantLinearModel(BaseEstimator):
         along, unlearnt = measured.along(W), np.where(found, learnt, 0.0)
         fit = self._pooled(rows, along, link.along(W) if link else None, kept, level) if self.refit else None
         self._set_coefficients(along, fit, kept, unlearnt)
+        self.combined_ = fit is not None and self._combines(along, fit, removed, tolerance, level)
+        if self.combined_:
+            self._combine(along, level)
         self._set_features(along, found & present, removed)
         self.effects_, self.effect_errors_ = measured.feature_effects
         self.path_ = path @ along.basis.T * measured.units
         self.status_ = _status(path, rotated, found, present & ~removed)
-        if not (kept & rotated.known.any(axis=0)).any() and measured.effects.known.any():
+        nothing_kept = not (kept & rotated.known.any(axis=0)).any() and measured.effects.known.any()
+        if nothing_kept and not self.combined_:
             self.status_ = "nothing invariant"
         self._measured, self._removed_directions = measured, removed
         self._set_between(along, fit, level)
+        self._set_same_kind(measured, link, level)
         return self._coefficients
 
     def _link_rows(self, X: np.ndarray, y: np.ndarray, design: RowDesign, family: LinkFamily) -> LinkRows:
@@ -131,7 +141,7 @@ class InvariantLinearModel(BaseEstimator):
 
     def _basis(self, measured: Effects, level: float) -> tuple[np.ndarray, np.ndarray]:
         """The directions to decide on, as columns, and a mask of those that vary."""
-        if errors.choice("directions", self.directions, ("features", "principal")) == "features":
+        if errors.choice("directions", self.directions, ("auto", "features", "principal")) != "principal":
             varies = measured.differ(level) if len(measured.effects) > 1 else np.zeros(len(measured.mean), bool)
             return np.eye(len(varies)), varies
         return principal_directions(measured, level)
@@ -181,6 +191,39 @@ class InvariantLinearModel(BaseEstimator):
         belongs = np.where(np.abs(used) > 0, fit.free, np.inf).min(axis=1, initial=np.inf)
         self.coef_dof_ = np.where(variances > 0, belongs, np.nan)
 
+    def _combines(
+        self, along: MeasuredEffects, fit: PooledFit, removed: np.ndarray, tolerance: float, level: float
+    ) -> bool:
+        """Whether features do not identify what holds everywhere: without the removed ones, others vary, or none is left."""
+        identified = not removed.any() or self.directions != "auto" or not self.adjust
+        if identified or len(along.effects.effects) < FEWEST_ENVIRONMENTS or not along.effects.known.all():
+            return False
+        model = random_effects(fit.effects.effects, fit.effects.errors)
+        new = ~along.effects.differ(level)[~removed]  # with the removed features in the model they were alike
+        varying = fit.effects.differ(level) & (new | (model.spread > tolerance * np.abs(model.mean)))
+        return bool(removed.all() or varying.any())
+
+    def _combine(self, along: MeasuredEffects, level: float) -> None:
+        """Coefficients that the environments have in common, in place of those of the kept features."""
+        common = common_effects(along.effects, along.data.gram, level)
+        directions = along.basis * along.units[:, None]
+        tau = random_effects(along.effects.effects, along.effects.errors).tau
+        covariance = common.covariance + np.diag(tau**2 * np.sum(common.weights**2))
+        self._coefficients = directions @ common.coef
+        self.coef_se_ = np.sqrt(np.einsum("ij,jk,ik->i", directions, covariance, directions))
+        self.coef_dof_ = np.full(len(self.coef_se_), float(len(common.weights) - 1))
+
+    def _set_same_kind(self, measured: MeasuredEffects, link: LinkRows | None, level: float) -> None:
+        """The coefficients that predict best in new environments of the same kind: all features, pooled in part."""
+        self._same_kind = self._coefficients
+        if link is not None:
+            everything = np.ones(len(measured.basis), bool)
+            fit = pooled_link(link, measured, everything, level)
+            self._same_kind = (measured.basis * measured.units[:, None]) @ fit.coef
+        elif self.adjust and self.fit_intercept:
+            weights = same_kind_weights(_losses(measured))
+            self._same_kind = (measured.basis * measured.units[:, None]) @ weights[1:]
+
     def _set_features(self, along: MeasuredEffects, invariant: np.ndarray, removed: np.ndarray) -> None:
         """The lists of features and directions."""
         unit = along.basis / np.linalg.norm(along.basis, axis=0)
@@ -188,7 +231,7 @@ class InvariantLinearModel(BaseEstimator):
         groups = collinear_groups(along.gram) if self.adjust else []
         self.collinear_features_ = groups
         lead = leading_directions(len(unit), groups)
-        if self.directions == "features":
+        if self.directions != "principal":
             self.invariant_features_, self.spurious_features_ = (np.flatnonzero(m[lead]) for m in (invariant, removed))
         else:
             self.invariant_features_, self.spurious_features_ = (
@@ -215,6 +258,19 @@ class InvariantLinearModel(BaseEstimator):
         scale = chosen.std(axis=0)
         self._coefficients[site] = found.coefficients / scale
         self.coef_se_[site], self.coef_dof_[site] = found.errors / scale, found.free
+
+
+def _losses(measured: MeasuredEffects) -> Risks:
+    """The squared losses of environments along the basis, in standard deviations; means of all rows are subtracted."""
+    data = measured.data
+    counts = data.sizes * (data.counts.sum() / data.sizes.sum())
+    means, levels = (x - counts @ x / counts.sum() for x in (data.means, data.levels))
+    centres = np.column_stack([np.ones(len(means)), means])
+    grams = centres[:, :, None] * centres[:, None, :]
+    grams[:, 1:, 1:] += data.grams
+    crosses = centres * levels[:, None]
+    crosses[:, 1:] += data.crosses
+    return Risks(grams, crosses, data.energies + levels**2, counts)
 
 
 def leading_directions(d: int, groups: list[np.ndarray]) -> np.ndarray:
@@ -284,8 +340,12 @@ class InvariantLinearRegressor(RegressorMixin, InvariantLinearModel):
         squares, where an environment with more noise has less weight (if a test sees noise differ), and environments
         have more equal weights for effects that differ. Descent itself shrinks them, by about ``1 - (variation /
         tolerance)^2``.
-    directions : ``"features"``: each feature is kept or removed. ``"principal"``: principal directions in which effects vary
-        between environments (in standard deviations) are kept or removed, for spurious combinations of features.
+    directions : ``"auto"``: each feature is kept or removed; if features do not identify what holds everywhere (without the
+        removed ones, effects of others begin to vary or vary beyond the tolerance, or no feature is left), and there are at
+        least three environments, coefficients are what the effects of all environments have in common: their combination
+        nearest to none (maximin effects: Meinshausen and Bühlmann 2015). ``"features"``: each feature is kept or removed.
+        ``"principal"``: principal directions in which effects vary between environments (in standard deviations) are kept
+        or removed.
     standardize : whether features are divided by their standard deviation within environments.
     fit_intercept : whether means are subtracted. They are subtracted within each environment: an environment in which all
         responses are higher has another baseline, not another effect. ``intercept_`` fits the mean over all rows.
@@ -297,6 +357,10 @@ class InvariantLinearRegressor(RegressorMixin, InvariantLinearModel):
         families). The coefficients of removed features are zero; with ``adjust=False`` or ``refit=False``, so are those of
         features too weak to be learnt. A feature that is constant within environments has a coefficient from the comparison of
         environments, if there are at least four more of them than of such features, and otherwise zero.
+    same_kind_coef_, same_kind_intercept_ : the same for the purpose ``"same-kind"``: no feature is removed, effects and
+        levels are pooled in part (a mixed model with random slopes, moved towards least squares where environments left
+        out ask for it). With ``adjust=False`` or ``fit_intercept=False`` the same as ``coef_``.
+    combined_ : whether ``coef_`` holds a combination of the effects of environments (see ``directions``).
     coef_se_, coef_dof_ : standard errors of ``coef_``, for environments like these: they allow for uneven noise, for clusters,
         and for the variation of effects over environments. ``coef_ +- t * coef_se_`` is an interval, with Student's t of
         ``coef_dof_`` degrees of freedom. NaN where a coefficient was not estimated.
@@ -333,7 +397,7 @@ class InvariantLinearRegressor(RegressorMixin, InvariantLinearModel):
         family: str | None = None,
         level: float = 0.01,
         adjust: bool = True,
-        directions: str = "features",
+        directions: str = "auto",
         step_size: float | str = "auto",
         num_steps: int | str = "auto",
         num_orders: int = 8,
@@ -380,9 +444,15 @@ class InvariantLinearRegressor(RegressorMixin, InvariantLinearModel):
         family = chosen_family(self.family, y)
         X, y, environments, cluster, weights = rows_with_weight(weights, X, y, environments, cluster, weights)
         self.coef_ = self._fit_rows(X, y, family, environments, cluster, weights)
-        self.family_, self.intercept_ = family, 0.0
+        self.family_, self.intercept_, self.same_kind_coef_, self.same_kind_intercept_ = (
+            family,
+            0.0,
+            self._same_kind,
+            0.0,
+        )
         if self.fit_intercept:
             self.intercept_ = fitted_intercept(X @ self.coef_, y, weights, family)
+            self.same_kind_intercept_ = fitted_intercept(X @ self.same_kind_coef_, y, weights, family)
         return self
 
     def fit_parts(self, parts: Any) -> InvariantLinearRegressor:
@@ -435,17 +505,27 @@ class InvariantLinearRegressor(RegressorMixin, InvariantLinearModel):
             refuse_small_environments(self.environments_, counts, self.n_features_in_)
         self.coef_ = self._fit_effects(rows)
         self.family_, self.intercept_ = family, 0.0
+        self.same_kind_coef_, self.same_kind_intercept_ = self._same_kind, 0.0
         if self.fit_intercept:
             share = np.array(counts) / sum(counts)
-            means = np.stack([found.means for found in rows.sums.values()])
-            self.intercept_ = float(share @ means[:, -1] - share @ means[:, :-1] @ self.coef_)
+            means = share @ np.stack([found.means for found in rows.sums.values()])
+            self.intercept_ = float(means[-1] - means[:-1] @ self.coef_)
+            self.same_kind_intercept_ = float(means[-1] - means[:-1] @ self.same_kind_coef_)
         return self
 
-    def predict(self, X: Any) -> np.ndarray:
-        """Predictions for rows of any environment: the mean of the response."""
+    def predict(self, X: Any, purpose: str = "everywhere") -> np.ndarray:
+        """Predictions for rows of environments without a label: the mean of the response.
+
+        Parameters
+        ----------
+        X : the rows.
+        purpose : ``"everywhere"``: by the effects that hold in every environment, for environments that may be unlike those
+            of the fit. ``"same-kind"``: by effects that were pooled in part, for new environments of the same kind.
+        """
         check_is_fitted(self)
         X = validate_data(self, X, dtype=np.float64, reset=False)
-        eta = X @ self.coef_ + self.intercept_
+        same = errors.choice("purpose", purpose, PURPOSES) == "same-kind"
+        eta = X @ self.same_kind_coef_ + self.same_kind_intercept_ if same else X @ self.coef_ + self.intercept_
         return eta if self.family_ == "gaussian" else LinkFamily(self.family_).mean(eta)
 
 

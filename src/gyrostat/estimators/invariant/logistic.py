@@ -10,9 +10,10 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from gyrostat import errors
 from gyrostat.errors import GyrostatError
 from gyrostat.estimators.invariant.families import fitted_intercept
-from gyrostat.estimators.invariant.linear import InvariantLinearModel, row_weights, rows_with_weight
+from gyrostat.estimators.invariant.linear import PURPOSES, InvariantLinearModel, row_weights, rows_with_weight
 
 
 class InvariantLogisticClassifier(ClassifierMixin, InvariantLinearModel):
@@ -32,6 +33,7 @@ class InvariantLogisticClassifier(ClassifierMixin, InvariantLinearModel):
     ----------
     classes_ : the two labels; probabilities and coefficients are of the second.
     coef_, intercept_ : shapes (1, d) and (1,), as in scikit-learn. Predictions of the mean probability fit that of all rows.
+    same_kind_coef_, same_kind_intercept_ : the same for the purpose ``"same-kind"``.
     coef_se_, coef_dof_ : standard errors of ``coef_`` and their degrees of freedom, shape (d,).
     effects_, effect_errors_ : log odds ratios by environment and feature, and their standard errors.
 
@@ -55,7 +57,7 @@ class InvariantLogisticClassifier(ClassifierMixin, InvariantLinearModel):
         *,
         tolerance: float = 0.5,
         level: float = 0.01,
-        directions: str = "features",
+        directions: str = "auto",
         step_size: float | str = "auto",
         num_steps: int | str = "auto",
         num_orders: int = 8,
@@ -97,23 +99,28 @@ class InvariantLogisticClassifier(ClassifierMixin, InvariantLinearModel):
             raise GyrostatError("Classifier can't train when only one class is present: y must hold two classes.")
         events = codes.astype(np.float64)
         coef = self._fit_rows(X, events, "binomial", environments, cluster, weights)
-        self.coef_, self.intercept_ = coef[None], np.array([fitted_intercept(X @ coef, events, weights, "binomial")])
+        both = (coef, self._same_kind)
+        (self.coef_, self.intercept_), (self.same_kind_coef_, self.same_kind_intercept_) = (
+            (c[None], np.array([fitted_intercept(X @ c, events, weights, "binomial")])) for c in both
+        )
         return self
 
-    def decision_function(self, X: Any) -> np.ndarray:
-        """The log-odds of the second class."""
+    def decision_function(self, X: Any, purpose: str = "everywhere") -> np.ndarray:
+        """The log-odds of the second class, for a ``purpose`` of :meth:`InvariantLinearRegressor.predict`."""
         check_is_fitted(self)
         X = validate_data(self, X, dtype=np.float64, reset=False)
+        if errors.choice("purpose", purpose, PURPOSES) == "same-kind":
+            return X @ self.same_kind_coef_[0] + self.same_kind_intercept_[0]
         return X @ self.coef_[0] + self.intercept_[0]
 
-    def predict_proba(self, X: Any) -> np.ndarray:
+    def predict_proba(self, X: Any, purpose: str = "everywhere") -> np.ndarray:
         """The probabilities (n, 2) of both classes."""
-        p = special.expit(self.decision_function(X))
+        p = special.expit(self.decision_function(X, purpose))
         return np.column_stack([1 - p, p])
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: Any, purpose: str = "everywhere") -> np.ndarray:
         """The class with the larger probability."""
-        second = self.decision_function(X) > 0
+        second = self.decision_function(X, purpose) > 0
         return self.classes_[second.astype(int)]
 
     def __sklearn_tags__(self) -> Any:

@@ -31,12 +31,16 @@ LEAST_FREE_ROWS = 3
 
 
 class PooledFit(NamedTuple):
-    """Coefficients (k,), their covariance, their degrees of freedom, and the noise variance of each environment."""
+    """Coefficients (k,), their covariance, their degrees of freedom, and the noise variance of each environment.
+
+    ``effects`` are those of the kept directions in each environment, without the removed ones.
+    """
 
     coef: np.ndarray
     covariance: np.ndarray
     free: np.ndarray
     noise: np.ndarray
+    effects: Effects
 
 
 def unequal_noise(variances: np.ndarray, free: np.ndarray, level: float) -> bool:
@@ -80,6 +84,7 @@ def pooled_gaussian(rows: Rows, measured: MeasuredEffects, kept: np.ndarray, lev
     clusters = rows.clusters
     free_within = counts.sum() if clusters is None else clusters
     return pooled_fit(
+        effects,
         lambda beta: (information, noise),
         variances,
         lambda beta: weights[:, None, None] ** 2 * meats,
@@ -105,7 +110,9 @@ def pooled_link(rows: LinkRows, measured: MeasuredEffects, kept: np.ndarray, lev
     chosen = rows.along(np.eye(len(kept))[:, kept])
     effects = measured.effects if kept.all() else chosen.measured().effects
     free_within = float(max(rows.data.counts.sum() - len(rows.parts) - kept.sum(), 1))
-    return pooled_fit(chosen.information, random_variances(effects, level), chosen.score_covariances, free_within)
+    return pooled_fit(
+        effects, chosen.information, random_variances(effects, level), chosen.score_covariances, free_within
+    )
 
 
 def random_variances(effects: Effects, level: float) -> tuple[np.ndarray, np.ndarray]:
@@ -117,6 +124,7 @@ def random_variances(effects: Effects, level: float) -> tuple[np.ndarray, np.nda
 
 
 def pooled_fit(
+    effects: Effects,
     information: Callable[[np.ndarray], tuple[Information, np.ndarray]],
     variances: tuple[np.ndarray, np.ndarray],
     score_covariances: Callable[[np.ndarray], np.ndarray],
@@ -143,4 +151,4 @@ def pooled_fit(
     v, u, K = np.diagonal(within), np.diagonal(between), len(weights)
     spread_free = max(K - 1, 1)
     free = np.maximum(v + u, 1e-300) ** 2 / np.maximum(v**2 / free_within + u**2 / spread_free, 1e-300)
-    return PooledFit(beta, within + between, free, noise)
+    return PooledFit(beta, within + between, free, noise, effects)

@@ -3,71 +3,67 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
-from gyrostat.benchmarks.invariance import peers
-from gyrostat.benchmarks.invariance.simulations import Environment, LinearPredictor
-from gyrostat.tables.examples import is_installed
+from gyrostat.estimators.comparison import peer_methods, subset_methods
+from gyrostat.estimators.linear_predictor import Environment, LinearPredictor
 
 PENALTIES = (0.01, 0.1, 1.0, 10.0, 100.0, 1000.0)
-WORST = " (worst)"
-"""The suffix of methods whose hyper-parameter is chosen by the worst error in an environment left out."""
+TOLERANCES = (0.25, 0.5, 1.0, 2.0)
+INNER_PARTS = 8
+"""Inside the training environments, they are left out one at a time, or in this many parts if there are more."""
 
 
 @dataclass(frozen=True)
 class Method:
     """A method, the values of its hyper-parameter to choose from, and the default when nothing is chosen.
 
-    ``rule`` says which error in environments left out one at a time is minimised: the mean over them, or the worst.
+    ``rule`` says which error in environments left out is minimised: the mean over them, or the worst.
     """
 
     name: str
     fit: Callable[[Sequence[Environment], float], LinearPredictor]
     grid: tuple[float, ...] = ()
     default: float = 0.0
-    package: str | None = None
     rule: Literal["mean", "worst"] = "mean"
-
-    @property
-    def installed(self) -> bool:
-        """Whether the package it comes from is installed."""
-        return self.package is None or is_installed(self.package)
 
 
 REFERENCE = "least squares"
-OURS = "ours"
-UNTUNED = "ours, untuned"
-PRINCIPAL = "ours, principal"
-OWN = (OURS, UNTUNED, PRINCIPAL)
-"""Our estimator with its tolerance chosen; with defaults; and with defaults, deciding on combinations of features."""
-BY_MEAN = (
-    Method(REFERENCE, peers.least_squares),
-    Method(OURS, peers.ours, (0.25, 0.5, 1.0, 2.0), 0.5),
-    Method(UNTUNED, peers.ours, (), 0.5),
-    Method(PRINCIPAL, peers.principal, (), 0.5),
-    Method("ridge", peers.ridge, (1e-4, 1e-3, 1e-2, 0.1, 1.0, 10.0), 1e-3),
-    Method("fixed effects", peers.within),
-    Method("IRMv1", peers.irm, PENALTIES, 10.0),
-    Method("V-REx", peers.rex, PENALTIES, 10.0),
-    Method("GroupDRO", peers.group_dro),
-    Method("ANDMask", peers.and_mask, (0.0, 0.5, 1.0), 1.0),
-    Method("anchor", peers.anchor, (1.0, 3.0, 10.0, 100.0, 1000.0), 10.0, "ivmodels"),
-    Method("ICP", peers.causal_prediction, package="causalicp"),
-)
-"""All methods with hyper-parameters chosen by the mean; pooled least squares, the reference, comes first."""
-METHODS = (*BY_MEAN, *(replace(m, name=m.name + WORST, rule="worst") for m in BY_MEAN if m.grid))
-"""Methods with a hyper-parameter to choose come twice, once for each rule."""
+FIXED = "fixed effects"
+OURS = "ours, everywhere"
+SAME_KIND = "ours, same kind"
+"""Our estimator for its two purposes: what holds everywhere, and what predicts best in environments of the same kind."""
+PEERS = {
+    m.name: m
+    for m in (
+        Method(REFERENCE, peer_methods.least_squares),
+        Method("ridge", peer_methods.ridge, (1e-4, 1e-3, 1e-2, 0.1, 1.0, 10.0), 1e-3),
+        Method(FIXED, peer_methods.within),
+        Method("mean of slopes", peer_methods.mean_of_slopes),
+        Method("mixed model", peer_methods.mixed_model),
+        Method("anchor", peer_methods.anchor, (1.0, 3.0, 10.0, 100.0, 1000.0), 10.0),
+        Method("V-REx", peer_methods.rex, PENALTIES, 10.0),
+        Method("IRMv1", peer_methods.irm, PENALTIES, 10.0),
+        Method("GroupDRO", peer_methods.group_dro),
+        Method("ANDMask", peer_methods.and_mask, (0.0, 0.5, 1.0), 1.0),
+        Method("ICP", subset_methods.causal_prediction),
+        Method("invariance-guided", subset_methods.invariance_guided, (0.0, 0.1, 0.3, 1.0, 3.0, 10.0), 1.0),
+    )
+}
+"""The methods of others by name; pooled least squares, the reference, comes first."""
+OWN = (Method(OURS, peer_methods.ours, TOLERANCES, 0.5), Method(SAME_KIND, peer_methods.same_kind))
+COMPARED = (*PEERS.values(), *OWN)
 
 
 def fitted(methods: Sequence[Method], environments: Sequence[Environment]) -> dict[str, LinearPredictor]:
-    """Fit each installed method to environments in pooled standard units; predictors in the original units, by name.
+    """Fit each method to environments in pooled standard units; predictors in the original units, by name.
 
     >>> rng = np.random.default_rng(0)
     >>> environments = [(X, 3 + X @ [2.0, 0.0]) for X in rng.standard_normal((3, 50, 2))]
-    >>> fit = fitted(METHODS[:1], environments)["least squares"]
+    >>> fit = fitted(COMPARED[:1], environments)["least squares"]
     >>> fit.coef.round(9).tolist(), round(fit.intercept, 9)
     ([2.0, 0.0], 3.0)
     """
@@ -76,12 +72,9 @@ def fitted(methods: Sequence[Method], environments: Sequence[Environment]) -> di
     fits = Fits([((X - mean) / spread, (y - middle) / unit) for X, y in environments])
     predictors = {}
     for method in methods:
-        if method.installed:
-            fit = fits.predictor(method)
-            coef = fit.coef * unit / spread
-            predictors[method.name] = LinearPredictor(
-                coef, float(middle + unit * fit.intercept - mean @ coef), fit.status
-            )
+        fit = fits.predictor(method)
+        coef = fit.coef * unit / spread
+        predictors[method.name] = LinearPredictor(coef, float(middle + unit * fit.intercept - mean @ coef), fit.status)
     return predictors
 
 
@@ -101,7 +94,7 @@ class Fits:
         return self._predictors[method.fit, value]
 
     def chosen(self, method: Method) -> float:
-        """The value with the least error in environments left out one at a time: the mean over them, or the worst.
+        """The value with the least error in environments left out: the mean over them, or the worst.
 
         The default is taken in a tie, and with two environments: one would be left to learn from, with nothing to compare.
         """
@@ -114,12 +107,17 @@ class Fits:
         return method.default if method.default in values else values[0]
 
     def _left_out(self, fit: Callable[[Sequence[Environment], float], LinearPredictor], value: float) -> np.ndarray:
+        """The error in each environment by a fit without it, and without others if there are more than ``INNER_PARTS``."""
         if (fit, value) not in self._errors:
-            errors = []
-            for e, (X, y) in enumerate(self.environments):
-                predictor = fit([*self.environments[:e], *self.environments[e + 1 :]], value)
-                errors.append(np.mean((y - predictor(X)) ** 2))
-            self._errors[fit, value] = np.array(errors)
+            errors = np.empty(len(self.environments))
+            part = np.arange(len(self.environments)) % INNER_PARTS
+            for out in range(part.max() + 1):
+                kept = [rows for rows, its in zip(self.environments, part, strict=True) if its != out]
+                predictor = fit(kept, value)
+                for e in np.flatnonzero(part == out):
+                    X, y = self.environments[e]
+                    errors[e] = np.mean((y - predictor(X)) ** 2)
+            self._errors[fit, value] = errors
         return self._errors[fit, value]
 
 

@@ -7,9 +7,9 @@ import pytest
 from scipy import optimize
 from sklearn.linear_model import LinearRegression, Ridge
 
-from gyrostat.benchmarks.invariance import peers
-from gyrostat.benchmarks.invariance.peers import Risks
-from gyrostat.benchmarks.invariance.simulations import LinearPredictor
+from gyrostat.estimators.comparison import peer_methods as peers
+from gyrostat.estimators.comparison import subset_methods
+from gyrostat.estimators.linear_predictor import LinearPredictor, Risks
 
 
 @pytest.fixture(scope="module")
@@ -136,7 +136,6 @@ def test_and_mask_stops_where_environments_begin_to_disagree():
 
 
 def test_anchor_regression_is_its_closed_form(environments):
-    pytest.importorskip("ivmodels")
     X, y = together(environments)
     labels = np.repeat(np.arange(3), [len(y) for _, y in environments])
     project = np.eye(3)[labels] @ np.diag(1 / np.bincount(labels)) @ np.eye(3)[labels].T
@@ -150,12 +149,71 @@ def test_anchor_regression_is_its_closed_form(environments):
 
 
 def test_causal_prediction_names_the_cause_it_can():
-    pytest.importorskip("causalicp")
     rng = np.random.default_rng(0)
     environments = []
     for scale in (1.0, 3.0):
         x = scale * rng.standard_normal(500)
         y = 2 * x + rng.standard_normal(500)
         environments.append((np.column_stack([x, y + scale * rng.standard_normal(500)]), y))
-    found = peers.causal_prediction(environments)
+    found = subset_methods.causal_prediction(environments)
     assert found.status == "causes named" and found.coef == pytest.approx([2, 0], abs=0.15)
+
+
+def test_causal_prediction_is_that_of_the_package():
+    """The p-value of every set of features, and the causes, against causalicp."""
+    causalicp = pytest.importorskip("causalicp")
+    rng = np.random.default_rng(1)
+    environments = []
+    for scale in (1.0, 2.0, 4.0):
+        x = scale * rng.standard_normal((300, 2))
+        y = 2 * x[:, 0] - x[:, 1] + rng.standard_normal(300)
+        environments.append((np.column_stack([x, y + scale * rng.standard_normal(300)]), y))
+    theirs = causalicp.fit(
+        [np.column_stack([y, X]) for X, y in environments], 0, alpha=0.05, verbose=False, color=False
+    )
+    X, y = together(environments)
+    labels = np.repeat(np.arange(3), 300)
+    accepted = [
+        s
+        for s in ((), (0,), (1,), (2,), (0, 1), (0, 2), (1, 2), (0, 1, 2))
+        if subset_methods.invariance_p(X[:, list(s)], y, labels) > 0.05
+    ]
+    assert [{j + 1 for j in s} for s in accepted] == sorted(theirs.accepted_sets, key=lambda s: (len(s), sorted(s)))
+    found = subset_methods.causal_prediction(environments)
+    assert {int(j) + 1 for j in np.flatnonzero(found.coef)} == theirs.estimate == {1, 2}
+
+
+def test_anchor_regression_is_that_of_the_package(environments):
+    models = pytest.importorskip("ivmodels.models.anchor_regression")
+    X, y = together(environments)
+    labels = np.repeat(np.arange(3), [len(y) for _, y in environments])
+    theirs = models.AnchorRegression(gamma=5.0).fit(X, y, Z=np.eye(3)[labels][:, 1:])
+    np.testing.assert_allclose(peers.anchor(environments, 5.0).coef, np.ravel(theirs.coef_), atol=1e-8)
+
+
+def test_the_mean_of_slopes_is_a_mean(environments):
+    slopes = [LinearRegression().fit(X, y).coef_ for X, y in environments]
+    np.testing.assert_allclose(peers.mean_of_slopes(environments).coef, np.mean(slopes, axis=0), atol=1e-9)
+
+
+def test_invariance_guided_weights_are_what_the_paper_says(environments):
+    """Weights by brute force over sets of one and two features; the optimum by its conditions."""
+    centred = [(X - X.mean(axis=0), y - y.mean()) for X, y in environments]
+    grams, crosses = (
+        np.array(m) for m in zip(*[(X.T @ X / len(y), X.T @ y / len(y)) for X, y in centred], strict=True)
+    )
+    expected = np.full(3, np.inf)
+    for s in ([0], [1], [2], [0, 1], [0, 2], [1, 2]):
+        G, c = grams[:, s][:, :, s], crosses[:, s]
+        b = np.linalg.solve(G.mean(axis=0), c.mean(axis=0))
+        away = [np.linalg.solve(G[e], c[e]) - b for e in range(3)]
+        v = np.sqrt(np.mean([a @ G[e] @ a for e, a in enumerate(away)]))
+        expected[s] = np.minimum(expected[s], v)
+    np.testing.assert_allclose(subset_methods.instabilities(grams, crosses), expected, rtol=1e-9)
+    found = subset_methods.invariance_guided(environments, 0.5)
+    slope = crosses.mean(axis=0) - grams.mean(axis=0) @ found.coef
+    on = found.coef != 0
+    np.testing.assert_allclose(slope[on], 0.5 * (expected * np.sign(found.coef))[on], atol=1e-7)
+    assert (np.abs(slope[~on]) <= 0.5 * expected[~on] + 1e-9).all()
+    zero = subset_methods.invariance_guided(environments, 0.0).coef
+    np.testing.assert_allclose(zero, np.linalg.solve(grams.mean(axis=0), crosses.mean(axis=0)), atol=1e-8)

@@ -1,71 +1,22 @@
-"""Methods for several environments: linear models with a squared loss written here, and methods of installed packages.
+"""Methods for several environments, as linear models with a squared loss.
 
-Methods written here are exact, or minimised by L-BFGS. The objectives of IRMv1 and V-REx are not convex: the minimum reported
+They are exact, or minimised by L-BFGS. The objectives of IRMv1 and V-REx are not convex: the minimum reported
 is the one that descent from least squares reaches. Each method takes environments (features and response in pooled standard
-units, see ``methods.fitted``) and the value of its hyper-parameter.
+units, see :func:`~gyrostat.estimators.comparison.compared_methods.fitted`) and the value of its hyper-parameter.
 """
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
 
 import numpy as np
 from scipy import optimize
 
-from gyrostat.benchmarks.invariance.simulations import Environment, LinearPredictor
 from gyrostat.errors import GyrostatError
-
-
-class Risks(NamedTuple):
-    """``R_e(w) = mean (y - [1 X] w)^2 = energy - 2 cross . w + w . gram w`` of every environment e.
-
-    >>> risks = Risks.of([(np.array([[0.0], [2.0]]), np.array([1.0, 3.0]))])
-    >>> risks.values(np.array([1.0, 1.0])).tolist(), risks.values(np.zeros(2)).tolist()
-    ([0.0], [5.0])
-    """
-
-    grams: np.ndarray
-    crosses: np.ndarray
-    energies: np.ndarray
-    counts: np.ndarray
-
-    @classmethod
-    def of(cls, environments: Sequence[Environment]) -> Risks:
-        """The losses of these environments; the first weight is the intercept."""
-        moments = []
-        for X, y in environments:
-            Z = np.column_stack([np.ones(len(X)), X])
-            moments.append((Z.T @ Z / len(y), Z.T @ y / len(y), y @ y / len(y), len(y)))
-        return cls(*(np.array(x) for x in zip(*moments, strict=True)))
-
-    def values(self, w: np.ndarray) -> np.ndarray:
-        """Every ``R_e(w)``."""
-        return self.energies - 2 * self.crosses @ w + (self.grams @ w) @ w
-
-    def gradients(self, w: np.ndarray) -> np.ndarray:
-        """Every gradient of ``R_e``, a row each."""
-        return 2 * (self.grams @ w - self.crosses)
-
-    def least(self, weights: np.ndarray, ridge: float = 0.0) -> np.ndarray:
-        """The minimum of the weighted losses plus ``ridge |w|^2`` (without the intercept); the shortest if there are many."""
-        gram = np.tensordot(weights, self.grams, axes=1)
-        penalty = np.diag(np.append(0.0, np.full(len(gram) - 1, ridge)))
-        return np.linalg.lstsq(gram + penalty, weights @ self.crosses, rcond=1e-12)[0]
-
-    @property
-    def shares(self) -> np.ndarray:
-        """The share of rows of every environment: with these weights every row counts the same."""
-        return self.counts / self.counts.sum()
-
-
-def predictor(w: np.ndarray) -> LinearPredictor:
-    """The predictor with these weights, the intercept first."""
-    return LinearPredictor(w[1:], float(w[0]))
-
-
-# --- written here ------------------------------------------------------------------------------------------------------------
+from gyrostat.estimators.environment_labels import stacked
+from gyrostat.estimators.invariant.linear import InvariantLinearRegressor
+from gyrostat.estimators.invariant.partial_pooling import random_slopes, same_kind_weights
+from gyrostat.estimators.linear_predictor import Environment, LinearPredictor, Risks, predictor
 
 MASK_STEPS, MASK_STEP = 2000, 0.1
 """Steps of ANDMask, and their size in units of one over the largest curvature: small, because a weight has to stop where
@@ -87,9 +38,40 @@ def ridge(environments: Sequence[Environment], penalty: float) -> LinearPredicto
 def within(environments: Sequence[Environment], _: float = 0.0) -> LinearPredictor:
     """Fixed effects: all rows together after the means of each environment are taken out; the intercept fits all rows."""
     centred = [(X - X.mean(axis=0), y - y.mean()) for X, y in environments]
-    coef = least_squares(centred).coef
+    return through_the_mean(least_squares(centred).coef, environments)
+
+
+def through_the_mean(coef: np.ndarray, environments: Sequence[Environment], status: str = "") -> LinearPredictor:
+    """The predictor with these coefficients whose intercept fits the mean of all rows."""
     X, y = (np.concatenate([environment[i] for environment in environments]) for i in (0, 1))
-    return LinearPredictor(coef, float(y.mean() - X.mean(axis=0) @ coef))
+    return LinearPredictor(coef, float(y.mean() - X.mean(axis=0) @ coef), status)
+
+
+def mean_of_slopes(environments: Sequence[Environment], _: float = 0.0) -> LinearPredictor:
+    """The mean of the coefficients of each environment, every environment with the same weight."""
+    coef = np.mean([least_squares([environment]).coef for environment in environments], axis=0)
+    return through_the_mean(coef, environments)
+
+
+def mixed_model(environments: Sequence[Environment], _: float = 0.0) -> LinearPredictor:
+    """Intercepts and slopes that vary over environments, each with a variance of its own: the mean of their law."""
+    return predictor(random_slopes(Risks.of(environments)).weights)
+
+
+def anchor(environments: Sequence[Environment], gamma: float) -> LinearPredictor:
+    """Anchor regression (Rothenhäusler 2021) with an indicator of each environment as anchor.
+
+    What lies between environments, their means, has the weight ``gamma`` and what lies within them the weight 1: 0 would be
+    fixed effects, 1 is least squares.
+    """
+    X, y, labels = stacked(list(environments))
+    X, y = X - X.mean(axis=0), y - y.mean()
+    counts = np.bincount(labels)
+    means = np.stack([X[labels == e].mean(axis=0) for e in range(len(counts))])
+    levels = np.bincount(labels, y) / counts
+    gram = X.T @ X + (gamma - 1) * (means * counts[:, None]).T @ means
+    coef = np.linalg.lstsq(gram, X.T @ y + (gamma - 1) * (means * counts[:, None]).T @ levels, rcond=1e-12)[0]
+    return through_the_mean(coef, environments)
 
 
 def irm_objective(risks: Risks, penalty: float, w: np.ndarray) -> tuple[float, np.ndarray]:
@@ -173,19 +155,13 @@ def and_mask(environments: Sequence[Environment], agreement: float) -> LinearPre
     return predictor(w)
 
 
-# --- from installed packages: ours, ivmodels, causalicp ----------------------------------------------------------------------
-
-CANDIDATES = 6
-"""Features of which invariant causal prediction tries all subsets; more would take minutes."""
-LEVEL = 0.05
+# --- ours ------------------------------------------------------------------------------------------------------------------
 
 
-def ours(environments: Sequence[Environment], tolerance: float, directions: str = "features") -> LinearPredictor:
+def ours(environments: Sequence[Environment], tolerance: float, directions: str = "auto") -> LinearPredictor:
     """:class:`gyrostat.estimators.InvariantLinearRegressor`; where it refuses, a constant with the status "refused"."""
-    from gyrostat.estimators import InvariantLinearRegressor
-
-    X, y, labels = _stacked(environments)
-    model = InvariantLinearRegressor(tolerance=tolerance, directions=directions, random_state=0)
+    X, y, labels = stacked(list(environments))
+    model = InvariantLinearRegressor(tolerance=tolerance, directions=directions, family="gaussian", random_state=0)
     try:
         model.fit(X, y, environments=labels)
     except GyrostatError:  # counted as a result: a user who is refused has nothing better than the mean
@@ -198,49 +174,6 @@ def principal(environments: Sequence[Environment], tolerance: float) -> LinearPr
     return ours(environments, tolerance, "principal")
 
 
-def anchor(environments: Sequence[Environment], gamma: float) -> LinearPredictor:
-    """Anchor regression (Rothenhäusler 2021, package ivmodels) with an indicator of each environment as anchor."""
-    from ivmodels.models.anchor_regression import AnchorRegression
-
-    X, y, labels = _stacked(environments)
-    anchors = np.eye(len(environments))[labels][:, 1:]
-    if anchors.shape[1] == 0:
-        return least_squares(environments)
-    model = AnchorRegression(gamma=gamma).fit(X, y, Z=anchors)
-    return LinearPredictor(np.ravel(model.coef_), float(np.squeeze(model.intercept_)))
-
-
-def causal_prediction(environments: Sequence[Environment], _: float = 0.0) -> LinearPredictor:
-    """Invariant causal prediction (Peters 2016, package causalicp) at level .05, then least squares on the causes it names.
-
-    As in its authors' package, candidates are preselected: here the first six features on the path of the lasso. If it
-    rejects every set, or names no cause, the prediction is a constant and the status says which.
-    """
-    import causalicp
-
-    X, y, _labels = _stacked(environments)
-    candidates = [int(j) + 1 for j in _first_on_the_path(X, y)]
-    sets = [set(s) for size in range(len(candidates) + 1) for s in itertools.combinations(candidates, size)]
-    data = [np.column_stack([y, X]) for X, y in environments]
-    named = causalicp.fit(data, 0, alpha=LEVEL, sets=sets, verbose=False, color=False).estimate
-    kept = sorted(j - 1 for j in named or ())
-    fit = least_squares([(X[:, kept], y) for X, y in environments])
-    coef = np.zeros(X.shape[1])
-    coef[kept] = fit.coef
-    return LinearPredictor(
-        coef, fit.intercept, "rejected" if named is None else "causes named" if kept else "no cause named"
-    )
-
-
-def _first_on_the_path(X: np.ndarray, y: np.ndarray) -> np.ndarray:
-    from sklearn.linear_model import lars_path
-
-    entered = lars_path(X - X.mean(axis=0), y - y.mean(), method="lasso")[2] != 0
-    first = np.where(entered.any(axis=1), entered.argmax(axis=1), entered.shape[1])
-    return np.argsort(first, kind="stable")[:CANDIDATES]
-
-
-def _stacked(environments: Sequence[Environment]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    from gyrostat.estimators import stacked
-
-    return stacked(list(environments))
+def same_kind(environments: Sequence[Environment], _: float = 0.0) -> LinearPredictor:
+    """The purpose "same kind" of our estimator: partial pooling instead of removal."""
+    return predictor(same_kind_weights(Risks.of(environments)))

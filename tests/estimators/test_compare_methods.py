@@ -1,0 +1,275 @@
+"""Methods compared in environments left out, partial pooling for environments of the same kind, and effects in common."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import optimize
+
+import gyrostat as gs
+from gyrostat.errors import GyrostatError
+from gyrostat.estimators import InvariantLinearRegressor, InvariantLogisticClassifier
+from gyrostat.estimators.comparison import compared_methods, leave_one_out
+from gyrostat.estimators.comparison.compared_methods import FIXED, OURS, PEERS, REFERENCE, SAME_KIND, Method
+from gyrostat.estimators.invariant.common_effects import nearest_to_none
+from gyrostat.estimators.invariant.partial_pooling import random_slopes, same_kind_weights
+from gyrostat.estimators.linear_predictor import LinearPredictor, Risks
+
+
+def law(rng, count, rows=40, levels=0.0, slopes=0.0, between=0.0):
+    """Environments with a mean of features, a level and slopes of their own."""
+    found = []
+    for _ in range(count):
+        means = rng.standard_normal(3)
+        X = means + rng.standard_normal((rows, 3))
+        coef = np.array([1.0, -0.5, 0.0]) + slopes * rng.standard_normal(3)
+        level = levels * rng.standard_normal() + between * means.sum()
+        found.append((X, level + X @ coef + rng.standard_normal(rows)))
+    return found
+
+
+def error(weights, tests):
+    return np.mean([np.mean((y - weights[0] - X @ weights[1:]) ** 2) for X, y in tests])
+
+
+# --- the comparison --------------------------------------------------------------------------------------------------------
+
+
+def constant(value):
+    return lambda environments, _: LinearPredictor(np.zeros(1), value)
+
+
+def test_errors_are_those_of_rows_left_out():
+    """Constant predictions 0 and 3, so that every number is known."""
+    environments = {
+        name: (np.zeros((10, 1)), np.full(10, level)) for name, level in zip("abc", (0.0, 2.0, 4.0), strict=True)
+    }
+    methods = [Method(REFERENCE, constant(0.0)), Method(OURS, constant(3.0)), Method(SAME_KIND, constant(5.0))]
+    rng = np.random.default_rng(0)
+    environments = {name: (rng.standard_normal((10, 1)), y) for name, (_, y) in environments.items()}
+    with pytest.MonkeyPatch.context() as patch:  # standard units would turn constants into other constants
+        patch.setattr(leave_one_out, "fitted", lambda methods, train: {m.name: m.fit(train, 0.0) for m in methods})
+        found = leave_one_out.comparison(environments, methods, 0.95, 100, 0)
+    assert found.errors.loc[OURS].tolist() == [9.0, 1.0, 1.0]
+    row = found.table.loc[OURS]
+    assert row["mean"] == pytest.approx(np.sqrt(11 / 3)) and row["worst"] == 3 and row["worst_environment"] == "a"
+    assert row["mean_ratio"] == pytest.approx((11 / 3) / (20 / 3)) and row["worst_ratio"] == pytest.approx(9 / 16)
+    assert row["worst_low"] == row["worst_high"] == 3 and 1 <= row["mean_low"] < row["mean"] < row["mean_high"] <= 3
+    assert found.recommended("worst") == OURS and found.recommended("mean") == OURS  # the other of ours is worse
+    assert "unlike these: ours, everywhere. Its mean square error is 0.56 (0.56 to 0.56)" in found.advice[1]
+
+
+def test_what_is_worse_than_least_squares_is_never_recommended():
+    rng = np.random.default_rng(0)
+    for ratios in rng.uniform(0.9, 1.3, (50, 2)):
+        names = (REFERENCE, SAME_KIND, OURS)
+        table = {f"{e}_ratio": [1.0, *ratios] for e in ("mean", "worst")}
+        import pandas as pd
+
+        found = leave_one_out.MethodComparison(pd.DataFrame(table, index=list(names)), pd.DataFrame(), 0.95)
+        for e in ("mean", "worst"):
+            assert found.table.loc[found.recommended(e), f"{e}_ratio"] <= 1
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"environments": None}, "environments is missing"),
+        ({"environments": np.zeros(40)}, "at least 3 different labels, got 1"),
+        ({"environments": np.repeat([0, 1], 20)}, "at least 3 different labels, got 2"),
+        ({"environments": np.arange(39)}, "one label for each of the 40 rows"),
+        ({"y": np.ones(40)}, "y is 1 in every row"),
+        ({"X": np.full((40, 2), np.nan)}, "NaN"),
+        ({"choose_by": "best"}, "choose_by"),
+        ({"confidence": 1.0}, "confidence"),
+        ({"resamples": 0}, "resamples"),
+        ({"method": "all"}, "method"),
+    ],
+)
+def test_bad_input_is_one_sentence(change, sentence):
+    rng = np.random.default_rng(0)
+    given = {
+        "X": rng.standard_normal((40, 2)),
+        "y": rng.standard_normal(40),
+        "environments": np.repeat([0, 1, 2, 3], 10),
+    }
+    with pytest.raises(ValueError if "X" in change else (GyrostatError, TypeError), match=sentence):
+        gs.compare_methods(**{**given, **change})
+
+
+def test_values_are_chosen_in_parts_if_there_are_many_environments():
+    calls = []
+
+    def fit(given, value):
+        calls.append(len(given))
+        return LinearPredictor(np.zeros(1), value)
+
+    environments = [(np.zeros((3, 1)), np.full(3, 1.0))] * 20
+    method = Method("constant", fit, (0.0, 1.0), 0.0)
+    assert compared_methods.Fits(environments).chosen(method) == 1.0
+    assert len(calls) == 2 * compared_methods.INNER_PARTS and set(calls) == {17, 18}
+
+
+# --- the same kind ---------------------------------------------------------------------------------------------------------
+
+
+def test_the_mixed_model_agrees_with_that_of_statsmodels():
+    smf = pytest.importorskip("statsmodels.regression.mixed_linear_model")
+    rng = np.random.default_rng(0)
+    environments = []
+    for _ in range(30):
+        x = rng.standard_normal((40, 1))
+        environments.append(
+            (x, 2 + rng.standard_normal() + (1 + 0.5 * rng.standard_normal()) * x[:, 0] + rng.standard_normal(40))
+        )
+    found = random_slopes(Risks.of(environments))
+    X, y = (np.concatenate([e[i] for e in environments]) for i in (0, 1))
+    Z, groups = np.column_stack([np.ones(len(X)), X]), np.repeat(np.arange(30), 40)
+    theirs = smf.MixedLM(y, Z, groups, exog_re=Z).fit(reml=True)
+    np.testing.assert_allclose(found.weights, theirs.fe_params, atol=0.02)  # moments against REML: a tenth of the error
+    assert np.sqrt(found.variances) == pytest.approx(np.sqrt(np.diag(theirs.cov_re)), rel=0.15)
+
+
+def test_without_variation_it_is_least_squares():
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((4, 500, 2))
+    environments = [(x, 1 + x @ [1.0, 2.0] + rng.standard_normal(500)) for x in X]
+    least = PEERS[REFERENCE].fit(environments, 0.0)
+    found = same_kind_weights(Risks.of(environments))
+    np.testing.assert_allclose(found, [least.intercept, *least.coef], atol=0.01)
+
+
+@pytest.mark.parametrize("options", [{"levels": 1.5}, {"levels": 1.5, "slopes": 0.7}], ids=str)
+def test_in_new_environments_of_the_law_it_is_as_good_as_the_better_of_least_squares_and_fixed_effects(options):
+    errors = []
+    for r in range(40):
+        rng = np.random.default_rng([7, r])
+        train, tests = law(rng, 6, **options), law(rng, 20, **options)
+        both = [PEERS[name].fit(train, 0.0) for name in (REFERENCE, FIXED)]
+        weights = [np.append(p.intercept, p.coef) for p in both] + [same_kind_weights(Risks.of(train))]
+        errors.append([error(w, tests) for w in weights])
+    least, fixed, ours = np.mean(errors, axis=0)
+    assert ours <= 1.02 * min(least, fixed) and least > 1.02 * fixed  # the goal; and the law is one where it matters
+
+
+def test_where_levels_follow_features_it_moves_to_least_squares():
+    rng = np.random.default_rng(0)
+    train, tests = law(rng, 30, between=1.5), law(rng, 40, between=1.5)
+    risks = Risks.of(train)
+    mixed, ours = error(random_slopes(risks).weights, tests), error(same_kind_weights(risks), tests)
+    least = PEERS[REFERENCE].fit(train, 0.0)
+    assert mixed > 1.2 * ours and ours < 1.05 * error(np.append(least.intercept, least.coef), tests)
+
+
+def test_the_estimator_predicts_for_both_purposes():
+    rng = np.random.default_rng(0)
+    environments = law(rng, 8, rows=150, slopes=0.5, levels=1.0)
+    X, y = (np.concatenate([e[i] for e in environments]) for i in (0, 1))
+    labels = np.repeat(np.arange(8), 150)
+    model = InvariantLinearRegressor(random_state=0).fit(X, y, environments=labels)
+    everywhere, same = (model.predict(X, purpose=p) for p in ("everywhere", "same-kind"))
+    np.testing.assert_array_equal(model.predict(X), everywhere)
+    assert not np.allclose(everywhere, same)
+    weights = same_kind_weights(Risks.of([((X - X.mean(axis=0)) / X.std(axis=0), y) for X, y in environments]))
+    assert np.isfinite(weights).all() and np.corrcoef(same, X @ model.same_kind_coef_)[0, 1] == pytest.approx(1)
+    assert same.mean() == pytest.approx(y.mean())
+    with pytest.raises(GyrostatError, match="purpose"):
+        model.predict(X, purpose="everything")
+
+
+def test_the_classifier_removes_nothing_for_environments_of_the_same_kind():
+    rng = np.random.default_rng(0)
+    X, site = rng.standard_normal((1600, 2)), np.repeat(np.arange(4), 400)
+    eta = X[:, 0] + np.array([1.5, -1.0, 2.0, 0.5])[site] * X[:, 1]
+    y = (rng.random(1600) < 1 / (1 + np.exp(-eta))).astype(int)
+    model = InvariantLogisticClassifier(directions="features", random_state=0).fit(X, y, environments=site)
+    assert model.coef_[0, 1] == 0 and 0.2 < model.same_kind_coef_[0, 1] < 1.5
+    assert model.predict_proba(X, purpose="same-kind").shape == (1600, 2)
+    assert (model.predict(X, purpose="same-kind") == y).mean() > (model.predict(X) == y).mean()
+
+
+# --- effects in common -----------------------------------------------------------------------------------------------------
+
+
+def test_the_mixture_nearest_to_none_is_that_of_a_general_optimiser():
+    rng = np.random.default_rng(0)
+    for shift in (0.0, 1.0, 3.0):
+        points = rng.standard_normal((5, 3)) + shift
+        found = nearest_to_none(points)
+        assert found.min() >= 0 and found.sum() == pytest.approx(1)
+        sums = {"type": "eq", "fun": lambda w: w.sum() - 1}
+        other = optimize.minimize(
+            lambda w, P=points: np.sum((w @ P) ** 2),
+            np.full(5, 0.2),
+            bounds=[(0, 1)] * 5,
+            constraints=sums,
+            method="SLSQP",
+            options={"ftol": 1e-14, "maxiter": 500},
+        )
+        assert np.sum((found @ points) ** 2) <= other.fun + 1e-6
+
+
+def irm(rng, rows=500):
+    """A cause x, the response, and a consequence; only sizes differ, as in the example of Arjovsky and others."""
+    environments = []
+    for scale in (0.2, 2.0, 5.0):
+        x = scale * rng.standard_normal((rows, 2))
+        y = x.sum(axis=1) + scale * rng.standard_normal(rows)
+        environments.append((np.column_stack([x, y + rng.standard_normal(rows)]), y))
+    X, y = (np.concatenate([e[i] for e in environments]) for i in (0, 1))
+    return X, y, np.repeat(np.arange(3), rows)
+
+
+@pytest.mark.parametrize("rotated", [False, True])
+def test_combinations_come_near_the_causal_weights_where_features_do_not(rotated):
+    rng = np.random.default_rng(0)
+    X, y, labels = irm(rng)
+    Q = np.linalg.qr(rng.standard_normal((3, 3)))[0] if rotated else np.eye(3)
+    auto, features = (
+        InvariantLinearRegressor(directions=d, random_state=0).fit(X @ Q, y, environments=labels)
+        for d in ("auto", "features")
+    )
+    away = [np.sum((Q @ m.coef_ - [1, 1, 0]) ** 2) for m in (auto, features)]
+    assert auto.combined_ and not features.combined_
+    assert away[0] < 0.05 and away[1] > 0.5
+    assert np.isfinite(auto.coef_se_).all()
+
+
+def test_features_stay_where_they_tell_what_holds_everywhere():
+    """Independent features: without the removed one, effects of the others are the same, so nothing is combined."""
+    rng = np.random.default_rng(0)
+    X, labels = rng.standard_normal((2000, 3)), np.repeat(np.arange(5), 400)
+    y = X[:, 0] + np.array([1.0, -1.0, 0.7, 0.2, -0.5])[labels] * X[:, 1] + rng.standard_normal(2000)
+    auto, features = (
+        InvariantLinearRegressor(directions=d, random_state=0).fit(X, y, environments=labels)
+        for d in ("auto", "features")
+    )
+    assert not auto.combined_ and auto.spurious_features_.tolist() == [1]
+    np.testing.assert_array_equal(auto.coef_, features.coef_)
+
+
+def test_correlated_features_get_back_the_coefficients_that_removal_would_spoil():
+    rng = np.random.default_rng(0)
+    root = np.linalg.cholesky(0.7 ** np.abs(np.subtract.outer(np.arange(3), np.arange(3))))
+    X, labels = rng.standard_normal((3000, 3)) @ root.T, np.repeat(np.arange(6), 500)
+    y = (
+        X[:, 0]
+        + np.array([1.4, -0.5, 1.2, 1.0, -0.4, 0.9])[labels] * X[:, 1]
+        - X[:, 2]
+        + 0.5 * rng.standard_normal(3000)
+    )
+    auto, features = (
+        InvariantLinearRegressor(directions=d, random_state=0).fit(X, y, environments=labels)
+        for d in ("auto", "features")
+    )
+    assert auto.combined_
+    away = [np.sum((m.coef_ - [1, 0, -1]) ** 2) for m in (auto, features)]
+    assert away[0] < 0.05 and away[0] < 0.3 * away[1]
+
+
+def test_two_environments_are_not_combined():
+    rng = np.random.default_rng(0)
+    X, y, labels = irm(rng)
+    two = labels > 0
+    model = InvariantLinearRegressor(random_state=0).fit(X[two], y[two], environments=labels[two])
+    assert not model.combined_
