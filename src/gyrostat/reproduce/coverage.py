@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 
 from gyrostat.experiments.declarations import Claim, Experiment, Paper
 
-ITEM = re.compile(r"(?P<kind>[A-Z][a-z]+(?: [a-z]+)*) (?P<section>(?:[A-Z]|\d+)\.)?(?P<number>\d+)\b")
-"""The name of a numbered item: ``Lemma 8``, ``Theorem 3.1``, ``Lemma B.2``."""
+ITEM = re.compile(r"(?!Section)(?P<kind>[A-Z][a-z]+(?: [a-z]+)*) (?P<section>(?:[A-Z]|\d+)\.)?(?P<number>\d+)\b")
+"""The name of a numbered item: ``Lemma 8``, ``Theorem 3.1``, ``Lemma B.2``; sections need no claims of their own."""
 
 NAMES_AN_ITEM = re.compile(
     r"\b(Figure|Theorem|Lemma|Proposition|Corollary|Definition|Assumption|Remark|Example|Algorithm|Condition)s? [A-Z\d]"

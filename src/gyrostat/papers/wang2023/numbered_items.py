@@ -38,6 +38,7 @@ ITEMS: dict[str, tuple[str, ...] | str] = {
         "wang2023/balance/rate",
         "wang2023/balance/printed-rate",
         "wang2023/streaks/not-the-mechanism",
+        "wang2023/streaks/forces",
     ),
     "Figure 1": (
         "wang2023/fig1/jumps",
@@ -45,18 +46,22 @@ ITEMS: dict[str, tuple[str, ...] | str] = {
         "wang2023/fig1/one-way",
         "wang2023/fig1/offshoots",
         "wang2023/fig1/descent-stays",
+        "wang2023/fig1/shuffled-stays",
     ),
     "Figure 2": (
         "wang2023/fig2/depth",
         "wang2023/fig2/five-of-five",
         "wang2023/fig2/different-times",
+        "wang2023/fig2/descent-stays",
         "wang2023/pytorch-start/fig2",
+        "wang2023/pytorch-start/start-scale",
     ),
     "Section 4, local minima": ("wang2023/thm3.1/three-minima",),
     "Figure 3": (
         "wang2023/fig3/longer-is-better",
         "wang2023/fig3/no-noisy-phase",
         "wang2023/fig3/fails-at-one",
+        "wang2023/fig3/below-the-fold",
         "wang2023/pytorch-start/fig3",
     ),
     "Figure 4": (
@@ -64,6 +69,7 @@ ITEMS: dict[str, tuple[str, ...] | str] = {
         "wang2023/fig4/jumps",
         "wang2023/fig4/settles",
         "wang2023/fig4/safe",
+        "wang2023/fig4/descent-stays",
         "wang2023/pytorch-start/fig4-quiet-first",
         "wang2023/pytorch-start/fig4-loud-first",
     ),
