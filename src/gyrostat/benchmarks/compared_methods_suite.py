@@ -305,9 +305,10 @@ which of them to use for what, after leaving out one environment at a time; if l
 The advice recommends one of ours if it is within one percent of the least error, and otherwise the method with the least error,
 never one with more error than least squares. It is a choice after a look at few environments among many methods.
 
-Three settings of **same kind** were chosen after a look at laws like those below and at the first four tables (one noise variance for
-all environments, the caution before least squares has a share, and its end where variances of features differ fourfold). The laws
-below have other seeds; `firms`, `regions` and `pupils` were not looked at before.
+Three settings of **same kind** were chosen after a look at laws like those below, the first four tables and
+`example:consequence`: one noise variance for all environments, the caution before least squares has a share, and its end
+where variances of features differ fourfold. The laws below have other seeds; `firms`, `regions` and `pupils` were not looked
+at before.
 """
 
 
