@@ -9,7 +9,7 @@ from pathlib import Path
 import gyrostat
 
 ROOMS = (
-    "errors.py",
+    "errors",
     "jax_tools",
     "models",
     "environments",
