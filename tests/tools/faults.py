@@ -38,11 +38,18 @@ success.spurious = {below = 0.1}
 """
 PATIENCE = 240
 DONE_BEFORE = "was done before"
+BEFORE_OUR_FIRST_LINE = "before our first line"
+"""Ctrl-C while Python itself starts, which prints a traceback of its own."""
+
+NOT_POSSIBLE = "not possible here"
 SURPRISE = 1
 """The exit status of the made-up paper that is reproduced: one of its claims is undecided."""
 
 LIMIT = 5.0
-"""Seconds after Ctrl-C in which a command must have ended."""
+"""Seconds after Ctrl-C in which a command must have ended, and in which a program must have its KeyboardInterrupt."""
+
+NEXT_RUN_SECONDS = 30.0
+"""Seconds in which the next ``gs.run`` of an interrupted program must have compiled and ended: it waits for nothing."""
 
 # --- files ----------------------------------------------------------------------------------------------------------------
 
@@ -74,14 +81,17 @@ DAMAGES: dict[str, Callable[[Path, random.Random], None]] = {
 }
 
 
-def damage_and_read(folder: Path, kind: str, rng: random.Random, read: Callable[[Path], object]) -> str:
-    """Damage one file, read the folder, and undo it: ``noticed``, ``same numbers``, ``silently wrong`` or ``foreign error``."""
+def damage_and_read(folder: Path, kind: str, rng: random.Random, read: Callable[[Path], object], good: object) -> str:
+    """Damage one file, read the folder, and undo it; ``good`` is what undamaged files say.
+
+    The outcome is ``noticed``, ``same numbers``, ``silently wrong`` or ``foreign error``.
+    """
     from gyrostat.errors import GyrostatError
 
     files = data_files(folder)
     # Half of the faults go by the size of files, half by their number: small ones are metadata.
     path = rng.choices(files, [p.stat().st_size for p in files])[0] if rng.random() < 0.5 else rng.choice(files)
-    good, before = read(folder), path.read_bytes()
+    before = path.read_bytes()
     DAMAGES[kind](path, rng)
     try:
         with warnings.catch_warnings():
@@ -186,8 +196,9 @@ class Bench:
         return "kept" if is_kept() else "lost"
 
     def wait_for(self, word: str, process: subprocess.Popen) -> None:
-        """Wait until a process has said a word, or has ended."""
-        while word not in self.said(process) and process.poll() is None:
+        """Wait until a process has said a word, or has ended; not for ever."""
+        end = time.monotonic() + PATIENCE
+        while word not in self.said(process) and process.poll() is None and time.monotonic() < end:
             time.sleep(0.02)
 
     def wait_for_cells(self, out: Path, count: int, process: subprocess.Popen) -> None:
@@ -208,22 +219,31 @@ class Bench:
                 process.wait()
 
 
-def interrupted(bench: Bench, process: subprocess.Popen, delay: float) -> str:
-    """Press Ctrl-C some time from now: ``ended with 130`` if that is quiet and in time."""
+def interrupted(bench: Bench, process: subprocess.Popen, delay: float, word: str = "") -> str:
+    """Press Ctrl-C some time from now: ``ended with 130`` if that is quiet and in time.
+
+    A program says the ``word`` when it has got its KeyboardInterrupt, and then goes on for a moment.
+    """
     try:
         process.wait(delay)
         return DONE_BEFORE
     except subprocess.TimeoutExpired:
         process.send_signal(signal.SIGINT)
     began = time.monotonic()
+    if word:
+        bench.wait_for(word, process)
     try:
-        process.wait(PATIENCE)
+        seconds = time.monotonic() - began
+        process.wait(NEXT_RUN_SECONDS if word else PATIENCE)
+        seconds = seconds if word else time.monotonic() - began
     except subprocess.TimeoutExpired:
         process.kill()
         return "ignored"
-    seconds, said = time.monotonic() - began, bench.said(process)
+    said = bench.said(process)
     if process.returncode in (0, SURPRISE):
         return DONE_BEFORE
+    if "_run_module_as_main" in said and "__main__.py" not in said:
+        return BEFORE_OUR_FIRST_LINE
     if "Traceback" in said or "Exception ignored" in said or process.returncode != 130:
         return f"traceback or status {process.returncode}"
     return "ended with 130" if seconds < LIMIT else f"ended late ({seconds:.0f} s)"
@@ -265,7 +285,7 @@ def stopped_for_a_while(process: subprocess.Popen, delay: float, pause: float, r
 # --- the suite ------------------------------------------------------------------------------------------------------------
 
 
-GOOD = ("kept", "noticed", "same numbers", "ended with 130", DONE_BEFORE, "not possible here")
+GOOD = ("kept", "noticed", "same numbers", "ended with 130", DONE_BEFORE, BEFORE_OUR_FIRST_LINE, NOT_POSSIBLE)
 """The outcomes that a fault may have."""
 
 
@@ -302,9 +322,10 @@ def damage_suite(bench: Bench, table: Table, rng: random.Random, count: int) -> 
         (numbers_of_sweep, bench.good_sweep, "sweep"),
         (numbers_of_results, bench.good_results, "results"),
     ):
+        good = read(folder)
         for kind in DAMAGES:
             for _ in range(count if kind == "flipped bit" else max(1, count // 5)):
-                table.add(f"{kind}, {name} read", damage_and_read(folder, kind, rng, read))
+                table.add(f"{kind}, {name} read", damage_and_read(folder, kind, rng, read, good))
 
 
 def repair_suite(bench: Bench, table: Table, rng: random.Random, count: int) -> None:
@@ -357,11 +378,12 @@ def interrupt_suite(bench: Bench, table: Table, rng: random.Random, count: int) 
         seconds[kind] = time.monotonic() - began
     for i in range(count):
         kind, outcome = list(kinds)[i % len(kinds)], DONE_BEFORE
-        while outcome == DONE_BEFORE:  # and so was not interrupted: not one of the count
+        while outcome in (DONE_BEFORE, BEFORE_OUR_FIRST_LINE):  # not one of the count
             process = kinds[kind](bench.folder / f"interrupted {kind}")
             if kind == "gs.run":
                 bench.wait_for("begun", process)
-            outcome = interrupted(bench, process, rng.uniform(0.3, seconds[kind]))
+            word = "interrupted" if kind == "gs.run" else ""
+            outcome = interrupted(bench, process, rng.uniform(0.3, seconds[kind]), word)
             table.add(f"Ctrl-C, {kind}", outcome, bench.said(process))
 
 
@@ -374,25 +396,38 @@ def full_disk_suite(bench: Bench, table: Table, rng: random.Random, count: int) 
     disk = bench.folder / "disk"
     disk.mkdir()
     for i in range(2 * count):
-        kind, kilobytes = ("sweep", (500, 900)) if i % 2 else ("reproduce", (100, 5000))
-        command = ["mount", "-t", "tmpfs", "-o", f"size={rng.randrange(*kilobytes)}k", "tmpfs", str(disk)]
-        if os.name != "posix" or subprocess.run(command, capture_output=True).returncode:
-            table.add("full disk", "not possible here")
+        kind = ("sweep", "reproduce")[i % 2]
+        outcome = DONE_BEFORE
+        while outcome == DONE_BEFORE:  # the disk was large enough: not one of the count
+            outcome = on_small_disk(bench, disk, kind, rng.randrange(*KILOBYTES[kind]))
+            table.add(f"full disk, {kind}", outcome)
+        if outcome == NOT_POSSIBLE:
             print("  A small disk cannot be mounted here (tmpfs; that is for root): full disks are left out.")
             return
-        try:
-            out = disk / "out"
-            start = bench.sweep if i % 2 else bench.reproduce
-            process = start(out)
-            process.wait(PATIENCE)
-            stopped = process.returncode == 2 and "Traceback" not in bench.said(process)
-            subprocess.run(["mount", "-o", "remount,size=64m", str(disk)], check=True, capture_output=True)
-            ends = bench.sweep_ends if i % 2 else bench.reproduce_ends
-            outcome = ends(start(out), out)
-            outcome = outcome if stopped else f"traceback or status {process.returncode}"
-            table.add(f"full disk, {kind}", outcome, bench.said(process))
-        finally:
-            subprocess.run(["umount", str(disk)], capture_output=True)
+
+
+KILOBYTES = {"sweep": (280, 700), "reproduce": (100, 5000)}
+"""The sizes of the small disks, from a folder that can just be begun to one in which the last file has no room."""
+
+
+def on_small_disk(bench: Bench, disk: Path, kind: str, kilobytes: int) -> str:
+    """Run a command on a disk of this size; then give it more space, and run it again."""
+    command = ["mount", "-t", "tmpfs", "-o", f"size={kilobytes}k", "tmpfs", str(disk)]
+    if os.name != "posix" or subprocess.run(command, capture_output=True).returncode:
+        return NOT_POSSIBLE
+    out, is_sweep = disk / "out", kind == "sweep"
+    start, ends = (bench.sweep, bench.sweep_ends) if is_sweep else (bench.reproduce, bench.reproduce_ends)
+    try:
+        process = start(out)
+        process.wait(PATIENCE)
+        if "Traceback" in bench.said(process) or process.returncode not in (0, SURPRISE, 2):
+            return f"traceback or status {process.returncode}"
+        if process.returncode != 2:
+            return DONE_BEFORE
+        subprocess.run(["mount", "-o", "remount,size=64m", str(disk)], check=True, capture_output=True)
+        return ends(start(out), out)
+    finally:
+        subprocess.run(["umount", str(disk)], capture_output=True)
 
 
 class Cluster:

@@ -11,5 +11,6 @@ try:
     print("begun", flush=True)
     gs.run(gs.HeteroSGD(0.001), problem, num_steps=100_000_000, seeds=8)
 except KeyboardInterrupt:
+    print("interrupted, and runs again", flush=True)
     gs.run(gs.GradientDescent(0.1), gs.Problem(gs.Environments.diagonal(3), gs.Identity()), num_steps=3)
     sys.exit(130)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -106,7 +107,7 @@ def run_grid(
         raise GyrostatError(f"settings cannot name an axis {taken[0]!r}: that is a dimension of every result.")
     points = [dict(zip(settings, values, strict=True)) for values in itertools.product(*settings.values())]
     cells = [build(**point) for point in points]
-    horizons = [num_steps(**point) for point in points] if callable(num_steps) else num_steps
+    horizons = [_horizon_of(num_steps, point) for point in points] if callable(num_steps) else num_steps
     trajectories = simulate(
         cells,
         num_steps=horizons,
@@ -119,6 +120,18 @@ def run_grid(
         progress=progress,
     )
     return warn_of_divergence(labelled(trajectories, settings, cells, seed), stacklevel=3)
+
+
+def _horizon_of(num_steps: Callable[..., int], point: Mapping[str, Any]) -> int:
+    """The number of steps of one setting. A function that does not take the settings by name is refused in our words."""
+    try:
+        inspect.signature(num_steps).bind(**point)
+    except (TypeError, ValueError) as error:  # the second: a built-in function that has no signature
+        raise GyrostatError(
+            f"num_steps must be a function of the settings {', '.join(point)}; got {errors.shown(num_steps)}, "
+            f"which does not take them ({error})."
+        ) from None
+    return num_steps(**point)
 
 
 @errors.explains_keywords

@@ -237,8 +237,11 @@ def row_weights(sample_weight: Any, X: np.ndarray) -> np.ndarray | None:
         return None
     try:
         return _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-    except ValueError as error:
-        raise GyrostatError(f"sample_weight must hold one finite number of at least 0 for each row: {error}") from None
+    except (TypeError, ValueError) as error:
+        reason = " ".join(str(error).split()).rstrip(".")
+        raise GyrostatError(
+            f"sample_weight must hold one finite number of at least 0 for each row: {reason}."
+        ) from None
 
 
 def rows_with_weight(weights: np.ndarray | None, *arrays: Any) -> list[Any]:
