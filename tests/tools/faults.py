@@ -338,7 +338,11 @@ def repair_suite(bench: Bench, table: Table, rng: random.Random, count: int) -> 
         shutil.rmtree(out)
         shutil.copytree(bench.good_results, out)
         DAMAGES[kind](rng.choice(data_files(out)), rng)
-        table.add(f"{kind}, reproduce again", bench.reproduce_ends(bench.reproduce(out), out))
+        process = bench.reproduce(out)
+        if process.wait(PATIENCE) == 2 and "delete it" in bench.said(process):  # claims.json; what it says is done
+            (out / "claims.json").unlink()
+            process = bench.reproduce(out)
+        table.add(f"{kind}, reproduce again", bench.reproduce_ends(process, out))
         shutil.rmtree(out)
 
 
