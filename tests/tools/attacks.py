@@ -253,9 +253,8 @@ class Laboratory:
 
 
 def hosts() -> str:
-    return "; ".join(
-        sorted({command("lab", "--no-browser", "--host", h)[:60] for h in ("", "0", "0.0", "::ffff:0.0.0.0")})
-    )
+    found = [command("lab", "--no-browser", "--host", host) for host in ("", "0", "0.0", "::ffff:0.0.0.0")]
+    return f"{sum(text.startswith('exit 2') for text in found)} of {len(found)} refused, the last with {found[-1]}"
 
 
 def strangers(lab: Laboratory) -> str:
@@ -444,7 +443,10 @@ def attacks(lab: Laboratory) -> list[Attack]:
             "8 names",
             "a column `[/red]`, a site `$\\frac{$`, a folder `[bold]x`",
             "a crash after all files were written",
-            lambda: fit(["y", "[/red]", "$x$"], out=bold, site="$\\frac{$") + f", folder {os.path.isdir(bold)}",
+            lambda: (
+                fit(["y", "[/red]", "$x$"], out=bold, site="$\\frac{$")
+                + ", all files written" * Path(bold, "summary.html").exists()
+            ),
             "tests/fuzz/test_fuzz_names.py",
         ),
         Attack(
@@ -458,7 +460,7 @@ def attacks(lab: Laboratory) -> list[Attack]:
             "9 formulas",
             "`spaced(1, 2, 1e8)` in a spec",
             "not refused",
-            lambda: sweep_of(('{kind = "TwoPoint"}', '{kind = "Finite", values = "= spaced(1, 2, 1e8)"}')),
+            lambda: sweep_of(("step_size = 0.05", 'step_size = "= spaced(1, 2, 1e8)"')),
             fuzz,
         ),
         Attack(

@@ -106,8 +106,11 @@ def run_grid(
     if taken := sorted({"seed", "step", "record"} & set(settings)):
         raise GyrostatError(f"settings cannot name an axis {taken[0]!r}: that is a dimension of every result.")
     points = [dict(zip(settings, values, strict=True)) for values in itertools.product(*settings.values())]
+    _check_takes("build", build, list(settings))
     cells = [build(**point) for point in points]
-    horizons = [_horizon_of(num_steps, point) for point in points] if callable(num_steps) else num_steps
+    if callable(num_steps):
+        _check_takes("num_steps", num_steps, list(settings))
+    horizons = [num_steps(**point) for point in points] if callable(num_steps) else num_steps
     trajectories = simulate(
         cells,
         num_steps=horizons,
@@ -122,16 +125,15 @@ def run_grid(
     return warn_of_divergence(labelled(trajectories, settings, cells, seed), stacklevel=3)
 
 
-def _horizon_of(num_steps: Callable[..., int], point: Mapping[str, Any]) -> int:
-    """The number of steps of one setting. A function that does not take the settings by name is refused in our words."""
+def _check_takes(name: str, function: Callable[..., Any], settings: Sequence[str]) -> None:
+    """Refuse a function that cannot be called with the settings by name."""
     try:
-        inspect.signature(num_steps).bind(**point)
+        inspect.signature(function).bind(**dict.fromkeys(settings))
     except (TypeError, ValueError) as error:  # the second: a built-in function that has no signature
         raise GyrostatError(
-            f"num_steps must be a function of the settings {', '.join(point)}; got {errors.shown(num_steps)}, "
+            f"{name} must be a function of the settings {', '.join(settings)}; got {errors.shown(function)}, "
             f"which does not take them ({error})."
         ) from None
-    return num_steps(**point)
 
 
 @errors.explains_keywords
