@@ -36,7 +36,7 @@ record.paths = ["spurious"]
 record.points = 3
 success.spurious = {below = 0.1}
 """
-PATIENCE = 240
+PATIENCE = 600
 DONE_BEFORE = "was done before"
 BEFORE_OUR_FIRST_LINE = "before our first line"
 """Ctrl-C while Python itself starts, which prints a traceback of its own."""

@@ -104,7 +104,10 @@ def heterogeneity(
     if feature_names is not None and not isinstance(feature_names, Sequence | np.ndarray | pd.Index):
         raise GyrostatError(f"feature_names must be a list of names; got {errors.shown(feature_names)}.")
     names = feature_names if feature_names is not None else getattr(X, "columns", None)
-    X, y = check_X_y(X, y, dtype=np.float64, y_numeric=True)
+    try:
+        X, y = check_X_y(X, y, dtype=np.float64, y_numeric=True)
+    except OverflowError:
+        raise GyrostatError("X and y must hold numbers below 1e308; got a whole number that is too large.") from None
     names = [f"x{j}" for j in range(X.shape[1])] if names is None else [str(name) for name in names]
     if len(names) != X.shape[1]:
         raise GyrostatError(f"feature_names must name the {X.shape[1]} columns of X; got {len(names)} names.")
