@@ -45,7 +45,7 @@ test-integrations: .venv/installed-integrations
 integration-table: .venv/installed-integrations
 	$(BIN)/python tests/tools/integration_table.py
 
-# Kills, stops, interrupts, full disks, flipped bits and deleted files, on purpose: about twenty minutes. Prints a table.
+# Kills, stops, interrupts, full disks, flipped bits and deleted files, on purpose: about half an hour. Prints a table.
 faults: .venv/installed-test
 	$(BIN)/python tests/tools/faults.py
 

@@ -18,8 +18,8 @@ MODULES = sorted(HOME.rglob("*.py"))
 ROOMS = sorted(path.name for path in HOME.iterdir() if (path / "__init__.py").exists())
 
 
-def test_nothing_is_loose_but_errors_and_types():
-    assert {path.name for path in HOME.glob("*.py")} == {"__init__.py", "__main__.py", "errors.py", "typing.py"}
+def test_nothing_is_loose_but_types():
+    assert {path.name for path in HOME.glob("*.py")} == {"__init__.py", "__main__.py", "typing.py"}
 
 
 def test_class_names_are_distinct():

@@ -4,21 +4,21 @@ A name is imported on first use, so ``import gyrostat`` is instant and changes n
 ``__init__.pyi`` lists the public names and their homes.
 """
 
-from importlib.metadata import PackageNotFoundError, version
+import gc
 from typing import Any
 
 import lazy_loader
-
-try:
-    __version__ = version("gyrostat")
-except PackageNotFoundError:  # a source tree that was not installed
-    __version__ = "0+unknown"
 
 _find, _, _names = lazy_loader.attach_stub(__name__, __file__)
 __all__ = ["__version__", *_names]
 
 
 def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        return _version()
+    # Importing makes no garbage to speak of, and Ctrl-C is lost in the callback of the garbage collector that JAX adds.
+    collects = gc.isenabled()
+    gc.disable()
     try:
         return _find(name)
     except AttributeError:
@@ -30,6 +30,20 @@ def __getattr__(name: str) -> Any:
         close = difflib.get_close_matches(name.lower(), folded, n=1, cutoff=0.6)
         hint = f"did you mean gs.{folded[close[0]]}?" if close else "dir(gyrostat) lists the public names."
         raise AttributeError(f"gyrostat has no {name!r}: {hint}", name=name) from None
+    finally:
+        if collects:
+            gc.enable()
+
+
+def _version() -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        found = version("gyrostat")
+    except PackageNotFoundError:  # a source tree that was not installed
+        found = "0+unknown"
+    globals()["__version__"] = found
+    return found
 
 
 def __dir__() -> list[str]:

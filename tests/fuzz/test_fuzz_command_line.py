@@ -19,6 +19,7 @@ from gyrostat.cli.explained_errors import explained
 from gyrostat.errors import GyrostatError
 from hostile import NAMES
 
+pytestmark = pytest.mark.usefixtures("hasty")
 TEXTS = [
     "",
     "-1",

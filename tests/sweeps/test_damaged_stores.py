@@ -18,6 +18,7 @@ import xarray as xr
 
 import faults
 from checks import call, refuses
+from gyrostat import load_results
 from gyrostat.parallel.checked_files import CHECKSUM, KINDS
 from gyrostat.parallel.interrupts import check_interrupt, interrupts_noted
 from gyrostat.parallel.whole_files import write_whole
@@ -62,35 +63,35 @@ def results_folder(tmp_path):
             "never": ("step", np.full(6, np.nan)),
             "kind": ("k", ["a", "b"]),
         }
-        store.save(f"paper/{name}", xr.Dataset(data, attrs={"title": "Losses"}), "a1b2", {"seconds": 0.1})
+        run = {"seconds": 0.1, "claims": ["slope"], "size": "smoke", "seed": 0, "time": "2026-01-01", "settings": {}}
+        store.save(f"paper/{name}", xr.Dataset(data, attrs={"title": "Losses"}), "a1b2", run)
         store.put_claims(
             f"paper/{name}", [{"id": f"paper/{name}/slope", "measured": {"slope": 0.5}, "verdict": "holds"}]
         )
     return store.folder
 
 
+def outcomes(folder, kind, read, count):
+    """What damage of one kind leads to, at random places that are the same in every run."""
+    rng, good = random.Random(kind), read(folder)
+    return {faults.damage_and_read(folder, kind, rng, read, good) for _ in range(count)}
+
+
 @pytest.mark.parametrize("kind", faults.DAMAGES)
 def test_damage_of_a_sweep_is_noticed(sweep_folder, kind):
-    rng = random.Random(kind)
     count = 25 if kind == "flipped bit" else 6
-    assert {faults.damage_and_read(sweep_folder, kind, rng, faults.numbers_of_sweep) for _ in range(count)} <= GOOD
+    assert outcomes(sweep_folder, kind, faults.numbers_of_sweep, count) <= GOOD
 
 
 @pytest.mark.parametrize("kind", faults.DAMAGES)
 def test_damage_of_results_is_noticed(results_folder, kind):
-    rng = random.Random(kind)
     count = 40 if kind == "flipped bit" else 8
-    found = {faults.damage_and_read(results_folder, kind, rng, faults.numbers_of_results) for _ in range(count)}
-    assert found <= GOOD | {"noticed by gyrostat verify"}
+    assert outcomes(results_folder, kind, faults.numbers_of_results, count) <= GOOD
 
 
 def test_the_tool_notices_a_store_that_notices_nothing(sweep_folder):
-    rng = random.Random(0)
-    found = [
-        faults.damage_and_read(sweep_folder, "flipped bit", rng, lambda f: (f / "sweep.json").read_bytes())
-        for _ in range(200)
-    ]
-    assert any(outcome.startswith("silently wrong") or outcome == "noticed by gyrostat verify" for outcome in found)
+    found = outcomes(sweep_folder, "flipped bit", lambda folder: (folder / "sweep.json").read_bytes(), 200)
+    assert any(outcome.startswith("silently wrong") for outcome in found)
 
 
 def test_a_resume_computes_again_what_is_lost_and_says_so(whole, sweep_folder, capsys):
@@ -102,7 +103,7 @@ def test_a_resume_computes_again_what_is_lost_and_says_so(whole, sweep_folder, c
     faults.flip(store / "steps/zarr.json", 900)
     faults.flip(sweep_folder / "sweep.json", 3000)
     shutil.rmtree(store / "order")
-    refuses(lambda: load_sweep(sweep_folder), "does not match its checksum", "--fresh")
+    refuses(lambda: load_sweep(sweep_folder), "does not match its checksum", "run the same sweep again")
     summary = run_sweep(TABLE, out=sweep_folder, jobs=0, console=Console(width=300))
     assert (summary.kept, summary.computed) == (2, 2)
     said = capsys.readouterr().out
@@ -130,6 +131,67 @@ def test_verify(sweep_folder, results_folder, tmp_path, monkeypatch, capsys):
         status, said, _ = call(monkeypatch, capsys, "verify", folder)
         assert status == 1 and file in said and "missing" in said
     assert call(monkeypatch, capsys, "verify", tmp_path)[0] == 2
+
+
+LOSSES = {
+    "results.zarr/paper/fig1/zarr.json": "zarr.json' is missing, or its experiment is not finished",
+    "results.zarr/paper/fig1": "zarr.json' is missing, or its experiment is not finished",
+    "claims.json": "claims.json' is missing",
+}
+
+
+@pytest.mark.parametrize("lost", LOSSES)
+def test_commands_that_read_results_say_what_is_lost(results_folder, tmp_path, monkeypatch, capsys, lost):
+    whole = shutil.copytree(results_folder, tmp_path / "whole")
+    path = results_folder / lost
+    shutil.rmtree(path) if path.is_dir() else path.unlink()
+    for command in (
+        ("claims", results_folder),
+        ("report", results_folder),
+        ("compare", whole, results_folder),
+        ("export", results_folder, "--crate", tmp_path / "crate.zip"),
+    ):
+        status, said, error = call(monkeypatch, capsys, *command)
+        assert status == 2 and LOSSES[lost] in error and "gyrostat reproduce paper/fig1" in error, (command, said)
+        assert error.count("\n") == 1
+    if lost == "claims.json":
+        refuses(lambda: load_results(results_folder).claims(), LOSSES[lost], "gyrostat reproduce paper/fig1")
+        assert list(load_results(results_folder)) == ["paper/fig1", "paper/fig2"]
+    else:
+        refuses(lambda: load_results(results_folder), LOSSES[lost], "gyrostat reproduce paper/fig1")
+
+
+def test_a_list_of_claims_that_is_cut_or_not_ours_is_refused(results_folder, monkeypatch, capsys):
+    path = results_folder / "claims.json"
+    for text, why in (
+        (path.read_text()[:-9], "is not a list of claims"),
+        ("[]", "lacks the claim paper/fig1/slope"),
+        ("{}", "is not a list of claims"),
+    ):
+        path.write_text(text)
+        status, _, error = call(monkeypatch, capsys, "claims", results_folder)
+        assert status == 2 and why in error and "gyrostat reproduce" in error
+        refuses(lambda: load_results(results_folder).claims(), why)
+
+
+@pytest.mark.parametrize("lost", ["sweep.json", "store.zarr", "store.zarr/zarr.json", "store.zarr/done/zarr.json"])
+def test_commands_that_read_a_sweep_say_what_is_lost(sweep_folder, tmp_path, monkeypatch, capsys, lost):
+    path = sweep_folder / lost
+    shutil.rmtree(path) if path.is_dir() else path.unlink()
+    for command in (
+        ("plot", sweep_folder),
+        ("export", sweep_folder, tmp_path / "a.csv", "--crate", tmp_path / "a.zip"),
+    ):
+        status, _, error = call(monkeypatch, capsys, *command)
+        assert status == 2 and "is missing" in error and "run the same sweep again" in error and error.count("\n") == 1
+    refuses(lambda: load_sweep(sweep_folder), "is missing", "run the same sweep again")
+
+
+def test_a_store_without_a_description_belongs_to_its_own_spec_only(whole, sweep_folder):
+    (sweep_folder / "sweep.json").unlink()
+    refuses(lambda: run_sweep({**TABLE, "num_steps": 80}, out=sweep_folder, jobs=0), "is missing", "--fresh")
+    assert run_sweep(TABLE, out=sweep_folder, jobs=0).kept == 4
+    assert load_sweep(sweep_folder).identical(load_sweep(whole))
 
 
 @pytest.mark.filterwarnings("default::UserWarning")

@@ -86,10 +86,13 @@ def sweep(
 
 def show_results(summary: SweepSummary, folder: Path, console: Console) -> None:
     """Predict, draw and print the results, if the sweep was not stopped, and then its summary."""
+    from gyrostat.parallel.interrupts import check_interrupt
     from gyrostat.sweeps.plots import predict
 
     if summary.done and not summary.stopped:
+        check_interrupt()
         predict(summary.spec, folder)
+        check_interrupt()
         draw_and_print(folder, console)
     for sentence in summary.sentences(folder):
         console.print(sentence, markup=False, highlight=False, soft_wrap=True)

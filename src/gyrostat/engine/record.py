@@ -83,7 +83,8 @@ def recording_grids(record_at: int | Sequence[int] | np.ndarray, horizons: list[
         return np.stack([_listed_steps(record_at, horizons[0])] * len(horizons))
     # At most as many points as the shortest run has steps, so that no step is recorded twice.
     lengths = [T - start for start, T in zip(starts, horizons, strict=True)]
-    points = min(errors.integer("record_at", record_at, least=1), min(lengths) + 1)
+    most = int(errors.BOUNDS["num_steps"][1])
+    points = min(errors.integer("record_at", record_at, least=1, most=most), min(lengths) + 1)
     first = 0 if points > 1 else 1
     parts = [np.round(np.linspace(first * T, T, points)).astype(int) for T in lengths]
     return np.stack([start + part for start, part in zip(starts, parts, strict=True)])

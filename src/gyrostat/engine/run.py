@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -153,7 +154,10 @@ def run_grid(
     if taken := sorted({"seed", "step", "record"} & set(settings)):
         raise GyrostatError(f"settings cannot name an axis {taken[0]!r}: that is a dimension of every result.")
     points = [dict(zip(settings, values, strict=True)) for values in itertools.product(*settings.values())]
+    _check_takes("build", build, list(settings))
     cells = [build(**point) for point in points]
+    if callable(num_steps):
+        _check_takes("num_steps", num_steps, list(settings))
     horizons = [num_steps(**point) for point in points] if callable(num_steps) else num_steps
     trajectories = simulate(
         cells,
@@ -167,6 +171,17 @@ def run_grid(
         progress=progress,
     )
     return warn_of_divergence(labelled(trajectories, settings, cells, seed), stacklevel=3)
+
+
+def _check_takes(name: str, function: Callable[..., Any], settings: Sequence[str]) -> None:
+    """Refuse a function that cannot be called with the settings by name."""
+    try:
+        inspect.signature(function).bind(**dict.fromkeys(settings))
+    except (TypeError, ValueError) as error:  # the second: a built-in function that has no signature
+        raise GyrostatError(
+            f"{name} must be a function of the settings {', '.join(settings)}; got {errors.shown(function)}, "
+            f"which does not take them ({error})."
+        ) from None
 
 
 @errors.explains_keywords

@@ -12,6 +12,7 @@ from gyrostat import errors
 from gyrostat.algorithms.algorithm import Algorithm
 from gyrostat.diagnostics.base import Diagnostic, resolve
 from gyrostat.engine.compile import Cell, Program, RunIndex, group_cells
+from gyrostat.engine.keyboard_interrupt import interrupts_repeated
 from gyrostat.engine.progress import Progress, progress_shown
 from gyrostat.engine.record import Trajectories, Values, gather, recording_grids
 from gyrostat.engine.reduction.choose import LEAK_LIMITS, Reduction, choose_reduction, rank_of
@@ -59,7 +60,7 @@ def simulate(
     level = _tolerance(tolerance, cells)
     reductions = [choose_reduction(reduction, *cell) for cell in cells]
     values: dict[int, Values] = {}
-    with progress_shown(progress, len(cells) * len(seed_numbers)) as report:
+    with interrupts_repeated(), progress_shown(progress, len(cells) * len(seed_numbers)) as report:
         for group in group_cells(cells, horizons, reproducible_bits=reproducible_bits):
             own_cells = [cells[i] for i in group]
             program_for = functools.partial(Program, own_cells, diagnostics, grids[group[0]], seed, level)
@@ -149,8 +150,13 @@ def _horizons(num_steps: int | Sequence[int], count: int) -> list[int]:
     if isinstance(num_steps, Sequence | np.ndarray):
         if len(num_steps) != count:
             raise GyrostatError(f"num_steps lists {len(num_steps)} numbers for {count} settings: give one each.")
-        return [errors.integer("num_steps", T, least=1) for T in num_steps]
-    return [errors.integer("num_steps", num_steps, least=1)] * count
+        return [_horizon(T) for T in num_steps]
+    return [_horizon(num_steps)] * count
+
+
+def _horizon(num_steps: Any) -> int:
+    least, most = errors.BOUNDS["num_steps"]
+    return errors.integer("num_steps", num_steps, least=int(least), most=int(most))
 
 
 def _seed_numbers(seeds: int | Sequence[int]) -> list[int]:

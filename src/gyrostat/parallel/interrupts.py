@@ -14,7 +14,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-FORCED_AFTER = 4.0
+FORCED_AFTER = 3.0
 """Seconds after Ctrl-C at which a command that has not stopped is ended, if it asked for that."""
 
 _noted = threading.Event()

@@ -144,8 +144,10 @@ def stored_claims(
 ) -> list[ClaimRecord]:
     """The records of a results folder that pass the filters."""
     store = ResultsStore(folder)
-    if not store.claims_file.is_file():
+    if not store.claims_file.is_file() and not store.data.is_dir():
         raise GyrostatError(f"{str(folder)!r} holds no claims.json: run gyrostat reproduce --out {folder}.")
+    if store.data.is_dir():
+        store.refuse_losses()
     return [
         record
         for record in store.claims()

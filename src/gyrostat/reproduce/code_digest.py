@@ -13,7 +13,7 @@ import gyrostat
 from gyrostat.experiments import registry
 
 ROOMS = (
-    "errors.py",
+    "errors",
     "jax_tools",
     "models",
     "environments",

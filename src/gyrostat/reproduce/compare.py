@@ -116,8 +116,9 @@ def compare_results(first: str | Path, second: str | Path, *, papers: Sequence[s
 
 def _opened(folder: str | Path) -> ResultsStore:
     store = ResultsStore(folder)
-    if not store.claims_file.is_file():
+    if not store.claims_file.is_file() and not store.data.is_dir():
         raise GyrostatError(f"{str(folder)!r} holds no claims.json: give the folder of a gyrostat reproduce --out DIR.")
+    store.refuse_losses()
     return store
 
 

@@ -94,6 +94,7 @@ def export_results(
     crate. ``author`` is who ran it, and ``licence`` the address of the licence of the results.
     """
     store = ResultsStore(folder)
+    store.refuse_losses()
     names = store.finished()
     if not names:
         raise GyrostatError(f"{str(folder)!r} holds no finished experiment: run gyrostat reproduce --out {folder}.")

@@ -63,6 +63,7 @@ class ReproducedResults(Mapping[str, "xr.Dataset"]):
         Args:
             name: ``paper/figure``; None for all.
         """
+        self._store.refuse_lost_claims()
         return [record for record in self._store.claims() if name is None or experiment_of(record) == name]
 
     def __repr__(self) -> str:
@@ -108,4 +109,5 @@ def load_results(folder: str | Path = "results") -> ReproducedResults:
         raise GyrostatError(
             f"folder {str(folder)!r} {why}: {sweep}give the folder that was the --out of `gyrostat reproduce`."
         )
+    ResultsStore(path).refuse_lost_data()
     return ReproducedResults(path)

@@ -27,7 +27,7 @@ from gyrostat.parallel.threads import one_thread
 from gyrostat.parallel.whole_files import reason, write_whole
 from gyrostat.parallel.workers import Listener, explain, run_tasks
 from gyrostat.reproduce.claims import claims_table, is_surprise, judge
-from gyrostat.reproduce.store import ClaimRecord, ResultsStore, experiment_of
+from gyrostat.reproduce.store import CLAIMS, ClaimRecord, ResultsStore, experiment_of
 from gyrostat.reproduce.tasks import ComputedExperiment, ExperimentTask, select
 
 if TYPE_CHECKING:
@@ -216,6 +216,7 @@ def _how_it_ran(task: ExperimentTask, seconds: float, cpu_seconds: float) -> dic
         "derived_seed": task.derived_seed,
         "size": task.size,
         "settings": task.settings,
+        CLAIMS: [claim.slug for claim in experiment.claims],
         "seconds": round(seconds, 3),
         "cpu_seconds": round(cpu_seconds, 3),
         "machine": f"{system}, {os.cpu_count()} cores, Python {platform.python_version()}",

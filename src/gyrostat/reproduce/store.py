@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gyrostat.errors import GyrostatError
 from gyrostat.parallel.checked_files import (
     CHECKSUM,
     KINDS,
@@ -42,6 +41,9 @@ ClaimRecord = dict[str, Any]
 
 DONE, RUN, ARRAYS = "done", "run", "arrays"
 """Attributes of the group of an experiment: its fingerprint, how it was run, and the digests of its arrays."""
+
+CLAIMS = "claims"
+"""An entry of how an experiment was run: the slugs of its claims, which ``claims.json`` must therefore have."""
 
 CLAIM_KEYS = {"id", "statement", "criterion", "measured", "verdict", "expected", "reason", "seeds", "seconds"}
 
@@ -153,6 +155,50 @@ class ResultsStore:
                 found.append(error.fault if isinstance(error, DamagedStore) else f"{str(folder)!r} is damaged")
         return found
 
+    def lost_data(self) -> dict[str, str]:
+        """Experiments that have claims, or arrays without a description, but no finished data; each with a sentence."""
+        judged = dict.fromkeys(experiment_of(record) for record in self.claims())
+        left = (path for path in self.data.glob("*/*") if _lost_its_mark(path))
+        found = {}
+        for name in (*judged, *(f"{path.parent.name}/{path.name}" for path in left)):
+            try:
+                if DONE not in self._attributes(name):
+                    found[name] = f"{str(self.data / name / METADATA)!r} is missing, or its experiment is not finished"
+            except DamagedStore as error:
+                found[name] = error.fault
+        return found
+
+    def lost_claims(self) -> dict[str, str]:
+        """Finished experiments of which ``claims.json`` lacks claims, each with a sentence."""
+        exists, recorded = self.claims_file.exists(), {record["id"] for record in self.claims()}
+        found = {}
+        for name in self.finished():
+            lost = [slug for slug in self.run(name).get(CLAIMS, ()) if f"{name}/{slug}" not in recorded]
+            if not exists:
+                found[name] = f"{str(self.claims_file)!r} is missing"
+            elif lost and not self.error(name).is_file():
+                found[name] = f"{str(self.claims_file)!r} lacks the claim {name}/{lost[0]}"
+        return found
+
+    def refuse_losses(self) -> None:
+        """Refuse a folder of which the data of an experiment, or claims of a finished one, are lost."""
+        self.refuse_lost_data()
+        self.refuse_lost_claims()
+
+    def refuse_lost_data(self) -> None:
+        """Refuse a folder of which the data of an experiment are lost as a whole: readers would leave it out silently."""
+        self._refuse(self.lost_data())
+
+    def refuse_lost_claims(self) -> None:
+        """Refuse a folder whose ``claims.json`` is missing or lacks claims of a finished experiment."""
+        self._refuse(self.lost_claims())
+
+    def _refuse(self, lost: Mapping[str, str]) -> None:
+        if lost:
+            fault = next(iter(lost.values()))
+            again = " ".join(dict.fromkeys(name.split("/")[0] for name in lost) if len(lost) > 3 else lost)
+            raise DamagedStore(fault, f"run gyrostat reproduce {again} --out {self.folder} to make it anew")
+
     def is_checked(self, name: str) -> bool:
         """Whether a finished experiment has checksums; those of older versions have not."""
         return ARRAYS in self._attributes(name)
@@ -198,7 +244,7 @@ class ResultsStore:
         if not isinstance(records, list) or not all(
             isinstance(r, dict) and isinstance(r.get("id"), str) for r in records
         ):
-            raise GyrostatError(f"{where!r} is not a list of claims: delete it or choose another --out.")
+            raise DamagedStore(f"{where!r} is not a list of claims", "delete it, and gyrostat reproduce makes it anew")
         checked = [r.get(CHECKSUM) == digest({k: v for k, v in r.items() if k != CHECKSUM}) for r in records]
         if not all(checked) and (any(checked) or any(r.keys() - CLAIM_KEYS for r in records)):
             bad = records[checked.index(False)]["id"]
@@ -218,18 +264,15 @@ class ResultsStore:
 def check_results(folder: Path) -> tuple[str, list[str]]:
     """A sentence about the state of a results folder, and what is missing or damaged."""
     store = ResultsStore(folder)
-    names = store.present()
-    found = [line for name in names for line in store.damage(name)]
-    found += [f"{str(path / METADATA)!r} is missing" for path in store.data.glob("*/*") if _lost_its_mark(path)]
-    if names and not store.claims_file.exists():
-        found.append(f"{str(store.claims_file)!r} is missing")
+    found = [line for name in store.present() for line in store.damage(name)]
     pages = {path.stem: path for path in (folder / "pages").glob("*.html")}
     papers = dict.fromkeys(name.split("/")[0] for name in store.finished()) if pages else {}
     found += [f"{str(folder / 'pages' / f'{paper}.html')!r} is missing" for paper in papers if paper not in pages]
     try:
-        store.claims()
-    except GyrostatError as error:
-        found.append(error.fault if isinstance(error, DamagedStore) else str(error).removesuffix("."))
+        found += [*store.lost_data().values(), *dict.fromkeys(store.lost_claims().values())]
+    except DamagedStore as error:  # of claims.json
+        found.append(error.fault)
+    found = list(dict.fromkeys(found))
     if found:
         return f"{len(found)} {'file is' if len(found) == 1 else 'files are'} missing or damaged in {folder}.", found
     old = [name for name in store.finished() if not store.is_checked(name)]

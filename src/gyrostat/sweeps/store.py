@@ -86,7 +86,7 @@ def open_store(spec: Spec, folder: str | Path, *, extend: bool, fresh: bool) -> 
     store = SweepStore(folder)
     if fresh:
         store.remove()
-    written = store.description() if not store.describes_no_other(spec) else None
+    written = store.description() if not store.is_of(spec) else None
     if written is not None:
         _check_same_sweep(spec, written, extend=extend)
         spec = _in_stored_order(spec, written)
@@ -168,18 +168,26 @@ class SweepStore:
             raise DamagedStore(f"{str(self.file)!r} does not describe a sweep", "choose another folder")
         return content
 
-    def describes_no_other(self, spec: Spec) -> bool:
-        """Whether ``sweep.json`` is damaged, but the arrays are known to be those of exactly this spec."""
+    def is_of(self, spec: Spec) -> bool:
+        """Whether ``sweep.json`` is lost or damaged, but the arrays are known to be those of exactly this spec."""
         try:
             unsealed(read_json(self.file), self.file)
-        except FileNotFoundError:
             return False
+        except FileNotFoundError:
+            if not any(self.data.glob("*")):
+                return False  # a new sweep
         except DamagedStore:
-            with contextlib.suppress(FileNotFoundError, DamagedStore):
-                if read_metadata(self.data)["attributes"].get(SWEEP) == _sweep_digest(spec):
-                    self.repaired.append("sweep.json, written again")
-                    return True
-        return False
+            pass
+        with contextlib.suppress(FileNotFoundError, DamagedStore):
+            if read_metadata(self.data)["attributes"].get(SWEEP) == _sweep_digest(spec):
+                self.repaired.append("sweep.json, written again")
+                return True
+        if self.file.exists():
+            return False  # and :meth:`description` says what is wrong with it
+        raise DamagedStore(
+            f"{str(self.file)!r} is missing, and {str(self.data)!r} is not known to be of this spec",
+            "choose another --out, or --fresh to compute anew",
+        )
 
     def write_description(self, spec: Spec, report: Mapping[str, Any] | None = None) -> None:
         """Replace ``sweep.json``; ``report`` says how far the sweep is."""
@@ -209,8 +217,8 @@ class SweepStore:
         """
         import zarr
 
-        for partial in self.data.rglob("*.partial"):  # left by a write that was killed
-            partial.unlink()
+        for left in (*self.data.rglob("*.partial"), *self.data.rglob(".*.part")):  # by a write that was killed
+            left.unlink()
         self.data.mkdir(parents=True, exist_ok=True)
         attributes = {
             "gyrostat": __version__,
@@ -369,8 +377,6 @@ class SweepStore:
         """All data, with the share of successes; the values of numeric axes are in increasing order."""
         import xarray as xr
 
-        description = self.description()
-        assert description is not None
         if found := self.damage():
             raise DamagedStore(
                 found[0] + (f" (and {len(found) - 1} more)" if len(found) > 1 else ""),
@@ -383,7 +389,7 @@ class SweepStore:
         for attributes in (ds.attrs, *(x.attrs for x in ds.variables.values())):
             for name in (CHECKSUM, KINDS, SWEEP):
                 attributes.pop(name, None)
-        for name, axis in description["axes"].items():
+        for name, axis in (self.description() or {})["axes"].items():
             if ds[name].dtype.kind in "OUT":
                 ds = ds.assign_coords({name: np.array([str(v) for v in ds[name].values])})
             else:
@@ -452,7 +458,7 @@ def with_success(ds: xr.Dataset) -> xr.Dataset:
 def load_sweep(folder: Path) -> xr.Dataset:
     """The data of a folder that holds a sweep with at least one finished cell."""
     store = SweepStore(folder)
-    if store.description() is None or not store.data.exists():
+    if not store.file.exists() and not store.data.exists():
         raise GyrostatError(f"{str(folder)!r} holds no sweep: name the folder given to gyrostat sweep --out.")
     ds = store.load()
     if not bool((ds.done > 0).any()):

@@ -150,7 +150,10 @@ def heterogeneity(
             step_size=step_size,
             feature_names=names,
         )
-    X, y = check_X_y(X, y, dtype=np.float64, y_numeric=True)
+    try:
+        X, y = check_X_y(X, y, dtype=np.float64, y_numeric=True)
+    except OverflowError:
+        raise GyrostatError("X and y must hold numbers below 1e308; got a whole number that is too large.") from None
     names = _checked_names(names, X.shape[1])
     within = float(errors.number("confidence", confidence, above=0, most=0.9999))
     _, rows = rows_by_environment(environments, len(X), least=3)

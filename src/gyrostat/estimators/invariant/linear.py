@@ -294,10 +294,14 @@ def row_weights(sample_weight: Any, X: np.ndarray) -> np.ndarray | None:
     """The weights of the rows, or None if all are the same."""
     if sample_weight is None:
         return None
+    wanted = "sample_weight must hold one finite number of at least 0 for each row"
     try:
-        return _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-    except ValueError as error:
-        raise GyrostatError(f"sample_weight must hold one finite number of at least 0 for each row: {error}") from None
+        found = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise GyrostatError(f"{wanted}: {' '.join(str(error).split()).rstrip('.')}.") from None
+    if not np.isfinite(found).all():  # scikit-learn takes one infinite number for all rows
+        raise GyrostatError(f"{wanted}; got {errors.shown(sample_weight)}.")
+    return found
 
 
 def rows_with_weight(weights: np.ndarray | None, *arrays: Any) -> list[Any]:

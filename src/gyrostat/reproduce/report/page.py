@@ -99,6 +99,7 @@ def rebuild(folder: Path, papers: Sequence[str] = (), *, one_file: bool = False)
     store = ResultsStore(folder)
     if not store.data.is_dir():
         raise GyrostatError(f"{str(folder)!r} holds no results.zarr: run gyrostat reproduce --out {folder}.")
+    store.refuse_losses()
     return write_report(store, one_file=one_file)
 
 
