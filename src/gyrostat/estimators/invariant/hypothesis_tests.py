@@ -55,7 +55,7 @@ def look_like_consequences(X: np.ndarray, y: np.ndarray, rows: list[np.ndarray],
 class EnvironmentFacts(NamedTuple):
     """The rows of one environment: number, means and covariance of features and response (last), medians of features."""
 
-    count: int
+    count: int  # type: ignore[assignment]  # hides tuple.count, which is not needed
     means: np.ndarray
     covariance: np.ndarray
     medians: np.ndarray

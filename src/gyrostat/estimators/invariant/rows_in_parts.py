@@ -144,7 +144,7 @@ class EnvironmentSums(NamedTuple):
     ``sample`` holds the rows whose random ``ranks`` are lowest.
     """
 
-    count: int
+    count: int  # type: ignore[assignment]  # hides tuple.count, which is not needed
     means: np.ndarray
     squares: np.ndarray
     sample: np.ndarray
@@ -209,7 +209,7 @@ def _witnesses(y: np.ndarray) -> np.ndarray:
 class FittedEnvironment(NamedTuple):
     """What is known of an environment after the first reading; ``bread`` is the inverse of ``X^T X / n``."""
 
-    count: int
+    count: int  # type: ignore[assignment]  # hides tuple.count, which is not needed
     means: np.ndarray
     level: float
     beta: np.ndarray

@@ -89,7 +89,8 @@ def ridge_regressions(
     solution = np.zeros((entries.shape[int(transposed)], len(weights)))
     if not len(weights):
         return solution
-    padded, ridge = np.vstack([factor, np.zeros(len(weights))]).astype(precision), np.diag(weights).astype(precision)
+    padded: np.ndarray = np.vstack([factor, np.zeros(len(weights))]).astype(precision)
+    ridge: np.ndarray = np.diag(weights).astype(precision)
     for batch in entries.row_batches(len(weights), transposed=transposed):
         gathered = padded[batch.columns]
         crosses = gathered.mT @ batch.values.astype(precision)[..., None]
