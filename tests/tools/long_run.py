@@ -6,11 +6,19 @@ import sys
 
 import gyrostat as gs
 
-problem = gs.Problem(gs.RandomEnvironments(40, law=gs.TwoPoint(spread=6.0)), gs.FreshGaussian(2000))
-try:
-    print("begun", flush=True)
-    gs.run(gs.HeteroSGD(0.001), problem, num_steps=100_000_000, seeds=8)
-except KeyboardInterrupt:
-    print("interrupted, and runs again", flush=True)
-    gs.run(gs.GradientDescent(0.1), gs.Problem(gs.Environments.diagonal(3), gs.Identity()), num_steps=3)
-    sys.exit(130)
+
+def main() -> int:
+    """Run until an interrupt comes, then run again."""
+    problem = gs.Problem(gs.RandomEnvironments(40, law=gs.TwoPoint(spread=6.0)), gs.FreshGaussian(2000))
+    try:
+        print("begun", flush=True)
+        gs.run(gs.HeteroSGD(0.001), problem, num_steps=100_000_000, seeds=8)
+    except KeyboardInterrupt:
+        print("interrupted, and runs again", flush=True)
+        gs.run(gs.GradientDescent(0.1), gs.Problem(gs.Environments.diagonal(3), gs.Identity()), num_steps=3)
+        return 130
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
