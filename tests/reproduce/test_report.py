@@ -434,7 +434,7 @@ def test_pages_without_a_browser(folder):
         assert fact in opening
     cards = index[index.index('id="figures"') :]
     assert cards.count('class="thumbnail"') == 3 and "not run" in cards
-    assert re.search(r"<b>2/4</b> hold, .*1 weaker reading.*1 not as printed", cards)
+    assert re.search(r"<b>2/4</b> hold, .*1 in a weaker reading.*1 not as printed", cards)
     for link in ("https://arxiv.org/abs/2403.01420", "https://doi.org/10.48550/arXiv.2403.01420"):
         assert link in cards
     assert "It is a two &amp; not a one." in paper
