@@ -209,7 +209,7 @@ def _title_and_links(name: str, entries: Sequence[ReportedExperiment]) -> dict[s
     if any(entry.declared for entry in entries):
         paper = registry.find_paper(name)
         return {"title": paper.title, "link": paper.link, "doi": paper.doi}
-    stored = next((entry.stored("paper", None) for entry in entries if entry.stored("paper", None)), {})
+    stored: dict[str, str] = next((entry.stored("paper", None) for entry in entries if entry.stored("paper", None)), {})
     return {"title": f"{name} (no longer declared)", "link": "", "doi": "", **stored}
 
 
