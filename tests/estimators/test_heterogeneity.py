@@ -43,7 +43,7 @@ def test_verdicts_on_known_effects():
     same, turns, drifts, nothing = np.array(words).T
     assert (same == "kept").sum() >= 9 and (turns == "removed").all()
     # A spread of 20 % +- errors in five environments: within 50 %, but five of them do not bound it well.
-    assert set(drifts) <= {"kept", "cannot be told"} and (nothing == "cannot be told").sum() >= 9
+    assert set(drifts) <= {"kept", "unclear"} and (nothing == "unclear").sum() >= 9
 
 
 @pytest.mark.parametrize("seed", range(5))

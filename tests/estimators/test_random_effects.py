@@ -76,7 +76,7 @@ def test_a_verdict_that_rests_on_one_environment_says_so():
 def test_a_feature_that_varies_in_one_environment_is_not_kept():
     draw = calibration.one_site_only(np.random.default_rng(0))
     found = gs.heterogeneity(draw.X, draw.y, draw.environments, feature_names=["here", "all"])
-    assert found.features.verdict.values.tolist() == ["cannot be told", "kept"]
+    assert found.features.verdict.values.tolist() == ["unclear", "kept"]
     assert found.features.reason.values[0] == "it varies in 0 only: there is nothing to compare"
     assert np.isnan(found.features.effect.values[1:, 0]).all() and found.features.coefficient.values[
         0

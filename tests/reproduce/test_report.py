@@ -15,7 +15,7 @@ import pytest
 from playwright.sync_api import expect
 from rich.console import Console
 
-from browser import chromium, findings, needs_axe, needs_browser, picture, visit
+from browser import PATIENCE, chromium, findings, needs_axe, needs_browser, picture, visit
 from gyrostat.errors import GyrostatError
 from gyrostat.experiments import registry
 from gyrostat.parallel.whole_files import write_whole
@@ -333,6 +333,7 @@ def test_a_plot_that_cannot_be_drawn_leaves_its_picture(browser, folder, tmp_pat
     assert centres in page
     (tmp_path / "index.html").write_text(page.replace(centres, '"label":"share of runs"'))
     context = browser.new_context()
+    context.set_default_timeout(PATIENCE)
     broken = context.new_page()
     broken.goto((tmp_path / "index.html").as_uri())
     broken.locator("#zoo2024\\/shapes").scroll_into_view_if_needed()
@@ -406,7 +407,7 @@ def test_claims_fold_and_pages_lead_to_each_other(browser, paper_page):
     with visit(browser, paper_page) as page:
         claim = page.locator("[id='zoo2024/curves/weaker']")
         assert "holds in a weaker reading: of some runs, not of most" in claim.locator("summary").inner_text()
-        assert not claim.locator("dl").is_visible()
+        assert not claim.locator("> dl").is_visible()
         claim.locator("summary").click()
         assert claim.locator(".measured li").inner_text() == "half-time over theory 1.00"
         assert [t.inner_text() for t in claim.locator("dt").all()][:3] == ["Which reading", "Criterion", "Measured"]
@@ -433,7 +434,7 @@ def test_pages_without_a_browser(folder):
         assert fact in opening
     cards = index[index.index('id="figures"') :]
     assert cards.count('class="thumbnail"') == 3 and "not run" in cards
-    assert re.search(r"<b>2/4</b> hold, .*1 weaker reading.*1 not as printed", cards)
+    assert re.search(r"<b>2/4</b> hold, .*1 in a weaker reading.*1 not as printed", cards)
     for link in ("https://arxiv.org/abs/2403.01420", "https://doi.org/10.48550/arXiv.2403.01420"):
         assert link in cards
     assert "It is a two &amp; not a one." in paper

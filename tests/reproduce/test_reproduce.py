@@ -264,7 +264,8 @@ def test_a_results_folder_outlives_its_paper(fake, tmp_path, monkeypatch):
     assert "A fake paper" in page and "Figure fig1" in page and "Walks." in page
     assert "Its paper is not known here" in page and "data:image/webp;base64," in page
     monkeypatch.setattr(registry, "_given", {})
-    page = rebuild(tmp_path, [str(FAKE / "fake2024.py")]).read_text()
+    rebuild(tmp_path, [str(FAKE / "fake2024.py")])
+    page = (tmp_path / "pages/fake2024.html").read_text()
     assert "Its paper is not known here" not in page and 'class="drawing"' in page
 
 

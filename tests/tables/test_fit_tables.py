@@ -255,11 +255,7 @@ def test_examples_have_their_known_answers(tmp_path, quiet, monkeypatch):
     options = {"target": "outcome", "environment": "site", "out": tmp_path / "out", "console": quiet}
     model, found = fit_and_predict.fit(Path("example:sites"), **options)
     words = found.features.verdict.to_series()
-    assert (
-        words[["dose", "age", "sex=m"]].eq("kept").all()
-        and words.protocol == "removed"
-        and words.noise == "cannot be told"
-    )
+    assert words[["dose", "age", "sex=m"]].eq("kept").all() and words.protocol == "removed" and words.noise == "unclear"
     np.testing.assert_allclose(np.delete(model.coefficients, 3), [1.0, -0.5, 0.0, 0.6], atol=0.1)
     _, found = fit_and_predict.fit(Path("example:consequence"), **options)
     assert found.features.consequence.to_series().to_dict() == {"cause": False, "after": True}

@@ -53,7 +53,7 @@ class Runs(Series):
     """Single runs: thin translucent curves under one label. ``y`` has a row for each run, and ``x`` too unless all share it."""
 
     x: Any
-    y: Sequence[Any] | np.ndarray
+    y: Any
     label: str
     _: KW_ONLY
     colour: int | None = None

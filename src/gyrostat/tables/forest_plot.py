@@ -62,7 +62,7 @@ def draw_forest(report: HeterogeneityReport, base: Path) -> list[Path]:
 
 
 def _order(features: xr.Dataset) -> list[int]:
-    """Features by verdict (removed, cannot be told, kept), then by the size of their mean effects."""
+    """Features by verdict (removed, unclear, kept), then by the size of their mean effects."""
     rank = {REMOVED: 0, UNCLEAR: 1, KEPT: 2}
     size = -np.abs(features.effect_sd.fillna(0.0).mean("environment").values)
     return sorted(range(features.sizes["feature"]), key=lambda j: (rank[str(features.verdict.values[j])], size[j]))

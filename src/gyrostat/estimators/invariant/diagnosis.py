@@ -93,7 +93,7 @@ def heterogeneity(
     ``cluster``, ``sample_weight``, ``family``, ``tolerance``, ``level``, ``adjust`` and ``step_size`` are those of
     :class:`~gyrostat.estimators.InvariantLinearRegressor`, whose decisions are reported; intervals have ``confidence``. A
     verdict is ``"kept"`` if the interval of the variation is within the tolerance, ``"removed"`` if the estimator leaves the
-    direction out, and otherwise ``"cannot be told"``, with a reason.
+    direction out, and otherwise ``"unclear"``, with a reason.
 
     ``X``, ``y`` and ``environments`` may be columns of one Dask dataframe (see :func:`heterogeneity_of_parts`).
 
@@ -130,7 +130,7 @@ def heterogeneity(
     >>> y = X[:, 0] + np.repeat([1.0, -1.0, 0.6, 0.2], 500) * X[:, 1] + 0.2 * rng.standard_normal(2000)
     >>> report = heterogeneity(X, y, site, feature_names=["dose", "age", "noise"])
     >>> report.features.verdict.to_series().to_dict()
-    {'dose': 'kept', 'age': 'removed', 'noise': 'cannot be told'}
+    {'dose': 'kept', 'age': 'removed', 'noise': 'unclear'}
     """
     if feature_names is not None and not isinstance(feature_names, Sequence | np.ndarray | pd.Index):
         raise GyrostatError(f"feature_names must be a list of names; got {errors.shown(feature_names)}.")
@@ -603,7 +603,7 @@ def _counts(features: xr.Dataset) -> str:
     ]
     unclear = ~(kept | removed)
     if unclear.any():
-        parts.append(f"cannot be told: {_named(features, unclear)} (a linear model keeps them)")
+        parts.append(f"unclear: {_named(features, unclear)} (a linear model keeps them)")
     return f"Of {features.sizes['feature']} features in {num_environments} environments: " + "; ".join(parts) + "."
 
 

@@ -16,7 +16,7 @@ from gyrostat.estimators.invariant.random_effects import (
     spread_interval,
 )
 
-KEPT, REMOVED, UNCLEAR = "kept", "removed", "cannot be told"
+KEPT, REMOVED, UNCLEAR = "kept", "removed", "unclear"
 LARGE = 2.0
 """A row is reported if it moves an effect by more than this many standard errors."""
 

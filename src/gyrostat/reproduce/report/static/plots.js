@@ -1,7 +1,8 @@
 // Plotly, unpacked when the first plot is drawn, so that the page is there before it.
 let unpacking = null;
 async function unpack() {
-  const packed = Uint8Array.from(atob(document.getElementById("plotly").textContent), (letter) => letter.charCodeAt(0));
+  const letters = atob(document.getElementById("plotly").textContent), packed = new Uint8Array(letters.length);
+  for (let i = 0; i < letters.length; i++) packed[i] = letters.charCodeAt(i);
   const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
   const script = document.createElement("script");
   script.textContent = await new Response(stream).text();
