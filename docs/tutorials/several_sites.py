@@ -58,8 +58,24 @@ evidence = gs.heterogeneity(X, y, site)
 print(evidence.features.verdict.to_series().to_string())
 
 # %% [markdown]
+# ## What to use in a new site
+#
+# Coefficients answer what holds *everywhere*. If the new site is of the same kind as these, a feature whose effect varies
+# still helps a little, because its mean effect is known. `predict` takes the purpose:
+
+# %%
+new = rng.standard_normal((200, 3))
+for purpose in ("everywhere", "same-kind"):
+    slope = np.linalg.lstsq(new, model.predict(new, purpose=purpose), rcond=None)[0]
+    print(f"{purpose:10}: the prediction changes by {slope[2]:.1f} per unit of the third feature")
+
+# %% [markdown]
+# `gyrostat compare-methods` leaves out one site at a time and compares fourteen models, ours among them, on your own table. It
+# says which to deploy for new sites of the same kind, and which for sites that may be unlike these.
+#
 # ## Next
 #
 # - [Data from several environments](../several-environments.md): 0/1 outcomes and counts, clusters of rows, large tables, and what
 #   the method cannot do.
+# - [Comparing methods](../compare-methods.md) on your own table.
 # - [Evidence](../invariance.md): where it wins and where it does not, against other methods.
