@@ -67,7 +67,7 @@ print(evidence.features.verdict.to_series().to_string())
 new = rng.standard_normal((200, 3))
 for purpose in ("everywhere", "same-kind"):
     slope = np.linalg.lstsq(new, model.predict(new, purpose=purpose), rcond=None)[0]
-    print(f"{purpose:10}: the prediction changes by {slope[2]:.1f} per unit of the third feature")
+    print(f"{purpose:10}: the prediction changes by {abs(slope[2]):.1f} per unit of the third feature")
 
 # %% [markdown]
 # `gyrostat compare-methods` leaves out one site at a time and compares fourteen models, ours among them, on your own table. It
