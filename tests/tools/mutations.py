@@ -43,7 +43,7 @@ MUTATIONS = (
         "+ across / m * W, span.energy / m)",
         "+ 1.1 * across / m * W, span.energy / m)",
         "The noise of a fresh batch is 10 % too large.",
-        ("xu2024/thm2", "xu2024/amplify", "xu2024/fig6"),
+        ("xu2024/error-law", "xu2024/thm2", "xu2024/amplify", "xu2024/fig6"),
     ),
     Mutation(
         "fresh-energy-halved",
@@ -59,7 +59,7 @@ MUTATIONS = (
         "counts = multinomial(counting, self.num_samples, jnp.asarray(law.weights))",
         "counts = self.num_samples * jnp.asarray(law.weights)",
         "A mixed batch has the same number of samples of every environment at every step.",
-        ("xu2024/fig6", "xu2024/thm3", "xu2024/fig1", "xu2024/kappa"),
+        ("xu2024/laws", "xu2024/fig6", "xu2024/thm3", "xu2024/fig1", "xu2024/kappa"),
     ),
     Mutation(
         "pooled-first-environment-twice",
@@ -77,7 +77,7 @@ MUTATIONS = (
         "    root = 2**0.5\n"
         "    return draws[:extra], W * (root - (root - 1) * jnp.eye(len(W))) if W.ndim == 2 else W",
         "Entries off the diagonal of a fresh symmetric measurement have variance 1 instead of 1/2.",
-        ("xu2024/thm2", "xu2024/amplify", "xu2024/fig6"),
+        ("xu2024/laws", "xu2024/thm2", "xu2024/amplify", "xu2024/fig6"),
     ),
     Mutation(
         "fixed-chi-of-all-rows",
@@ -85,7 +85,7 @@ MUTATIONS = (
         "chi = jnp.sqrt(chi_square(squares, jnp.maximum(m - n, 1.0)))",
         "chi = jnp.sqrt(chi_square(squares, m))",
         "Every new direction of a fixed design has m degrees of freedom: chi_m for chi_(m-k+1).",
-        XU_FIXED,
+        ("xu2024/laws", *XU_FIXED),
     ),
     Mutation(
         "fixed-design-without-noise",
@@ -101,7 +101,7 @@ MUTATIONS = (
         "error = jnp.where(predicted <= self.truncation, predicted - y, 0.0)",
         "error = predicted - y",
         "Samples above the truncation of Algorithm 4 are kept.",
-        ("xu2024/thm7", "xu2024/lemma20"),
+        ("xu2024/laws", "xu2024/thm7", "xu2024/lemma20"),
     ),
     Mutation(
         "rank-one-mean-of-predictions",
@@ -141,7 +141,7 @@ MUTATIONS = (
         "order, _ = change_if_needed(at == 0, reordered,",
         "order, _ = change_if_needed((at == 0) & jnp.all(state.orders[index] == 0), reordered,",
         "The first random order of the observed entries is used for every pass.",
-        ("wang2023/fig1", "wang2023/phases"),
+        ("xu2024/laws", "wang2023/fig1", "wang2023/phases"),
     ),
     Mutation(
         "last-entry-never-drawn",
@@ -174,7 +174,10 @@ MUTATIONS = (
         "permutation = jax.random.permutation(fold_in(run_key, step // law.count), law.count)",
         "permutation = jax.random.permutation(fold_in(run_key, 0 * step), law.count)",
         "The first random order of the environments is used for every pass.",
-        ("xu2024/order",),
+        (
+            "xu2024/laws",
+            "xu2024/order",
+        ),
     ),
     Mutation(
         "cyclic-stays-for-two-steps",
@@ -230,7 +233,7 @@ MUTATIONS = (
         '    def direction(self, model: Model, params: Params, reading: Reading, ridge: Float[Array, ""]) -> Params:\n'
         "        gradients",
         "Layers are updated one after the other, each from the new values of those before it.",
-        ("wang2023/balance", "xiong2024/imbalance", "xiong2024/thm4.1", *WANG_RUNS),
+        ("wang2023/appendixD", "wang2023/balance", "xiong2024/imbalance", "xiong2024/thm4.1", *WANG_RUNS),
     ),
     Mutation(
         "preconditioned-by-itself",
@@ -264,7 +267,10 @@ MUTATIONS = (
         "size = sum(jnp.sum(p * p) for p in moment.before)",
         "size = sum(jnp.sum(p * p) for p in moment.after)",
         "The shrinkage of Algorithm 4 uses the updated U.",
-        ("xu2024/thm7",),
+        (
+            "xu2024/laws",
+            "xu2024/thm7",
+        ),
     ),
     Mutation(
         "imbalance-step-loses-product",
@@ -288,7 +294,7 @@ MUTATIONS = (
         "self.scale * (jnp.eye(*s, dtype=float)",
         "2 * self.scale * (jnp.eye(*s, dtype=float)",
         "The scaled identity at the start is twice too large.",
-        ("xu2024/phases", "xu2024/fig3", "xu2024/thm3", "xu2024/fig4", "xu2024/order"),
+        ("xu2024/error-law", "xu2024/phases", "xu2024/fig3", "xu2024/thm3", "xu2024/fig4", "xu2024/order"),
     ),
     Mutation(
         "symmetric-start-of-any-width",
