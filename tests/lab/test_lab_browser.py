@@ -260,7 +260,7 @@ def test_presets_load(page):
     page.select_option("#preset", "factors xiong2024/fig1.2c")
     # Its program compiles for seconds. Until then the page shows the shipped curves of the same preset, and says so.
     page.wait_for_selector(f"#status[data-level=shipped]:not([data-number='{before}'])", timeout=PATIENCE)
-    assert page.inner_text("#origin").startswith("Shipped curves, computed by gyrostat ")
+    assert page.inner_text("#origin").startswith("Shipped curves (gyrostat ")
     shipped = {side: end(page, side, "distance_loss") for side in ("symmetric", "asymmetric", "stepped")}
     settle(page, before)
     assert page.inner_text("#origin").startswith("Live")

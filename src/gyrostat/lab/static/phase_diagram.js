@@ -15,6 +15,7 @@ export function ask(move) {
   abort = new AbortController();
   const mine = abort;
   byId("phase-refused").hidden = true;
+  byId("phase-plot").classList.add("stale"); // the cells of another setting
   byId("phase-status").textContent = "Waiting for the first cells …";
   const body = { lab: state.lab.name, number: ++number, setting: { ...state.values } };
   stream("api/phase", body, (message) => { if (abort === mine) receive(message); }, mine.signal).catch((error) => {
@@ -117,6 +118,7 @@ export function redraw() {
   timer = null;
   if (!plane) return;
   const plot = byId("phase-plot"), narrow = plot.clientWidth < 560;
+  plot.classList.remove("stale");
   const style = layout({
     xaxis: planeAxis(plane.across, plane.x, plane.log_x, { automargin: "height" }), yaxis: planeAxis(plane.up, plane.y, plane.log_y), hovermode: "closest",
     title: { text: narrow ? plane.title.replace(" (", "<br>(") : plane.title, font: { size: 14 }, x: 0, xref: "paper" }, plot_bgcolor: colour("--soft"),

@@ -65,11 +65,13 @@ function show(index) {
   draw("target-pooled", average());
   draw("product-hetero", hetero[at]);
   draw("product-pooled", pooled[at]);
-  byId("name-hetero").textContent = `What this batch asks for: environment ${"AB"[environment]}, spurious strength ${run.strengths[environment]}`;
+  byId("name-hetero").textContent = `What this batch asks for: environment ${"AB"[environment]}, spurious strength ${minus(run.strengths[environment])}`;
   byId("seen").textContent = words(step, environment);
 }
 
 const average = () => run.targets[0].map((row, i) => row.map((_, j) => run.targets.reduce((sum, T) => sum + T[i][j], 0) / run.targets.length));
+
+const minus = (number) => String(number).replace("-", "−");
 
 // The mean of the diagonal over some directions.
 function held(matrix, from, count) {
@@ -96,7 +98,7 @@ function draw(id, matrix) {
   matrix.forEach((row, i) => row.forEach((value, j) => { svg.children[i * n + j].style.fill = shade(value); }));
   for (let i = 0; i < signals; i++) {
     const text = svg.children[n * n + i], value = matrix[i][i];
-    text.textContent = value === null ? "∞" : String(Number(value.toFixed(value > -9.95 && value < 9.95 ? 1 : 0)));
+    text.textContent = value === null ? "∞" : minus(Number(value.toFixed(Math.abs(value) < 9.95 ? 1 : 0)));
     text.style.fill = Math.abs(value ?? 1) > 0.55 ? "var(--paper)" : "var(--ink)";
   }
 }

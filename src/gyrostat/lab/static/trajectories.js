@@ -121,7 +121,7 @@ function showCompiling(request) {
 async function drawShipped(request) {
   const { version, sides } = request.begin.shipped;
   Object.assign(shown, { begin: request.begin, sides: Object.fromEntries(sides.map((s) => [s.side, s])), predicted: request.predicted ?? [], number: request.number });
-  showOrigin("shipped", `Shipped curves, computed by gyrostat ${version}; live ones follow`);
+  showOrigin("shipped", `Shipped curves (gyrostat ${version}); live ones follow`);
   await redraw();
   noteOpening("shipped");
   if (current !== request || request.drawn) return;
