@@ -314,7 +314,7 @@ def test_shipped_curves_come_first_and_the_page_says_that_the_server_is_gone(ser
     page = browser.new_page()
     page.goto(f"{served.url}?{served.token}&lab=factors")
     page.wait_for_selector("#python:not(:empty)", state="attached", timeout=PATIENCE)
-    page.wait_for_function("gyrostat.opening.origin", timeout=PATIENCE)
+    page.wait_for_selector("#status[data-level]", timeout=PATIENCE)
     opening = page.evaluate("gyrostat.opening")
     assert opening["origin"] == "shipped"  # before anything is compiled
     record_property("first_curves_ms", opening["milliseconds"])

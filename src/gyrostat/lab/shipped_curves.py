@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +48,7 @@ def find(lab: Lab, setting: Setting) -> dict[str, Any] | None:
 
 def offered() -> dict[str, tuple[Lab, Setting]]:
     """The settings whose curves are shipped, by the text of the state: the defaults and the presets of built-in papers."""
-    wanted = [(lab, {}) for lab in LABS.values()]
+    wanted: list[tuple[Lab, Mapping[str, Any]]] = [(lab, {}) for lab in LABS.values()]
     wanted += [(lab, preset.values) for lab in LABS.values() for preset in lab.presets()]
     found = [(lab, lab.read(values)) for lab, values in wanted]
     return {state_text(lab, setting): (lab, setting) for lab, setting in found}
