@@ -21,7 +21,7 @@ from gyrostat.errors import GyrostatError
 from gyrostat.lab import computations, runs
 from gyrostat.lab.controls import number
 from gyrostat.lab.export import csv_command, python_program, read_state, state_text
-from gyrostat.lab.laboratories import LABS, lab_of
+from gyrostat.lab.laboratories import LABS, deep_completion, environments, lab_of
 
 SMALL = {"dimension": "5", "num_steps": "100", "seeds": "6", "num_samples": "400"}
 
@@ -108,7 +108,8 @@ def test_bad_numbers_are_refused(text):
         control.read(text)
 
 
-def test_copied_python_gives_the_numbers_of_the_curves(capsys):
+def test_copied_python_gives_the_numbers_of_the_curves_and_draws_them(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     lab = lab_of("environments")
     setting = lab.read(SMALL)
     exec(python_program(lab, setting), {})
@@ -118,6 +119,7 @@ def test_copied_python_gives_the_numbers_of_the_curves(capsys):
         ends = {key: curve["middle"][-1] for key, curve in last["curves"].items()}
         copied = json.loads(printed[side].replace("'", '"'))
         assert ends == pytest.approx(copied, rel=0, abs=1e-12)
+        assert (tmp_path / f"{side}.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_command_writes_the_curves(tmp_path: Path):
@@ -146,9 +148,23 @@ def test_phase_diagram_begins_at_the_current_point_and_knows_its_boundary():
     assert plane["boundary"][0] == "predicted transition M*"
     assert (plane["x"][cells[0]["j"]], plane["y"][cells[0]["i"]]) == (6.0, 0.05)
     assert sorted((c["i"], c["j"]) for c in cells) == [(i, j) for i in range(9) for j in range(9)]
-    # At the step size in the middle, M = 1 keeps the spurious signal and M = 11 forgets it.
-    value = {(c["i"], c["j"]): c["value"] for c in cells}
-    assert value[4, 0] < 0.5 < value[4, 8]
+    # At the step size in the middle, M = 1 keeps the spurious signal and M = 11 forgets it. With the smallest step neither
+    # signal is learnt: no success, although the spurious signal is gone there, too.
+    found = {(c["i"], c["j"]): plane["outcomes"][c["value"]] for c in cells}
+    assert found[4, 0].startswith("spurious") and found[4, 8].startswith("success")
+    assert found[0, 8].startswith("invariant signal not learnt")
+    assert all(sum(c["counts"]) == plane["seeds"] for c in cells)
+
+
+def test_success_asks_for_both_signals():
+    ends = {"signal": [0.9, 0.9, 0.2, 0.2, np.nan, 0.9], "spurious": [0.05, 0.4, 0.05, 0.4, np.nan, np.nan]}
+    found = environments.fate({name: np.array(values)[:, None] for name, values in ends.items()})
+    assert found.tolist() == [0, 1, 2, 2, 2, 2]
+
+
+def test_ranks_of_diverged_runs_are_no_ranks():
+    ends = np.array([[[1.0, 1e-9]], [[1.0, 0.9]], [[0.0, 0.0]], [[np.nan, np.nan]]])
+    assert deep_completion.final_rank({"singular_values": ends}).tolist() == [0, 1, 2, 2]
 
 
 def test_noise_of_other_seeds_is_other_noise():

@@ -21,6 +21,11 @@ pytestmark = needs_browser
 SMALL = "lab=environments&dimension=8&seeds=8&spread=1"
 WHOLE = "#status[data-whole=true]"
 PATIENCE = 90_000
+MOVE = (
+    "([id, value]) => { const s = document.getElementById(id); s.value = value;"
+    " s.dispatchEvent(new Event('input', { bubbles: true })); }"
+)
+"""A function of the page that moves a slider."""
 
 
 class Served:
@@ -83,11 +88,7 @@ def settle(page: Any, before: int) -> None:
 
 def slide(page: Any, name: str, value: float) -> None:
     before = number(page)
-    page.evaluate(
-        "([id, value]) => { const s = document.getElementById(id); s.value = value;"
-        " s.dispatchEvent(new Event('input', { bubbles: true })); }",
-        [f"slide-{name}", value],
-    )
+    page.evaluate(MOVE, [f"slide-{name}", value])
     settle(page, before)
 
 
@@ -100,13 +101,20 @@ def end(page: Any, side: str, curve: str) -> float:
 
 
 def test_the_spurious_curve_falls_when_heterogeneity_grows(page):
-    assert end(page, "hetero", "spurious") > 0.8 and "✗" in page.inner_text("#conditions li >> nth=0")
+    assert end(page, "hetero", "spurious") > 0.8 and "✗" in page.text_content("#conditions li >> nth=0")
     drawn = page.evaluate("document.querySelectorAll('#plot .scatterlayer .trace').length")
     assert drawn >= 12  # three curves with a band each, on two sides
     slide(page, "spread", 8)
     assert end(page, "hetero", "spurious") < 0.1 < 0.8 < end(page, "pooled", "spurious")
     assert end(page, "hetero", "signal") > 0.9
-    assert page.inner_text("#conditions li >> nth=0").startswith("✓ holds")
+    assert page.text_content("#conditions li >> nth=0").startswith("✓ holds")
+    said = page.inner_text("#headline")
+    assert said.startswith(
+        "Prediction: spurious signal eliminated, transition at M* = 4.2; the theorem itself does not"
+    )
+    assert not page.is_visible("#conditions")
+    page.click("#details summary")
+    assert page.is_visible("#conditions")
     assert "spread=8" in page.url
 
 
@@ -120,7 +128,8 @@ def test_the_address_restores_the_state(page, browser, served):
     other.close()
 
 
-def test_copied_python_gives_the_numbers_on_the_screen(page, capsys):
+def test_copied_python_gives_the_numbers_on_the_screen(page, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     before = number(page)
     page.select_option("#set-measurements", "population")  # compiled in a second; test_lab.py compares fresh ones
     settle(page, before)
@@ -130,6 +139,7 @@ def test_copied_python_gives_the_numbers_on_the_screen(page, capsys):
         ends = json.loads(printed[side].replace("'", '"'))
         for curve, value in ends.items():
             assert end(page, side, curve) == pytest.approx(value, rel=0, abs=1e-12)
+        assert (tmp_path / f"{side}.png").read_bytes().startswith(b"\x89PNG")
     before = number(page)
     page.select_option("#set-measurements", "fresh")
     settle(page, before)
@@ -172,12 +182,48 @@ def test_phase_diagram_fills_in_and_its_cells_move_the_sliders(page):
     page.click("#tab-curves")
 
 
+def test_a_run_is_played_step_by_step(page):
+    page.select_option("#set-measurements", "population")  # compiled sooner
+    page.click("#tab-steps")
+    page.wait_for_selector("#frame:not([disabled])", timeout=PATIENCE)
+    squares = "[...document.querySelectorAll('#product-hetero rect')].map((square) => square.style.fill)"
+    at_first, first_target = page.evaluate(squares), page.inner_text("#name-hetero")
+    assert page.inner_text("#seen").startswith("Step 0.")
+    page.click("#play")
+    page.wait_for_function("Number(document.getElementById('frame').value) > 1")
+    page.click("#play")
+    assert page.inner_text("#play") == "Play" and not page.inner_text("#seen").startswith("Step 0.")
+    page.evaluate("const f = document.getElementById('frame'); f.value = f.max; f.dispatchEvent(new Event('input'))")
+    assert page.evaluate(squares) != at_first
+    page.evaluate("const f = document.getElementById('frame'); f.value = 1; f.dispatchEvent(new Event('input'))")
+    assert page.inner_text("#name-hetero") != first_target  # the environments take turns
+
+
+def test_the_tour_goes_through_three_settings(page):
+    page.click("#tour-start")
+    assert page.inner_text("#tour-title").startswith("1 of 3. What is invariant?") and page.is_visible("#panel-steps")
+    page.click("#tour-next")
+    assert page.is_visible("#panel-curves") and page.input_value("#set-spread") == "1"
+    assert page.locator(".look-here #slide-spread").count() == 1
+    page.click("#tour-next")
+    assert page.get_attribute("#views button[value=errors]", "aria-pressed") == "true"
+    assert "average" in page.inner_text("#tour-text") and page.inner_text("#tour-next") == "Done"
+    page.click("#tour-next")
+    assert not page.is_visible("#tour") and page.locator(".look-here").count() == 0
+
+
 @needs_axe
-@pytest.mark.parametrize("tab", ["curves", "phase", "data"])
+@pytest.mark.parametrize("tab", ["curves", "steps", "phase", "data"])
 def test_every_tab_can_be_used_by_everyone(page, tab):
     page.click(f"#tab-{tab}")
     page.wait_for_selector(
-        {"curves": WHOLE, "phase": "#phase-status[data-done]", "data": "#effects td"}[tab], timeout=PATIENCE
+        {
+            "curves": WHOLE,
+            "steps": "#frame:not([disabled])",
+            "phase": "#phase-status[data-done]",
+            "data": "#effects td",
+        }[tab],
+        timeout=PATIENCE,
     )
     for scheme in ("light", "dark"):
         page.emulate_media(color_scheme=scheme)
@@ -187,14 +233,56 @@ def test_every_tab_can_be_used_by_everyone(page, tab):
     page.click("#tab-curves")
 
 
+def answer(page: Any, *messages: dict[str, Any]) -> None:
+    """Have the server's next answers about curves be these messages, and then nothing more."""
+    body = "".join(json.dumps(message) + "\n" for message in (*messages, {"kind": "end"}))
+    page.route("**/api/draw", lambda route: route.fulfill(body=body, content_type="application/x-ndjson"))
+
+
+def test_curves_of_another_experiment_are_never_left_under_a_new_title(page):
+    """A program that compiles, and has no shipped curves: the old curves are faint, and the page says why."""
+    begin = page.evaluate("({...gyrostat.shown.begin, shipped: null})")
+    answer(page, begin, {"kind": "compiling", "side": "hetero"})
+    page.click("#labs button[value=factors]")
+    assert "stale" in page.get_attribute("#plot", "class")  # at once
+    assert page.inner_text("#headline") == "" == page.text_content("#conditions")
+    page.wait_for_selector("#pending:has-text('Compiling the program of hetero')")
+    assert "those of the previous setting" in page.inner_text("#pending") and not page.is_visible("#origin")
+    page.unroute("**/api/draw")
+    before = number(page)
+    page.click("#labs button[value=environments]")
+    page.wait_for_function(f"gyrostat.shown.number > {before}", timeout=PATIENCE)
+    assert "stale" not in page.get_attribute("#plot", "class") and not page.is_visible("#pending")
+
+
 def test_presets_load(page):
     before = number(page)
     page.select_option("#preset", "factors xiong2024/fig1.2c")
+    # Its program compiles for seconds. Until then the page shows the shipped curves of the same preset, and says so.
+    page.wait_for_selector(f"#status[data-level=shipped]:not([data-number='{before}'])", timeout=PATIENCE)
+    assert page.inner_text("#origin").startswith("Shipped curves (gyrostat ")
+    shipped = {side: end(page, side, "distance_loss") for side in ("symmetric", "asymmetric", "stepped")}
     settle(page, before)
+    assert page.inner_text("#origin").startswith("Live")
+    assert shipped == pytest.approx({side: end(page, side, "distance_loss") for side in shipped}, rel=1e-3)
     assert page.input_value("#set-init_scale") == "0.05" and "lab=factors" in page.url
     assert "The figure has k = 3" in page.inner_text("#lead")  # what differs
     # After the imbalance step the rate no longer depends on the start: many orders of magnitude.
     assert end(page, "stepped", "distance_loss") < 1e-10 * end(page, "asymmetric", "distance_loss")
+
+
+def test_a_slider_that_compiles_asks_once_when_it_rests(page):
+    """In the laboratory of the factors, which has a program for every dimension."""
+    asked: list[str] = []
+    begin = page.evaluate("({...gyrostat.shown.begin, shipped: null})")
+    assert "dimension" in begin["compiling_controls"] and "init_scale" not in begin["compiling_controls"]
+    answer(page, begin)
+    page.on("request", lambda request: asked.append(request.url) if request.url.endswith("/api/draw") else None)
+    with page.expect_request("**/api/draw") as waiting:
+        page.evaluate(f"for (let n = 51; n <= 60; n++) ({MOVE})(['slide-dimension', n])")
+        assert "let it rest" in page.inner_text("#pending")
+    assert waiting.value.post_data_json["setting"]["dimension"] == "60" and len(asked) == 1
+    page.unroute("**/api/draw")
 
 
 def test_downloads(page, tmp_path):
@@ -221,11 +309,15 @@ def test_a_table_is_diagnosed_and_its_text_is_never_markup(page):
     page.click("#tab-curves")
 
 
-def test_the_page_says_that_the_server_is_gone(served, browser):
+def test_shipped_curves_come_first_and_the_page_says_that_the_server_is_gone(served, browser, record_property):
     """The last test: it ends the server."""
     page = browser.new_page()
     page.goto(f"{served.url}?{served.token}&lab=factors")
     page.wait_for_selector("#python:not(:empty)", state="attached", timeout=PATIENCE)
+    page.wait_for_selector("#status[data-level]", timeout=PATIENCE)
+    opening = page.evaluate("gyrostat.opening")
+    assert opening["origin"] == "shipped"  # before anything is compiled
+    record_property("first_curves_ms", opening["milliseconds"])
     assert not page.is_visible("#lost")
     served.end()
     assert served.process.returncode in (0, 130, -signal.SIGINT)

@@ -87,6 +87,11 @@ def test_bad_requests_are_refused_with_a_sentence(client, body, said):
     assert answer.status_code == 422 and said in answer.json()["text"]
 
 
+def test_only_the_first_laboratory_is_shown_step_by_step(client):
+    answer = client.post("/api/steps", json={"window": "w", "number": 1, "lab": "factors", "setting": {}})
+    assert answer.status_code == 422 and "lab must be 'environments'" in answer.json()["text"]
+
+
 def test_guard(client):
     assert client.get("/", headers={"Host": "evil.example"}).status_code == 403
     body = {"window": "w", "number": 1, "lab": "factors", "setting": {}}

@@ -16,7 +16,7 @@ import numpy as np
 from gyrostat.engine.record import Values
 from gyrostat.lab import runs
 from gyrostat.lab.controls import Setting
-from gyrostat.lab.declarations import RECORDS, Lab, PlotView, Side
+from gyrostat.lab.declarations import RECORDS, Lab, Plane, PlotView, Side
 from gyrostat.lab.laboratories import lab_of
 from gyrostat.theory.condition import condition_text
 
@@ -109,7 +109,12 @@ def theory(lab: str, setting: Setting) -> Iterator[Message]:
     steps = np.round(np.linspace(0, setting["num_steps"], RECORDS)).astype(int)
     conditions = [condition_text(c)._asdict() | {"holds": bool(c.holds)} for c in chosen.conditions(setting)]
     predicted = [vars(curve) for curve in chosen.predicted(setting, setting["view"], steps)]
-    yield {"kind": "conditions", "conditions": conditions, "lines": predicted}
+    yield {
+        "kind": "conditions",
+        "conditions": conditions,
+        "lines": predicted,
+        "headline": chosen.headline(setting),
+    }
     yield {"kind": "predictions", "sentences": list(chosen.sentences(setting))}
 
 
@@ -129,7 +134,7 @@ def phase(lab: str, setting: Setting, count: int = 9) -> Iterator[Message | None
         "up": plane.up,
         "title": plane.title,
         "label": plane.label,
-        "log_value": plane.log_value,
+        "outcomes": plane.outcomes,
         "boundary": plane.boundary(setting, xs, ys),
         "note": plane.note,
         "log_x": controls[plane.across].scale == "log",
@@ -147,8 +152,17 @@ def phase(lab: str, setting: Setting, count: int = 9) -> Iterator[Message | None
             if part is not None:
                 parts.append(part)
             yield None
-        (value,) = json_numbers(np.array([plane.outcome(runs.joined(parts))]))
-        yield {"kind": "cell", "i": i, "j": j, "value": value, "done": done, "of": len(cells)}
+        found = plane.outcome(runs.joined(parts))
+        yield {"kind": "cell", "i": i, "j": j, **_cell_value(plane, found), "done": done, "of": len(cells)}
+
+
+def _cell_value(plane: Plane, found: np.ndarray) -> Message:
+    """The most frequent outcome (the later one of equals, which is never success) with all counts, or the median."""
+    if not plane.outcomes:
+        (value,) = json_numbers(np.array([np.median(found)]))
+        return {"value": value}
+    counts = np.bincount(found, minlength=len(plane.outcomes))
+    return {"value": int(len(counts) - 1 - np.argmax(counts[::-1])), "counts": counts.tolist()}
 
 
 def axis(lab: Lab, setting: Setting, name: str, count: int) -> np.ndarray:
@@ -166,6 +180,17 @@ def axis(lab: Lab, setting: Setting, name: str, count: int) -> np.ndarray:
     middle = int(np.argmin(np.abs(inside - here)))
     first = max(min(middle - count // 2, len(inside) - count), 0)
     return inside[first : first + count]
+
+
+# ------------------------------------------------------------------------------------------- step by step
+
+
+def steps(setting: Setting) -> Iterator[Message]:
+    """One run of the first laboratory as matrices that change."""
+    from gyrostat.lab.step_by_step import frames
+
+    yield {"kind": "working"}
+    yield frames(setting)
 
 
 # ------------------------------------------------------------------------------------------------ tables
@@ -190,6 +215,7 @@ JOBS: dict[str, Callable[..., Iterator[Message | None]]] = {
     "curves": curves,
     "theory": theory,
     "phase": phase,
+    "steps": steps,
     "columns": columns,
     "diagnose": diagnose,
 }

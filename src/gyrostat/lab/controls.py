@@ -55,6 +55,15 @@ class Control:
             raise GyrostatError(f"{self.name} must be {kind} between {self.low:g} and {self.high:g}; got {shown}.")
         return int(value) if whole else value
 
+    def next_notch(self, value: float) -> float:
+        """The value one notch of the slider further; at the upper end one notch back.
+
+        >>> whole("rank", label="rank", default=2, low=1, high=8).next_notch(8)
+        7
+        """
+        notch = self.step or (1 if self.kind == "whole" else 0.02 * value)
+        return value + notch if value + notch <= self.high else value - notch
+
     @property
     def described(self) -> dict[str, Any]:
         """The control as plain data, for the page."""

@@ -91,8 +91,10 @@ class PredictedCurve:
 
 @dataclass(frozen=True, kw_only=True)
 class Plane:
-    """The phase diagram of a laboratory: two controls as axes, and the number that ``outcome`` finds in the runs of a cell.
+    """The phase diagram of a laboratory: two controls as axes, and what ``outcome`` finds in every run of a cell.
 
+    With ``outcomes`` (sentences, each with a colour) it is the number of one of them, and a cell has the colour of the most
+    frequent one. Without, it is a positive number, and a cell shows the logarithm of its median over runs.
     ``boundary`` gives a predicted boundary to draw over the cells (name, x, y), or None where the theory has none.
     """
 
@@ -101,9 +103,9 @@ class Plane:
     side: str
     title: str
     label: str
-    log_value: bool = False
+    outcomes: tuple[str, ...] = ()
     record: tuple[str, ...]
-    outcome: Callable[[Mapping[str, np.ndarray]], float]
+    outcome: Callable[[Mapping[str, np.ndarray]], np.ndarray]
     boundary: Callable[[Setting, np.ndarray, np.ndarray], tuple[str, list[float], list[float]] | None]
     note: str = ""
 
@@ -122,9 +124,10 @@ class Preset:
 class Lab:
     """A laboratory: what can be set, what is then run and drawn, and what the theory says.
 
-    ``sides``, ``views``, ``conditions`` and ``sentences`` are functions of a setting; ``predicted`` is one of a setting,
-    the name of a view and the recorded steps. ``program`` is everything that the compiled programs of a setting depend on.
-    ``presets`` is a function, because the papers' packages take a while to import and only the page lists presets.
+    ``sides``, ``views``, ``conditions``, ``headline`` (the prediction in one line) and ``sentences`` are functions of a
+    setting; ``predicted`` is one of a setting, the name of a view and the recorded steps. ``program`` is everything that the
+    compiled programs of a setting depend on. ``presets`` is a function, because the papers' packages take a while to import
+    and only the page lists presets.
     """
 
     name: str
@@ -136,6 +139,7 @@ class Lab:
     views: Callable[[Setting], Sequence[PlotView]]
     program: Callable[[Setting], tuple]
     conditions: Callable[[Setting], Sequence[Condition]]
+    headline: Callable[[Setting], str]
     sentences: Callable[[Setting], Sequence[str]]
     predicted: Callable[[Setting, str, np.ndarray], Sequence[PredictedCurve]]
     plane: Plane
@@ -148,6 +152,12 @@ class Lab:
         for side in self.sides(setting):
             check(*side.build())
         return setting
+
+    def compiling_controls(self, setting: Setting) -> list[str]:
+        """The sliders whose next notch needs another program."""
+        here = self.program(setting)
+        numbers = [control for control in self.controls if control.kind != "choice"]
+        return [c.name for c in numbers if self.program({**setting, c.name: c.next_notch(setting[c.name])}) != here]
 
     def view(self, setting: Setting) -> PlotView:
         """The chosen view."""

@@ -35,7 +35,7 @@ def read_state(text: str) -> tuple[Lab, Setting]:
 
 
 def python_program(lab: Lab, setting: Setting) -> str:
-    """A program that computes the curves on the screen, with the same numbers."""
+    """A program that computes the curves on the screen, with the same numbers, and draws those of each side to a file."""
     view, sides = lab.view(setting), lab.sides(setting)
     record = ", ".join(repr(name) for name in view.record)
     options = f"num_steps={setting['num_steps']}, seeds={setting['seeds']}, record=[{record}], record_at={RECORDS}"
@@ -49,7 +49,8 @@ def python_program(lab: Lab, setting: Setting) -> str:
     lines += ["}", "for name, result in results.items():"]
     lines.append("    end = gs.summary(result).isel(step=-1).sel(quantile=0.5)  # a diverged run counts as infinite")
     lines.append(f"    medians = {{key: end[key].values.tolist() for key in [{record}]}}")
-    lines += ["    print(name, medians, 'diverged:', float(end.diverged_share))", ""]
+    lines.append("    print(name, medians, 'diverged:', float(end.diverged_share))")
+    lines += ["    gs.plot(result, path=f'{name}.png')", ""]
     return "\n".join(lines)
 
 

@@ -17,6 +17,9 @@ from gyrostat.lab.declarations import RECORDS
 SINGLE_RECORDS = 51
 """Recorded steps of a run in single precision: recording only every other one saves a twentieth of its time."""
 
+FEW_SEEDS = 4
+"""Up to this many seeds, the compiled engine runs only so many at once: those of sensing take seconds each."""
+
 
 class Backend(NamedTuple):
     """A way to compute runs: its precisions, the quickest first, and a function ``(cell, record, num_steps, first_seed,
@@ -47,8 +50,9 @@ def _in_numpy(
 def _compiled(
     cell: Cell, record: tuple[str, ...], num_steps: int, first_seed: int, seeds: int, precision: str
 ) -> Iterator[Values | None]:
-    # Always the same number of seeds, because a program is compiled for their number.
-    numbers = range(first_seed, first_seed + SEEDS_AT_ONCE)
+    # One of two numbers of seeds, because a program is compiled for their number; the last seeds of many fill up a program.
+    few = first_seed == 0 and seeds <= FEW_SEEDS
+    numbers = range(first_seed, first_seed + (FEW_SEEDS if few else SEEDS_AT_ONCE))
     found = simulate([cell], num_steps=num_steps, seeds=numbers, record=record, record_at=RECORDS)
     values = {name: x[0][:seeds] for name, x in found.values.items()}
     yield values | {"diverged": found.ends["diverged"][0][:seeds], "step": found.steps[0]}

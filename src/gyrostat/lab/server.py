@@ -18,6 +18,7 @@ from starlette.types import Receive, Scope, Send
 from gyrostat import __version__
 from gyrostat.errors import GyrostatError
 from gyrostat.figures.pages import colour_variables, plotly_script
+from gyrostat.lab import shipped_curves
 from gyrostat.lab.controls import Setting
 from gyrostat.lab.declarations import Lab
 from gyrostat.lab.export import csv_command, python_program
@@ -54,6 +55,7 @@ def application(hosts: set[str], token: str, dispatcher: Dispatcher | None = Non
         Route("/api/presets", _presets),
         Route("/api/draw", _draw, methods=["POST"]),
         Route("/api/phase", _phase, methods=["POST"]),
+        Route("/api/steps", _steps, methods=["POST"]),
         Route("/api/table", _table, methods=["POST"]),
     ]
     app = Starlette(routes=routes, lifespan=lifespan, exception_handlers={GyrostatError: _refused})
@@ -131,6 +133,8 @@ async def _draw(request: Request) -> Response:
             "together": view.together,
             "curves": [{"key": curve.key, "label": curve.label} for curve in view.curves],
         },
+        "compiling_controls": lab.compiling_controls(setting),
+        "shipped": shipped_curves.find(lab, setting),
     }
     arguments = {"lab": lab.name, "setting": setting}
     first, size = _first_worker(request, lab, setting)
@@ -144,6 +148,14 @@ async def _phase(request: Request) -> Response:
     first, size = _first_worker(request, lab, setting)
     job = JobRequest(first + size - 1, "phase", {"lab": lab.name, "setting": setting})
     return _stream(request, window, "phase", number, [job])
+
+
+async def _steps(request: Request) -> Response:
+    lab, setting, window, number = await _read_drawing(request)
+    if lab.name != "environments":
+        raise GyrostatError(f"lab must be 'environments' to be shown step by step; got {lab.name!r}.")
+    size = request.app.state.dispatcher.size
+    return _stream(request, window, "steps", number, [JobRequest(size - 1, "steps", {"setting": setting})])
 
 
 def _first_worker(request: Request, lab: Lab, setting: Setting) -> tuple[int, int]:

@@ -15,6 +15,7 @@ from gyrostat.errors import GyrostatError
 from gyrostat.experiments.objects_from_dicts import ObjectTable, object_table
 from gyrostat.lab.controls import Setting, choice, number, whole
 from gyrostat.lab.declarations import Curve, Lab, Plane, PlotView, PredictedCurve, Preset, Side
+from gyrostat.lab.runs import FEW_SEEDS
 from gyrostat.theory import Condition
 
 if TYPE_CHECKING:
@@ -205,7 +206,7 @@ def views(s: Setting) -> list[PlotView]:
 
 def program(s: Setting) -> tuple:
     names = ("target", "size", "rank", "observed") if s["target"] == "random" else ("target",)
-    return tuple(s[name] for name in (*names, "depth", "width", "schedule", "view"))
+    return (*(s[name] for name in (*names, "depth", "width", "schedule", "view")), s["seeds"] <= FEW_SEEDS)
 
 
 # ----------------------------------------------------------------------------------------- what the theory says
@@ -230,6 +231,23 @@ def conditions(s: Setting) -> list[Condition]:
     return [Condition("a rank-2 minimum exists", source, s["ridge"], "<", fold, "λ below the fold"), stable]
 
 
+def headline(s: Setting) -> str:
+    """Where the fold is, and what that means for the ridge."""
+    if not _has_fold(s):
+        return "No prediction: the fold is known for the 2 × 2 matrix with three layers or more."
+    fold = _fold(s["epsilon"], s["depth"])
+    if s["ridge"] >= fold:
+        fate = "rank 2 cannot last"
+    else:
+        fate = f"SGD jumps to rank 1 {'sooner or later' if _near(s) else 'rarely'}, GD does not"
+    return f"Prediction: {fate}; the fold is at λ = {fold:.3g}. No theorem says when a jump comes."
+
+
+def _near(s: Setting) -> bool:
+    """Whether the ridge is so near the fold that noise carries SGD over the barrier."""
+    return s["ridge"] > 0.5 * _fold(s["epsilon"], s["depth"])
+
+
 def sentences(s: Setting) -> list[str]:
     if not _has_fold(s):
         return ["The fold of the rank-2 minimum is known for the 2 × 2 matrix with three layers or more."]
@@ -240,7 +258,7 @@ def sentences(s: Setting) -> list[str]:
     near = "near it, where noise makes SGD jump to rank 1 sooner or later"
     return [
         f"The fold is at λ = {fold:.3g}; the ridge is {share:.0%} of it, "
-        f"{near if share > 0.5 else 'far below it: jumps are rare'}.",
+        f"{near if _near(s) else 'far below it: jumps are rare'}.",
         "GD stays at rank 2: it does not cross the barrier that noise crosses.",
         "A jump is one-way: after it σ₂ dies out, at the rate of the ridge and a little more.",
     ]
@@ -251,9 +269,14 @@ def predicted(s: Setting, view: str, steps: np.ndarray) -> list[PredictedCurve]:
     return []
 
 
-def jumped(values: Mapping[str, np.ndarray]) -> float:
-    """The share of runs that end at rank 1."""
-    return float(np.mean(ranks(values["singular_values"][:, -1]) == 1))
+OUTCOMES = ("rank 1", "rank 2 or more", "rank 0, or diverged")
+
+
+def final_rank(values: Mapping[str, np.ndarray]) -> np.ndarray:
+    """Which of ``OUTCOMES`` a run has."""
+    end = values["singular_values"][:, -1]
+    rank = np.where(np.isfinite(end).all(axis=-1), ranks(end), 0)
+    return np.where(rank == 0, 2, np.where(rank == 1, 0, 1))
 
 
 def boundary(s: Setting, across: np.ndarray, up: np.ndarray) -> tuple[str, list[float], list[float]] | None:
@@ -322,16 +345,18 @@ COMPLETION = Lab(
     views=views,
     program=program,
     conditions=conditions,
+    headline=headline,
     sentences=sentences,
     predicted=predicted,
     plane=Plane(
         across="ridge",
         up="step_size",
         side="sgd",
-        title="Runs that end at rank 1 (SGD)",
-        label="share of runs",
+        title="What most runs end with (SGD)",
+        label="runs",
+        outcomes=OUTCOMES,
         record=("singular_values",),
-        outcome=jumped,
+        outcome=final_rank,
         boundary=boundary,
     ),
     presets=presets,

@@ -6,9 +6,9 @@ import { state } from "./page_state.js";
 const form = byId("controls");
 const STEPS = 400; // of a logarithmic slider
 
-// Builds the controls of the laboratory; `onChange` is called after every change of a value.
+// Builds the controls of the laboratory; `onChange(name)` is called after every change of a value.
 export function buildControls(onChange) {
-  const changed = () => { showNeeded(); onChange(); };
+  const changed = (name) => { showNeeded(); onChange(name); };
   const groups = new Map();
   for (const control of state.lab.controls) {
     if (control.name === "view") continue;
@@ -57,7 +57,7 @@ function choice(control, changed) {
   select.name = control.name;
   for (const word of control.options) select.append(new Option(word, word));
   select.value = state.values[control.name];
-  select.addEventListener("change", () => { state.values[control.name] = select.value; changed(); });
+  select.addEventListener("change", () => { state.values[control.name] = select.value; changed(control.name); });
   return select;
 }
 
@@ -73,9 +73,9 @@ function numbers(control, changed) {
   slider.addEventListener("input", () => {
     box.value = state.values[control.name] = valueAt(control, Number(slider.value));
     slider.setAttribute("aria-valuetext", box.value);
-    changed();
+    changed(control.name);
   });
-  box.addEventListener("input", () => { slider.value = positionOf(control, Number(box.value)); state.values[control.name] = box.value; changed(); });
+  box.addEventListener("input", () => { slider.value = positionOf(control, Number(box.value)); state.values[control.name] = box.value; changed(control.name); });
   return [box, slider];
 }
 

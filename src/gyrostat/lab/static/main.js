@@ -2,22 +2,37 @@
 
 import { buildControls } from "./controls.js";
 import { byId } from "./elements.js";
+import * as guidedTour from "./guided_tour.js";
 import { defaults, labOf, readAddress, state, writeAddress } from "./page_state.js";
 import * as phaseDiagram from "./phase_diagram.js";
 import { onSchemeChange } from "./plot_style.js";
+import * as stepByStep from "./step_by_step.js";
 import * as tableDiagnosis from "./table_diagnosis.js";
-import { buildCopyButtons } from "./theory_panel.js";
+import { buildCopyButtons, clearTheory } from "./theory_panel.js";
 import * as trajectories from "./trajectories.js";
-import { download, redraw, shown } from "./trajectory_plot.js";
+import { dim, download, redraw, shown } from "./trajectory_plot.js";
 
-window.gyrostat = { latencies: trajectories.latencies, shown, state }; // for tests and measurements
+window.gyrostat = { latencies: trajectories.latencies, opening: trajectories.opening, shown, state }; // for tests and measurements
 
-function changed() {
+const STEPS_LAB = "environments"; // the laboratory that can be seen step by step
+const REST = 600; // milliseconds that a slider must rest if its notches need programs of their own
+let resting = 0;
+
+function changed(name) {
   showLead();
   writeAddress();
+  byId("preset").value = "";
+  clearTimeout(resting);
+  if (!shown.begin?.compiling_controls.includes(name)) return ask();
+  trajectories.stop();
+  dim("This slider needs another program: let it rest.");
+  resting = setTimeout(ask, REST);
+}
+
+function ask() {
   if (state.tab !== "data") trajectories.ask();
   if (state.tab === "phase") phaseDiagram.ask(move);
-  byId("preset").value = "";
+  if (state.tab === "steps") stepByStep.ask();
 }
 
 // The lead of the laboratory, or what differs between a figure and its preset.
@@ -35,11 +50,12 @@ function rebuild() {
   buildControls(changed);
   showLead();
   for (const button of byId("labs").children) button.setAttribute("aria-current", String(button.value === state.lab.name));
+  byId("tab-steps").hidden = state.lab.name !== STEPS_LAB;
   const view = state.lab.controls.find((c) => c.name === "view");
   byId("views").replaceChildren(...view.options.map((word) => {
     const button = Object.assign(document.createElement("button"), { type: "button", textContent: word, value: word });
     button.setAttribute("aria-pressed", String(word === state.values.view));
-    button.addEventListener("click", () => move({ view: word }));
+    button.addEventListener("click", () => { dim("Computing …"); move({ view: word }); });
     return button;
   }));
 }
@@ -47,7 +63,9 @@ function rebuild() {
 function enter(lab, values = {}) {
   state.lab = lab;
   state.values = { ...defaults(lab), ...Object.fromEntries(Object.entries(values).map(([k, v]) => [k, String(v)])) };
-  if (state.tab === "data") openTab("curves");
+  if (state.tab === "data" || (state.tab === "steps" && lab.name !== STEPS_LAB)) openTab("curves");
+  dim("Computing …");
+  clearTheory();
   rebuild();
   changed();
 }
@@ -66,6 +84,8 @@ function openTab(tab) {
   byId("controls").hidden = byId("lead").hidden = tab === "data";
   byId("data-lead").hidden = tab !== "data";
   if (tab !== "phase") phaseDiagram.stop();
+  if (tab !== "steps") stepByStep.stop();
+  else stepByStep.ask();
   if (tab === "curves") { redraw(); if (shown.number === 0) trajectories.ask(); }
   if (tab === "phase") phaseDiagram.ask(move);
   if (tab === "data") { trajectories.stop(); tableDiagnosis.open(); }
@@ -91,7 +111,7 @@ async function buildPresets() {
 }
 
 function moveBetweenTabs(event) {
-  const tabs = [...byId("tabs").children], at = tabs.indexOf(document.activeElement), by = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+  const tabs = [...byId("tabs").children].filter((tab) => !tab.hidden), at = tabs.indexOf(document.activeElement), by = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
   if (at < 0 || !by) return;
   const next = tabs[(at + by + tabs.length) % tabs.length];
   next.focus();
@@ -108,6 +128,8 @@ async function main() {
     return button;
   }));
   buildCopyButtons();
+  stepByStep.build();
+  guidedTour.build((values, tab) => { openTab(tab); enter(labOf(STEPS_LAB), values); });
   tableDiagnosis.build(about.examples);
   for (const button of byId("tabs").children) button.addEventListener("click", () => openTab(button.dataset.tab));
   byId("tabs").addEventListener("keydown", moveBetweenTabs);

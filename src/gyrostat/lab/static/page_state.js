@@ -24,5 +24,5 @@ export function readAddress() {
   state.values = defaults(state.lab);
   for (const [name, value] of query) if (name !== "lab" && name !== "tab") state.values[name] = value;
   const tab = query.get("tab");
-  state.tab = ["curves", "phase", "data"].includes(tab) ? tab : "curves";
+  state.tab = ["curves", "steps", "phase", "data"].includes(tab) ? tab : "curves";
 }

@@ -1,8 +1,8 @@
 // The second tab: the phase diagram around the current point. Cells are drawn as they come in; a click on one moves the sliders.
 
-import { byId } from "./elements.js";
+import { byId, element } from "./elements.js";
 import { state } from "./page_state.js";
-import { axis, colour, CONFIG, layout } from "./plot_style.js";
+import { axis, colour, CONFIG, layout, seriesColour } from "./plot_style.js";
 import { Refused, stream } from "./requests.js";
 
 const PAUSE = 400;
@@ -15,6 +15,7 @@ export function ask(move) {
   abort = new AbortController();
   const mine = abort;
   byId("phase-refused").hidden = true;
+  byId("phase-plot").classList.add("stale"); // the cells of another setting
   byId("phase-status").textContent = "Waiting for the first cells …";
   const body = { lab: state.lab.name, number: ++number, setting: { ...state.values } };
   stream("api/phase", body, (message) => { if (abort === mine) receive(message); }, mine.signal).catch((error) => {
@@ -36,9 +37,10 @@ function receive(message) {
   if (message.kind === "plane") {
     plane = message;
     cells = plane.y.map(() => plane.x.map(() => null));
+    showLegend();
     byId("phase-note").textContent = plane.note;
   } else if (message.kind === "cell") {
-    cells[message.i][message.j] = message.value;
+    cells[message.i][message.j] = message;
     const status = byId("phase-status"), complete = message.done === message.of;
     status.textContent = complete ? `All ${message.of} cells, ${plane.seeds} seeds each` : `${message.done} of ${message.of} cells`;
     status.dataset.done = message.done;
@@ -63,14 +65,38 @@ function ends(values, log) {
   return [a - (b - a) / n / 2, b + (b - a) / n / 2];
 }
 
+const COLOURS = [0, 4, 6]; // of the outcomes, among those of the series: blue, orange, grey
+const outcomeColour = (k) => seriesColour(COLOURS[k]);
+
 function heatmap() {
-  const z = plane.log_value ? cells.map((row) => row.map((v) => (v === null ? null : Math.log10(Math.max(v, 1e-30))))) : cells;
-  const range = plane.log_value ? {} : { zmin: 0, zmax: 1 };
-  return {
-    type: "heatmap", x: plane.x, y: plane.y, z, ...range, colorscale: "Cividis", hoverongaps: false, xgap: 1, ygap: 1,
-    colorbar: { title: { text: plane.log_value ? `log₁₀ ${plane.label}` : plane.label, side: "right" }, thickness: 14 },
-    hovertemplate: `${control(plane.across).symbol} = %{x:.3g}<br>${control(plane.up).symbol} = %{y:.3g}<br>${plane.label}: %{z:.2f}<extra></extra>`,
-  };
+  const kind = plane.outcomes.length ? outcomeMap() : numberMap();
+  return { type: "heatmap", x: plane.x, y: plane.y, hoverongaps: false, xgap: 1, ygap: 1, ...kind,
+    hovertemplate: `${control(plane.across).symbol} = %{x:.3g}<br>${control(plane.up).symbol} = %{y:.3g}<br>%{text}<extra></extra>` };
+}
+
+const eachCell = (show) => cells.map((row) => row.map((cell) => (cell === null ? null : show(cell))));
+
+// A colour for the most frequent outcome; the counts of all outcomes are in the words of a cell.
+function outcomeMap() {
+  const count = plane.outcomes.length, band = (k) => [[k / count, outcomeColour(k)], [(k + 1) / count, outcomeColour(k)]];
+  const words = ({ counts }) => plane.outcomes.map((name, k) => `${counts[k]} of ${plane.seeds} runs: ${name}`).filter((_, k) => counts[k]).join("<br>");
+  return { z: eachCell((cell) => cell.value), zmin: -0.5, zmax: count - 0.5, showscale: false, colorscale: plane.outcomes.flatMap((_, k) => band(k)), text: eachCell(words) };
+}
+
+function numberMap() {
+  const title = { text: `log₁₀ ${plane.label}`, side: "right" };
+  return { z: eachCell(({ value }) => (value === null ? null : Math.log10(Math.max(value, 1e-30)))), colorscale: "Cividis", colorbar: { title, thickness: 14 },
+    text: eachCell(({ value }) => `${plane.label}: ${value === null ? "diverged" : value.toPrecision(2)}`) };
+}
+
+// The outcomes and their colours as text of the page, below the diagram.
+function showLegend() {
+  byId("outcomes").replaceChildren(...plane.outcomes.map((name, k) => {
+    const item = element("li", name), patch = element("span", "", "patch");
+    patch.style.background = `var(--series-${COLOURS[k]})`;
+    item.prepend(patch);
+    return item;
+  }));
 }
 
 // White on black, to be seen on every colour of the map.
@@ -92,6 +118,7 @@ export function redraw() {
   timer = null;
   if (!plane) return;
   const plot = byId("phase-plot"), narrow = plot.clientWidth < 560;
+  plot.classList.remove("stale");
   const style = layout({
     xaxis: planeAxis(plane.across, plane.x, plane.log_x, { automargin: "height" }), yaxis: planeAxis(plane.up, plane.y, plane.log_y), hovermode: "closest",
     title: { text: narrow ? plane.title.replace(" (", "<br>(") : plane.title, font: { size: 14 }, x: 0, xref: "paper" }, plot_bgcolor: colour("--soft"),

@@ -2,7 +2,8 @@
 
 import { byId, element } from "./elements.js";
 
-export function showConditions(conditions) {
+export function showConditions({ headline, conditions }) {
+  byId("headline").textContent = headline;
   const holding = conditions.filter((c) => c.holds).length;
   byId("conditions").replaceChildren(...conditions.map((c) => {
     const item = element("li", "", c.holds ? "holds" : "fails");
@@ -11,7 +12,12 @@ export function showConditions(conditions) {
     item.append(element("span", `${c.value} ${c.relation} ${c.bound} · ${c.source}`, "numbers"));
     return item;
   }));
-  byId("tally").textContent = `${holding} of ${conditions.length} hold`;
+  byId("tally").textContent = conditions.length ? `(${holding} of ${conditions.length} hold)` : "";
+}
+
+// What was said about another experiment is not left standing.
+export function clearTheory() {
+  for (const id of ["headline", "tally", "sentences", "conditions", "python", "command"]) byId(id).replaceChildren();
 }
 
 export function showPredictions(sentences) {

@@ -5,10 +5,12 @@ import { byId } from "./elements.js";
 import { state } from "./page_state.js";
 import { Refused, stream } from "./requests.js";
 import { showCode, showConditions, showPredictions } from "./theory_panel.js";
-import { redraw, shown } from "./trajectory_plot.js";
+import { dim, redraw, showOrigin, shown } from "./trajectory_plot.js";
 
 const PATIENCE = 400;
+const STALE = 300; // milliseconds after which curves of the previous setting are dimmed
 export const latencies = [];
+export const opening = {}; // when the first curves of the page were drawn, and which
 let number = 0, current = null, clock = null;
 let waitingSince = null; // when the change happened whose request has not been sent yet
 
@@ -29,6 +31,7 @@ async function send(changedAt) {
   current?.abort.abort();
   const request = { number: ++number, changedAt, sent: performance.now(), drawn: 0, level: "", abort: new AbortController(), sides: {}, texts: [], compiling: new Set() };
   current = request;
+  setTimeout(() => { if (current === request && shown.number !== request.number) dim("Computing …"); }, STALE);
   const body = { lab: state.lab.name, number: request.number, setting: { ...state.values } };
   try {
     await stream("api/draw", body, (message) => { if (current === request) receive(request, message); }, request.abort.signal);
@@ -49,6 +52,7 @@ function refuse(text) {
   byId("refused").textContent = text;
   byId("refused").hidden = false;
   byId("status").textContent = "The curves are those of the previous setting.";
+  dim("Not drawn: see above.");
   markRefused(text);
 }
 
@@ -58,6 +62,7 @@ function receive(request, message) {
     byId("refused").hidden = true;
     markRefused("");
     showText(request, () => showCode(message));
+    if (message.shipped) drawShipped(request);
   } else if (message.kind === "compiling") {
     request.compiling.add(message.side);
     request.compiled = true; // its time says nothing about the next request
@@ -65,7 +70,8 @@ function receive(request, message) {
     showTexts(request);
   } else if (message.kind === "conditions") {
     request.predicted = message.lines;
-    showText(request, () => showConditions(message.conditions));
+    if (shown.number === request.number && !request.drawn) drawShipped(request); // with the predicted curves
+    showText(request, () => showConditions(message));
   } else if (message.kind === "predictions") showText(request, () => showPredictions(message.sentences));
   else if (message.kind === "curves") {
     request.sides[message.side] = message;
@@ -79,7 +85,7 @@ function receive(request, message) {
 // Text waits for the curves, because laying it out takes processor time from the workers. It does not wait for a compilation.
 function showText(request, show) {
   request.texts.push(show);
-  if (request.drawn || request.compiling.size) showTexts(request);
+  if (request.drawn || request.compiling.size || request.begin.shipped) showTexts(request);
 }
 
 function showTexts(request) {
@@ -103,10 +109,29 @@ function showCompiling(request) {
     bar.setAttribute("aria-label", "compiling");
     bar.max = request.begin.sides.length + 1e-9;
     bar.value = Object.keys(request.sides).length + Math.min(seconds / 12, 0.9);
-    byId("status").replaceChildren(`Compiling the program of ${[...request.compiling].join(" and ") || "…"}, once for this kind of setting: ${seconds} s`, bar);
+    const sentence = `Compiling the program of ${[...request.compiling].join(" and ") || "…"}, once for this kind of setting: ${seconds} s`;
+    byId("status").replaceChildren(sentence, bar);
+    if (shown.number !== request.number) dim(sentence);
   };
   show();
   clock = setInterval(show, 1000);
+}
+
+// The curves that came with the package, until the live ones are ready.
+async function drawShipped(request) {
+  const { version, sides } = request.begin.shipped;
+  Object.assign(shown, { begin: request.begin, sides: Object.fromEntries(sides.map((s) => [s.side, s])), predicted: request.predicted ?? [], number: request.number });
+  showOrigin("shipped", `Shipped curves (gyrostat ${version}); live ones follow`);
+  await redraw();
+  noteOpening("shipped");
+  if (current !== request || request.drawn) return;
+  const status = byId("status");
+  if (!request.compiling.size) status.textContent = `${sides[0].of} seeds: medians and quartiles · live ones follow`;
+  Object.assign(status.dataset, { level: "shipped", whole: "false", number: String(request.number) });
+}
+
+function noteOpening(origin) {
+  if (!opening.origin) Object.assign(opening, { origin, milliseconds: performance.now() });
 }
 
 async function draw(request, level) {
@@ -114,7 +139,9 @@ async function draw(request, level) {
   request.drawn = performance.now();
   request.level = level;
   Object.assign(shown, { begin: request.begin, sides: { ...request.sides }, predicted: request.predicted ?? [], number: request.number });
+  showOrigin("live", "Live: computed on this machine");
   await redraw();
+  noteOpening("live");
   setTimeout(() => showTexts(request)); // after the curves are painted
   const passed = performance.now() - request.changedAt;
   if (!request.times) latencies.push((request.times = { first: passed }));

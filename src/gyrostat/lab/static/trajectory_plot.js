@@ -7,6 +7,21 @@ import { axis, colour, CONFIG, DASHES, faded, layout, seriesColour } from "./plo
 // What is drawn: the first message of a request, the curves of every side, the predicted curves, the request's number.
 export const shown = { begin: null, sides: {}, predicted: [], number: 0 };
 
+// Curves that are not those of the settings are faint, and `why` is written over them.
+export function dim(why) {
+  byId("plot").classList.add("stale");
+  byId("pending").textContent = shown.begin ? `${why} (The faint curves are those of the previous setting.)` : why;
+  byId("pending").hidden = false;
+  byId("origin").hidden = true;
+}
+
+// The curves are those of the settings: computed before ("shipped") or just now ("live").
+export function showOrigin(origin, sentence) {
+  byId("plot").classList.remove("stale");
+  byId("pending").hidden = true;
+  Object.assign(byId("origin"), { hidden: false, textContent: sentence }).dataset.origin = origin;
+}
+
 export function redraw() {
   if (!shown.begin) return null;
   const plot = byId("plot"), { view, sides } = shown.begin, stacked = plot.clientWidth < 560 && !view.together;
