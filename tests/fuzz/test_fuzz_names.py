@@ -64,7 +64,7 @@ def test_figures_show_names_as_they_are(tmp_path, names):
         Dots(names[:3], [1.0, 2.0, 3.0], names[1], low=[0, 1, 2], high=[2, 3, 4]),
         Marker(0.5, names[2]),
     ]
-    made = [Panel(title=names[0], xlabel=names[1], ylabel=names[2], series=[s], yscale="log") for s in kinds[:1]]
+    made = [Panel(title=names[0], xlabel=names[1], ylabel=names[2], series=[s]) for s in kinds[:1]]
     made += [
         Panel(title=names[3], xlabel=names[4], ylabel=names[5], series=s) for s in ([*series, kinds[2]], [kinds[1]])
     ]

@@ -199,5 +199,6 @@ def test_fit_in_parts_is_fit(tmp_path, capsys, monkeypatch):
     assert (
         "were left out with their 1 rows: tiny" in said[0]
         and "flat has only one value" in said[1]
-        and said[0].splitlines()[:-1] == said[1].splitlines()[:-1]
+        and said[0].split("Model, table")[0]
+        == said[1].split("Model, table")[0]  # what to deploy is said of rows in memory
     )

@@ -9,7 +9,7 @@ import numpy as np
 
 from gyrostat.experiments.declarations import SIZES
 from gyrostat.experiments.registry import experiments
-from gyrostat.figures.declarations import Band, Bars, Dots, Heat, Line, Marker, Points
+from gyrostat.figures.declarations import Band, Bars, Dots, Heat, Line, Marker, Points, Runs
 
 _DATA: dict = {}
 
@@ -103,7 +103,10 @@ class Checks:
         figure = experiments(self.paper)[name].draw(data(self.paper, name))
         assert figure.title and figure.note and figure.panels
         for panel in figure.panels:
-            assert panel.title and panel.ylabel and panel.series
+            assert panel.title and panel.series
+            assert panel.ylabel or all(
+                isinstance(series, Dots | Marker) for series in panel.series
+            )  # names of categories
             for series in panel.series:
                 values = {
                     Line: lambda s: s.y,
@@ -112,6 +115,7 @@ class Checks:
                     Bars: lambda s: s.values,
                     Dots: lambda s: s.values,
                     Marker: lambda s: s.at,
+                    Runs: lambda s: np.concatenate([y for _, y in s.curves()]),
                     Heat: lambda s: s.z,
                 }[type(series)](series)
                 assert np.isfinite(np.asarray(values, dtype=float)).any(), f"{name}: {series.label} shows nothing"

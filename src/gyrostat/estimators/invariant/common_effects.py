@@ -18,6 +18,9 @@ from gyrostat.estimators.invariant.effects import CONSTANT, Effects, principal_d
 FEWEST_ENVIRONMENTS = 3
 """With two environments, any difference looks like a direction in which effects vary."""
 
+ROUNDING = 1e-9
+"""Coefficients below this share of the largest effect are zero: the weights are found to about this precision."""
+
 
 class CommonEffects(NamedTuple):
     """Coefficients (d,), their covariance, and the weight of each environment in them."""
@@ -45,8 +48,9 @@ def common_effects(measured: Effects, gram: np.ndarray, level: float) -> CommonE
     W, varies = principal_directions(white, level)
     along = white.rotated(W).denoised(varies).effects @ W.T
     w = nearest_to_none(along)
-    back = used / roots
-    return CommonEffects(back @ (w @ along), np.tensordot(w**2, measured.covariances, axes=1), w)
+    coef = (used / roots) @ (w @ along)
+    coef[np.abs(coef) < ROUNDING * np.abs(measured.effects).max(initial=0.0)] = 0.0
+    return CommonEffects(coef, np.tensordot(w**2, measured.covariances, axes=1), w)
 
 
 def nearest_to_none(points: np.ndarray) -> np.ndarray:

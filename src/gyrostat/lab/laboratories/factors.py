@@ -291,7 +291,7 @@ def presets() -> list[Preset]:
             title="One factor against two in sensing",
             values=_figure(xiong.FIGURE_I1, 0.5, num_steps=xiong.figure_i1_steps(0.5)),
             note="In the figure X Xᵀ starts from α N(0, 1/n), which is the size of F; here from α N(0, 1/k). The figure "
-            "has smaller α too, for more steps, and no imbalance step.",
+            "has smaller α too, more steps, the same measurements for both models, and no imbalance step.",
         ),
         Preset(
             name="xiong2024/figI2",

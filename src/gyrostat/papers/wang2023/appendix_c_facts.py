@@ -8,7 +8,7 @@ import numpy as np
 import xarray as xr
 
 from gyrostat.experiments.declarations import Claim, Experiment, Outcome, together, within
-from gyrostat.figures.declarations import Bars, Figure, Marker, Panel
+from gyrostat.figures.declarations import Bars, Dots, Figure, Marker, Panel
 
 SIZE, POWER = 4, 1.5
 FACTS = ("Fact C.1", "Fact C.2", "Fact C.3", "Fact C.4")
@@ -90,18 +90,19 @@ def draw_facts(ds: xr.Dataset) -> Figure:
         Bars(FACTS, median, "median", colour=1),
         Marker(1.0, "the bound", role="bound"),
     ]
-    differences = [Bars(LEMMAS, ds.difference.max("point").values, "largest relative difference", colour=2)]
+    found = ds.difference.max("point").values
+    differences = [Dots(LEMMAS, found, "largest relative difference", low=found, high=found, colour=2)]
     return Figure(
         title="The facts of linear algebra that the proofs use hold, and are attained",
         panels=[
             Panel(title="Facts C.1 to C.4", xlabel="", ylabel="left side over right side", series=bars, ylim=(0, 1.15)),
             Panel(
                 title="Derivatives of Σ λᵢ√λᵢ",
-                xlabel="",
-                ylabel="formula against differences",
-                series=[*differences, Marker(1e-3, "threshold", role="bound")],
-                yscale="log",
-                ylim=(1e-9, 1e-2),
+                xlabel="formula against differences",
+                ylabel="",
+                series=[*differences, Marker(1e-3, "threshold", axis="x", role="bound")],
+                xscale="log",
+                xlim=(1e-9, 1e-2),
             ),
         ],
         note="Random 4 × 4 matrices; for half of them B = Aᵀ.",

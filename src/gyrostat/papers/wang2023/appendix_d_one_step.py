@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
@@ -11,7 +12,7 @@ import xarray as xr
 
 import gyrostat as gs
 from gyrostat.experiments.declarations import Claim, Experiment, Outcome, together, within
-from gyrostat.figures.declarations import Bars, Figure, Marker, Panel
+from gyrostat.figures.declarations import Dots, Figure, Marker, Panel
 from gyrostat.jax_tools.float64 import double
 from gyrostat.measurements import Reading
 from gyrostat.measurements.base import EntryGradient
@@ -269,34 +270,38 @@ def _ratios(rng: np.random.Generator) -> list[float]:
     ]
 
 
+def _dots(names: Sequence[str], values: np.ndarray, label: str, colour: int) -> Dots:
+    return Dots(names, values, label, low=values, high=values, colour=colour)
+
+
 def draw_one_step(ds: xr.Dataset) -> Figure:
     largest = ds.ratio.max("sample").values
     bars: list[Any] = [
-        Bars(BOUNDS, np.maximum(largest, 1e-12), "largest left side over right side", colour=0),
-        Marker(1.0, "the bound", role="bound"),
+        _dots(BOUNDS, np.maximum(largest, 1e-12), "largest left side over right side", 0),
+        Marker(1.0, "the bound", axis="x", role="bound"),
     ]
     names = [f"{r:g}" for r in ds.ridge.values]
     multiples: list[Any] = [
-        Bars(names, ds.norm_multiple.values, "norms (Proposition D.2)", colour=1),
-        Bars(names, ds.balance_multiple.values, "balance (Proposition D.3)", colour=2),
-        Marker(1.0, "the bound on η", role="bound"),
+        _dots(names, ds.norm_multiple.values, "norms (Proposition D.2)", 1),
+        _dots(names, ds.balance_multiple.values, "balance (Proposition D.3)", 2),
+        Marker(1.0, "the bound on η", axis="x", role="bound"),
     ]
     gaps = [
-        Bars(PATHS, ds.second_term.values, "η² (T Tᵀ - Tᵀ T)", colour=3),
-        Bars(PATHS, ds.identity_gap.values, "deviation from formula (7)", colour=4),
+        _dots(PATHS, ds.second_term.values, "η² (T Tᵀ - Tᵀ T)", 3),
+        _dots(PATHS, ds.identity_gap.values, "deviation from formula (7)", 4),
     ]
     return Figure(
         title="The bounds of appendix D hold; their step sizes are a small part of those at which a set is left",
         panels=[
-            Panel(title=f"λ = {RIDGE:g}, C = {REGION.bound:g}", xlabel="", ylabel="ratio", series=bars, yscale="log"),
+            Panel(title=f"λ = {RIDGE:g}, C = {REGION.bound:g}", xlabel="ratio", ylabel="", series=bars, xscale="log"),
             Panel(
                 title="Least η that leaves, over the bound",
-                xlabel="ridge λ",
-                ylabel="multiple of the bound",
+                xlabel="multiple of the bound",
+                ylabel="ridge λ",
                 series=multiples,
-                yscale="log",
+                xscale="log",
             ),
-            Panel(title="Layers move at once", xlabel="", ylabel="size", series=gaps, yscale="log"),
+            Panel(title="Layers move at once", xlabel="size", ylabel="", series=gaps, xscale="log"),
         ],
         note=(
             "3 × 3 layers, L = 3, constants of Theorem B.1 with C₁ = 1. Middle: found by search, so the truth may be smaller. "
