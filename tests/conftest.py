@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 
 from gyrostat.parallel.threads import single_thread_settings
 
@@ -27,6 +28,11 @@ from gyrostat.measurements import Measurements, dense, entries
 
 HASTY = "jax_disable_most_optimizations"
 os.environ[HASTY.upper()] = "1"  # for processes that tests start; here JAX has been imported and no longer reads it
+
+
+def pytest_configure():
+    """Programs that a shell starts in the background ignore Ctrl-C, which some tests send to themselves."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_finish():
