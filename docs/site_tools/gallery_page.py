@@ -13,8 +13,8 @@ WIDTH = 800
 """Pixels of a thumbnail."""
 HEAD = """# Gallery
 
-Every figure that `gyrostat reproduce` draws, from one run at the standard size. Click on a picture to enlarge it; the command
-below it makes it.
+Every figure that `gyrostat reproduce` draws, here from a run of the size {size} with seed {seed}. Click on a picture to enlarge
+it; the command below it makes it, at the standard size.
 """
 
 
@@ -39,9 +39,12 @@ def entry(paper: str, experiment: object, results: Path) -> str:
 
 def page(results: Path) -> str:
     """The gallery of the figures that a folder holds."""
+    from gyrostat import load_results
     from gyrostat.experiments.registry import PAPERS, find_paper
 
-    parts = [HEAD]
+    found = load_results(results)
+    run = found.run(next(iter(found)))
+    parts = [HEAD.format(size=run["size"], seed=run["seed"])]
     for name in PAPERS:
         paper = find_paper(name)
         drawn = [each for each in paper.experiments if (results / "figures" / name / f"{each.name}.png").exists()]
