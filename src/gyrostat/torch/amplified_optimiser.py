@@ -30,8 +30,10 @@ class AmplifiedHeterogeneity(torch.optim.Optimizer):
     The weights oscillate, so what is deployed is their running average: see :meth:`averaged`. Visit the environments in turn
     (``order="cyclic"`` or ``"shuffled"`` of :class:`EnvironmentBatchSampler`), so that the steps of one undo those of another
     at once. In random order they do a random walk, which costs a rectified network half of the gain. The remembered
-    gradients are as old as there are environments: with many of them, take smaller steps. ``docs/coloured-digits.md`` shows
-    where this helps, and where batches of one environment alone do.
+    gradients are as old as there are environments: with many of them, take smaller steps.
+
+    It helps linear and rectified networks of a few features. On raw pixels it did not, for a rectified and for a convolutional
+    network: ``docs/coloured-digits.md`` shows where it helps, and where batches of one environment alone do.
 
     Each environment costs the memory of one gradient. With several processes every one of them makes the same step, because
     DistributedDataParallel has averaged the gradients: all processes must then use the same environment, as

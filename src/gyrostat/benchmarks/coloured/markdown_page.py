@@ -132,14 +132,17 @@ def _opening(found: MapResults) -> str:
         return f"{rows[method]['gain'][1]:+.2f}" if method in rows else "not run"
 
     alone, quadratic = won("diagonal", "one environment"), won("quadratic", "one environment")
-    batches, steps, penalty = (won("rectified", method) for method in ("one environment", "amplified", "V-REx"))
+    batches, steps = won("rectified", "one environment"), won("rectified", "amplified")
+    pixels, filters = won("rectified on pictures", "amplified"), won("convolutional", "amplified")
+    penalty, worst_first = won("rectified on pictures", "V-REx"), won("convolutional", "GroupDRO")
     return (
         "**If the weights of your model are multiplied by each other (diagonal and quadratic networks, factorised matrices), "
         f"fill every batch from one environment and take a large step: that alone makes it ignore the colour "
         f"(reversed accuracy on MNIST {alone} and {quadratic}). "
-        f"If it is rectified or linear, batches alone do little ({batches} if rectified): put `AmplifiedHeterogeneity` "
-        f"around plain SGD and visit the environments in turn ({steps}), or use V-REx or GroupDRO, which are at least as good, "
-        f"if every step can see all environments ({penalty} for V-REx). "
+        f"If it is linear or rectified and sees a few features, batches alone do little ({batches} if rectified): put "
+        f"`AmplifiedHeterogeneity` around plain SGD and visit the environments in turn ({steps}); on raw pixels that step does "
+        f"not carry over ({pixels} if rectified, {filters} if convolutional), so use V-REx or GroupDRO there, which need all "
+        f"environments in every step ({penalty} for V-REx if rectified, {worst_first} for GroupDRO if convolutional). "
         "In every case choose the step by the worst training environment on validation rows, not by their mean, which rewards "
         "the colour; and if the association never changes its sign between your environments, nothing below saves you: get "
         "an environment in which it does, or remove the input.**"

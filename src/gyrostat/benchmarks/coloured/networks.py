@@ -72,8 +72,7 @@ def _patches(pictures: torch.Tensor) -> torch.Tensor:
 class Parametrisation(NamedTuple):
     """A network: its answer, the shapes of its parameters for so many features, and the scale of its start.
 
-    Networks on pictures have more features and smaller steps. A costly one is trained for half of the steps, with the middle
-    strength of each method only.
+    Networks on pictures have more features. A costly one is trained with the middle strength of each method only.
     """
 
     answer: Callable[[Parameters, torch.Tensor], torch.Tensor]

@@ -66,8 +66,7 @@ def configurations(setting: MapSetting, method: MapMethod) -> list[tuple[float, 
     """Every pair of a step size and a strength: of the middle one only for a costly network."""
     kind = PARAMETRISATIONS[setting.network]
     strengths = method.strengths[len(method.strengths) // 2 :][:1] if kind.costly else method.strengths
-    steps = [step / 10 if kind.as_pictures else step for step in STEP_SIZES[setting.optimiser]]
-    return [(step, strength) for strength in strengths for step in steps]
+    return [(step, strength) for strength in strengths for step in STEP_SIZES[setting.optimiser]]
 
 
 def piece_file(setting: MapSetting, method: str, sizes: MapSizes, folder: Path = PIECES) -> Path:
@@ -98,9 +97,8 @@ def trained(setting: MapSetting, name: str, sizes: MapSizes) -> dict[str, np.nda
     average = {key: value.clone() for key, value in parameters.items()}
     update = OPTIMISERS[setting.optimiser](run.step_size)
     draw = drawn_batches(data, method, setting.order)
-    steps = sizes.steps // 2 if kind.costly else sizes.steps
-    for t in range(steps):
-        run.progress = t / steps
+    for t in range(sizes.steps):
+        run.progress = t / sizes.steps
         for value in parameters.values():
             value.requires_grad_()
         g = method.gradient(run, parameters, draw(t))

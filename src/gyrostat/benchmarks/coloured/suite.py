@@ -50,7 +50,7 @@ def settings() -> dict[MapSetting, tuple[str, ...]]:
     for network in ON_COMPONENTS:
         found[MapSetting("fashion", network)] = (*COMPARED, "placebo")
     found[MapSetting("mnist", "rectified on pictures")] = COMPARED
-    found[MapSetting("mnist", "convolutional")] = (*OURS, "V-REx", "no colour")
+    found[MapSetting("mnist", "convolutional")] = COMPARED
     for network in ON_COMPONENTS:
         for optimiser in ("momentum", "Adam"):
             found[MapSetting("mnist", network, "squared", optimiser)] = WITHOUT_FISH
