@@ -12,7 +12,10 @@ import numpy as np
 
 from gyrostat.errors.exceptions import GyrostatError
 
-LARGEST_SEED = 2**63 - 1
+LARGEST_INTEGER = 2**63 - 1
+"""The largest integer of an array, and more than can be counted."""
+
+LARGEST_SEED = LARGEST_INTEGER
 """The largest seed of a random key: JAX keeps all bits up to this one, and takes no larger number."""
 
 LARGEST_RUN = 2**32 - 1
@@ -65,7 +68,12 @@ def count(name: str, value: Any) -> np.ndarray:
 def integer(
     name: str, value: Any, *, least: int = 0, most: int | None = None, least_because: str = "", most_because: str = ""
 ) -> int:
-    """Return ``value`` as an int within bounds, or raise an error that says which integer ``name`` needs."""
+    """Return ``value`` as an int within bounds, or raise an error that says which integer ``name`` needs.
+
+    Without ``most``, an integer is still at most 2**63 - 1: arrays hold no larger one, and floats soon none.
+    """
+    if most is None and isinstance(value, int | float) and value > LARGEST_INTEGER:
+        most = LARGEST_INTEGER
     wanted = f"a whole number of at least {least}{least_because}"
     wanted += f" and at most {most}{most_because}" if most is not None else ""
     if isinstance(value, bool) or not isinstance(value, int | np.integer):

@@ -14,7 +14,7 @@ import time
 import traceback
 from collections import deque
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
@@ -217,21 +217,24 @@ def _interrupts_blocked() -> Iterator[None]:
 
 
 def _serve(link: Connection, prepare: Callable[[], Any] | None) -> None:
-    """The main function of a worker: receive a task, compute, send the result, until the parent closes the link."""
+    """The main function of a worker: receive a task, compute, send the result, until the parent closes the link.
+
+    A parent that ends before it has read all reports resets the link, which means the same.
+    """
     threading.Thread(target=_end_with_parent, daemon=True).start()
     if prepare is not None:
         prepare()
-    while True:
-        try:
-            task = link.recv()
-        except EOFError:
-            return
-        try:
-            result, seconds = task.compute(_Reporter(link))
-            message = ("finished", result, seconds)
-        except Exception as error:
-            message = ("failed", *explain(error))
-        link.send(message)
+    with suppress(EOFError, ConnectionError):
+        while True:
+            link.send(_computed(link.recv(), _Reporter(link)))
+
+
+def _computed(task: WorkerTask, report: _Reporter) -> tuple[Any, ...]:
+    """What the parent is told of a task that has ended."""
+    try:
+        return "finished", *task.compute(report)
+    except Exception as error:
+        return "failed", *explain(error)
 
 
 def _end_with_parent() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import time
 from collections import deque
 from collections.abc import Iterator, Sequence
@@ -79,10 +80,23 @@ def dask_executor(address: str, tls: dict[str, str]) -> Iterator[Executor]:
             f"scheduler {address!r} does not answer ({explain(error)[0]}): write tcp://HOST:PORT, and is it running there?"
         ) from None
     try:
-        yield _DaskCluster(client)
+        with _without_tracebacks_of_lost_connections():
+            yield _DaskCluster(client)
     finally:
         with contextlib.suppress(TimeoutError, OSError):
             client.close(timeout=2)
+
+
+@contextmanager
+def _without_tracebacks_of_lost_connections() -> Iterator[None]:
+    """Dask logs a traceback at level INFO when a scheduler is lost, also when the client then finds it again."""
+    log = logging.getLogger("distributed.batched")
+    before = log.level
+    log.setLevel(logging.WARNING)
+    try:
+        yield
+    finally:
+        log.setLevel(before)
 
 
 def _compute_on_worker(chunk: Chunk, code: str) -> tuple[dict[str, Any], float]:

@@ -127,7 +127,7 @@ def compare_methods(
     True
     """
     within = float(errors.number("confidence", confidence, above=0, most=0.9999))
-    count = errors.integer("resamples", resamples, least=2)
+    count = errors.integer("resamples", resamples, least=2, most=1_000_000)
     errors.choice("choose_by", choose_by, ("mean", "worst"))
     chosen = [replace(m, rule=choose_by) for m in COMPARED]
     return comparison(by_environment(X, y, environments), chosen, within, count, seed)

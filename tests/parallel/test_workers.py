@@ -1,0 +1,22 @@
+"""A worker ends without a word when its parent is gone."""
+
+from __future__ import annotations
+
+import multiprocessing as mp
+
+import pytest
+
+from gyrostat.parallel import workers
+
+
+@pytest.mark.parametrize("unread", [0, 1])
+def test_a_worker_ends_quietly_when_its_parent_closes_the_link_also_before_it_has_read_every_report(
+    unread, monkeypatch
+):
+    monkeypatch.setattr(workers, "_end_with_parent", lambda: None)
+    ours, theirs = mp.get_context("spawn").Pipe()
+    for _ in range(unread):
+        theirs.send(("progress", 1.0, 2))
+    ours.close()
+    workers._serve(theirs, None)
+    assert not theirs.closed
