@@ -200,6 +200,7 @@ MIX = [
 ]
 
 
+@pytest.mark.usefixtures("optimised")
 @pytest.mark.parametrize("i", range(len(MIX)))
 def test_fresh_mixture(i):
     environments, draw, sizes = MIX[i]

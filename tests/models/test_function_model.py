@@ -11,8 +11,6 @@ from conftest import given_environments, rectangular_environments
 from gyrostat.models.base import Model
 from gyrostat.models.spaces import Arrays
 
-pytestmark = pytest.mark.usefixtures("hasty")
-
 BUILT_IN = {
     # The true derivative of U U^T has a factor 2, which the models of Xu 2024 leave out by default.
     "Symmetric": (gs.Symmetric(3, gradient_factor=2.0), (5, 5)),
