@@ -96,6 +96,7 @@ def test_every_parameter_of_every_public_name_is_documented():
     assert undocumented() == {}
 
 
+@pytest.mark.usefixtures("optimised")
 @pytest.mark.parametrize("name", tutorial_pages.tutorial_names())
 def test_a_tutorial_prints_what_its_page_says(name, tmp_path, monkeypatch):
     """Commands have to succeed; what they print holds times, and is not compared."""
