@@ -27,12 +27,14 @@ from gyrostat.jax_tools.float64 import double
 from gyrostat.measurements import Measurements, dense, entries
 
 HASTY = "jax_disable_most_optimizations"
-os.environ[HASTY.upper()] = "1"  # for processes that tests start; here JAX has been imported and no longer reads it
+os.environ[HASTY.upper()] = "1"  # for processes that tests start
 
 
 def pytest_configure():
-    """Programs that a shell starts in the background ignore Ctrl-C, which some tests send to themselves."""
+    """Compile hastily, and hear Ctrl-C, which some tests send to themselves and programs in the background ignore."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    # Most programs of tests run only briefly: without most optimisations, compiling takes at most two thirds of the time.
+    jax.config.update(HASTY, True)
 
 
 def pytest_collection_finish():
@@ -45,11 +47,11 @@ def pytest_collection_finish():
 
 
 @pytest.fixture
-def hasty():
-    """For files whose programs run only briefly: without most optimisations, compiling takes at most two thirds of the time."""
-    jax.config.update(HASTY, True)
-    yield
+def optimised():
+    """For tests whose programs run longer than they compile: with the optimisations that users get."""
     jax.config.update(HASTY, False)
+    yield
+    jax.config.update(HASTY, True)
 
 
 @pytest.fixture

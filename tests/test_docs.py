@@ -14,6 +14,8 @@ from rich.console import Console
 
 from gyrostat.sweeps import read_spec
 
+pytestmark = pytest.mark.usefixtures("optimised")
+
 ROOT = Path(__file__).parents[1]
 
 

@@ -16,8 +16,6 @@ from gyrostat.measurements.base import Scene
 from gyrostat.models.spaces import SymmetricMatrices
 from gyrostat.theory import predictors
 
-pytestmark = pytest.mark.usefixtures("hasty")
-
 KAPPA, ETA, ALPHA, STEPS, D, SAMPLES = 1.5, 0.02, 0.3, 9, 4, 9
 LAW = gs.Finite([-1.0, 3.0, 0.5])
 

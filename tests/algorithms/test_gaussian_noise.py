@@ -13,8 +13,6 @@ from gyrostat.algorithms.events import Moment
 from gyrostat.algorithms.gaussian_noise import LangevinNoise, MatchedNoise
 from gyrostat.measurements import Reading
 
-pytestmark = pytest.mark.usefixtures("hasty")
-
 PAIRS = ((0, 0), (1, 0), (1, 1))
 TRUTH = np.array([[1.0, 4.0], [0.25, 1.0]])
 MODEL = gs.DeepLinear(3, 2)

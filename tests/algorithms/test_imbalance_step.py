@@ -10,8 +10,6 @@ import reference
 from conftest import orthonormal, random_factors
 from gyrostat.algorithms.events import automatic_beta, imbalanced, least_above, stable_range
 
-pytestmark = pytest.mark.usefixtures("hasty")
-
 N1, N2, K = 5, 4, 3
 
 RECTANGLE = gs.RectangularEnvironments(orthonormal(0, N1, 2), orthonormal(1, N2, 2), values=[1.0, 0.6])

@@ -10,8 +10,6 @@ import reference
 from completion_problem import ENVIRONMENTS, OBSERVED, TRUTH
 from conftest import Watch, rectangular_environments
 
-pytestmark = pytest.mark.usefixtures("hasty")
-
 PAIRS = [(0, 0), (2, 3), (1, 1), (2, 0)]
 
 CHAIN = gs.WarmUp(3, 0.02, gs.Annealing(gs.Constant(0.1, 0.2), gs.Constant(0.05, 0.01), at=6))

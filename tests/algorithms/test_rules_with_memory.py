@@ -15,8 +15,6 @@ from gyrostat.engine.reduction.choose import choose_reduction
 from gyrostat.measurements.base import Reading
 from gyrostat.theory.predictors import PREDICTORS, predictors, question
 
-pytestmark = pytest.mark.usefixtures("hasty")
-
 ETA, RIDGE, STEPS = 0.02, 0.1, 60
 MODEL = gs.Asymmetric()
 TARGET = np.random.default_rng(3).standard_normal((5, 4))

@@ -8,8 +8,6 @@ import pytest
 
 import gyrostat as gs
 
-pytestmark = pytest.mark.usefixtures("hasty")
-
 LOW, HIGH = gs.Constant(0.1, 0.001), gs.Constant(0.4, 0.1)
 
 

@@ -13,8 +13,6 @@ from conftest import random_factors, random_layers
 from gyrostat.algorithms.update_rules import CONVENTIONS
 from gyrostat.measurements.base import EntryGradient, Reading
 
-pytestmark = pytest.mark.usefixtures("hasty")
-
 N1, N2, K = 5, 4, 3
 SHAPE = (3, 4)
 

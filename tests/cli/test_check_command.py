@@ -16,8 +16,6 @@ from gyrostat.cli.check import build_law, show
 from gyrostat.diagnostics import IsometryEstimate
 from gyrostat.errors import GyrostatError
 
-pytestmark = pytest.mark.usefixtures("hasty")
-
 
 def test_the_table_has_every_condition_and_the_outcome():
     setting = theory.Setting(gs.TwoPoint(spread=8.0), dimension=20, num_samples=2000)

@@ -8,8 +8,6 @@ import pytest
 import gyrostat as gs
 from gyrostat.diagnostics import Snapshot, contains, margins
 
-pytestmark = pytest.mark.usefixtures("hasty")
-
 SHAPE, MODEL = (3, 4), gs.DeepLinear(3, 5)
 
 

@@ -13,8 +13,6 @@ from conftest import given_environments, orthonormal
 from gyrostat.diagnostics import Snapshot
 from gyrostat.diagnostics import base as diagnostics_base
 
-pytestmark = pytest.mark.usefixtures("hasty")
-
 RNG = np.random.default_rng(0)
 BASIS = orthonormal(0, 5, 3)
 U_STAR, V_STAR = BASIS[:, :1], BASIS[:, 1:]

@@ -11,8 +11,6 @@ import gyrostat as gs
 from gyrostat.diagnostics import Snapshot, layers
 from gyrostat.theory.deep_linear_landscape import OBSERVED
 
-pytestmark = pytest.mark.usefixtures("hasty")
-
 SHAPE, MODEL = (3, 4), gs.DeepLinear(3, 5)
 
 

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
 import gyrostat as gs
 from gyrostat.diagnostics import ranks
-
-pytestmark = pytest.mark.usefixtures("hasty")
 
 STEPS = [0, 10, 20, 30, 40, 50]
 

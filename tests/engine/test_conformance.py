@@ -12,8 +12,6 @@ import gyrostat as gs
 import reference
 from conftest import Notes, Watch, given_environments, rectangular_environments
 
-pytestmark = pytest.mark.usefixtures("hasty")
-
 D, COLUMNS, STEPS, ETA, ALPHA, SAMPLES = 4, 3, 12, 0.03, 0.3, 9
 LAW = gs.Finite([-1.0, 3.0])
 WEIGHTS = np.array([0.5, 0.5])

@@ -17,8 +17,6 @@ from gyrostat.engine.reduction import hidden_layers
 from gyrostat.engine.reduction.choose import LEAK_LIMITS, Reduction, choose_reduction
 from gyrostat.jax_tools.float64 import double
 
-pytestmark = pytest.mark.usefixtures("hasty")
-
 SGD = gs.Problem(ENVIRONMENTS, gs.Entries(OBSERVED, batch_size=1))
 SCHEDULE = gs.WarmUp(30, 0.03, gs.Constant(0.2, 0.1))
 WIDTH = 26

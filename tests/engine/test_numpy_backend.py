@@ -29,8 +29,6 @@ from gyrostat.engine.numpy_backend.update_rules import (
 )
 from gyrostat.engine.one_run import LIMIT
 
-pytestmark = pytest.mark.usefixtures("hasty")
-
 RUNS, STEPS, WIDTH, RIDGE = 3, 25, 2, 0.3
 FACTOR = 1.5
 PAIRS: dict[str, tuple[gs.Model, NumpyModel]] = {

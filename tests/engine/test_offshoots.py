@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
 import gyrostat as gs
 from completion_problem import ENVIRONMENTS, OBSERVED
-
-pytestmark = pytest.mark.usefixtures("hasty")
 
 
 def test_offshoots_leave_the_trunk_and_then_follow_their_own_schedule():

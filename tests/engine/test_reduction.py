@@ -16,8 +16,6 @@ from gyrostat.engine.reduction.choose import Reduction, choose_reduction, reduce
 from gyrostat.engine.reduction.reduced_run import reduce_run
 from gyrostat.jax_tools.float64 import double
 
-pytestmark = pytest.mark.usefixtures("hasty")
-
 N, ROWS, COLUMNS = 14, 15, 12
 
 

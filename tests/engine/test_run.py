@@ -106,7 +106,6 @@ def test_seeds_that_would_be_the_same_run_are_refused(options, words):
     )
 
 
-@pytest.mark.usefixtures("hasty")
 def test_every_bit_of_the_seed_counts():
     problem = gs.Problem(gs.RandomEnvironments(3, law=gs.TwoPoint()), gs.Identity())
 

@@ -9,8 +9,6 @@ import gyrostat as gs
 from gyrostat.engine import compile as programs
 from gyrostat.engine.one_run import RunPart
 
-pytestmark = pytest.mark.usefixtures("hasty")
-
 LAW = gs.Finite([-0.5, 1.5], [0.5, 0.5])
 SHARED = gs.Dense(1100, design=0)  # more numbers than every run has a copy of
 

@@ -13,8 +13,6 @@ from gyrostat.engine.one_run import LIMIT
 from gyrostat.engine.simulate import simulate
 from gyrostat.jax_tools.float64 import double
 
-pytestmark = pytest.mark.usefixtures("hasty")
-
 
 def population(law=None, d: int = 4) -> gs.Problem:
     return gs.Problem(given_environments(d, law), gs.Identity())

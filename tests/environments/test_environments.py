@@ -13,8 +13,6 @@ from checks import refuses
 from conftest import orthonormal
 from gyrostat.environments import Congruent
 
-pytestmark = pytest.mark.usefixtures("hasty")
-
 N = 4000
 FAMILY = 1e-3
 

@@ -11,8 +11,6 @@ import pytest
 import gyrostat as gs
 from conftest import orthonormal, rectangular_environments
 
-pytestmark = pytest.mark.usefixtures("hasty")
-
 N1, N2, K = 5, 4, 3
 
 

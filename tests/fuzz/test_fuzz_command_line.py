@@ -19,7 +19,6 @@ from gyrostat.cli.explained_errors import explained
 from gyrostat.errors import GyrostatError
 from hostile import NAMES
 
-pytestmark = pytest.mark.usefixtures("hasty")
 TEXTS = [
     "",
     "-1",

@@ -10,7 +10,6 @@ from fuzz_tally import Tally, cases
 from hostile import VALUES, is_certainly_bad
 from public_calls import public_calls
 
-pytestmark = pytest.mark.usefixtures("hasty")
 DATA = {"X", "y", "environments"}
 """Data of estimators and of ``heterogeneity``, whose shapes scikit-learn checks in its own words."""
 

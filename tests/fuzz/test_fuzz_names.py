@@ -20,7 +20,6 @@ from gyrostat.figures.matplotlib_renderer import render
 from gyrostat.figures.plotly_renderer import plotly_panels
 from hostile import NAMES
 
-pytestmark = pytest.mark.usefixtures("hasty")
 FEW = [name for name in NAMES if name in ("[/red]", "[bold]x", "$\\frac{$", "<b>x</b>", "_x", "\x1b[31mred")]
 
 

@@ -6,12 +6,14 @@ import subprocess
 import sys
 
 import numpy as np
+import pytest
 
 from gyrostat.jax_tools import miscompilation_check
 from gyrostat.jax_tools.float64 import double
 from gyrostat.jax_tools.miscompilation_check import Check, judge
 
 
+@pytest.mark.usefixtures("optimised")  # the compiler as users have it
 def test_compiled_float64_programs_agree_with_numpy_here():
     checks = miscompilation_check.check_all()
     wrong = [check for check in checks if check.dtype == "float64" and not check.good]

@@ -13,6 +13,8 @@ from scipy import stats
 from gyrostat.jax_tools.float64 import double
 from gyrostat.jax_tools.rejection_sampling import OFFSET, SLOPE, binomial, chi_square, multinomial
 
+pytestmark = pytest.mark.usefixtures("optimised")
+
 N = 100_000
 CASES = [(1, 0.3), (3, 0.5), (10, 0.1), (10, 0.9), (80, 0.5), (5600, 0.5), (100_000, 0.3), (4_000_000, 1e-6)]
 LEVEL = 1e-3 / (2 * len(CASES))

@@ -11,8 +11,6 @@ import gyrostat as gs
 from gyrostat.jax_tools import runs_last_loop, small_products
 from gyrostat.jax_tools.small_products import are_small, squared_norm, times
 
-pytestmark = pytest.mark.usefixtures("hasty")
-
 RUNS = 5
 
 

@@ -16,8 +16,6 @@ from gyrostat.measurements.base import Demand, Scene
 from gyrostat.measurements.dense import DesignGram, DesignRows
 from gyrostat.models.spaces import RectangularMatrices, SymmetricMatrices
 
-pytestmark = pytest.mark.usefixtures("hasty")
-
 LAW = gs.Finite([-1.0, 2.0], [0.4, 0.6])
 SQUARE, RECTANGLE = given_environments(3, LAW), rectangular_environments(4, 3, LAW)
 SPACES = {"symmetric": (SQUARE, SymmetricMatrices(3)), "rectangle": (RECTANGLE, RectangularMatrices(4, 3))}

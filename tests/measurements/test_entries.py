@@ -13,8 +13,6 @@ from conftest import rectangular_environments
 from gyrostat.measurements import Demand
 from gyrostat.measurements.base import Scene
 
-pytestmark = pytest.mark.usefixtures("hasty")
-
 SHAPE = (3, 4)
 
 LEVEL = 1e-4

@@ -200,6 +200,7 @@ MIX = [
 ]
 
 
+@pytest.mark.usefixtures("optimised")
 @pytest.mark.parametrize("i", range(len(MIX)))
 def test_fresh_mixture(i):
     environments, draw, sizes = MIX[i]
@@ -414,12 +415,14 @@ def fixed_answers(kind: str, D: int, m: int, steps: int) -> dict[str, np.ndarray
     }
 
 
+@pytest.mark.usefixtures("optimised")
 @pytest.mark.parametrize("m", [1, 3, 5, 12])
 def test_fixed_design_answers_adaptive_questions(m):
     """m = 1, m < D, m = D and m > D; seven questions in five dimensions, so the span fills up."""
     holds(f"fixed {m}", fixed_answers("engine", 5, m, 7), fixed_answers("brute", 5, m, 7))
 
 
+@pytest.mark.usefixtures("optimised")
 @pytest.mark.parametrize("slip", ["right", "wrong degrees of freedom", "rows not orthogonalised"])
 def test_wrong_fixed_designs_are_refuted(slip):
     ours, brute = fixed_answers(slip, 5, 5, 7), fixed_answers("brute", 5, 5, 7)
@@ -429,6 +432,7 @@ def test_wrong_fixed_designs_are_refuted(slip):
         refuted(ours, brute)
 
 
+@pytest.mark.usefixtures("optimised")
 def test_revealed_gram_matrix_is_a_wishart_sample():
     D, m = 4, 7
     with double():
@@ -450,6 +454,7 @@ def test_revealed_gram_matrix_is_a_wishart_sample():
     holds("wishart", ours, brute)
 
 
+@pytest.mark.usefixtures("optimised")
 @pytest.mark.parametrize("m", [40.0, 1000.0])
 def test_fixed_design_is_one_matrix(m):
     """300 questions in 400 dimensions: directions stay orthonormal, answers repeat and are symmetric."""

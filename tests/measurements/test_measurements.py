@@ -14,8 +14,6 @@ from conftest import given_environments
 from gyrostat.measurements.base import Demand, Scene
 from gyrostat.models.spaces import SymmetricMatrices, Vectors
 
-pytestmark = pytest.mark.usefixtures("hasty")
-
 LAW = gs.Finite([-1.0, 2.0, 4.0], [0.5, 0.3, 0.2])
 
 

@@ -14,8 +14,6 @@ import reference
 from completion_problem import ENVIRONMENTS, OBSERVED
 from conftest import random_layers
 
-pytestmark = pytest.mark.usefixtures("hasty")
-
 SHAPE = (3, 4)
 
 MODELS = [gs.DeepLinear(2, 5), gs.DeepLinear(3, 2), gs.DeepLinear(5, 6), gs.DeepLinear(widths=(4, 7, 2, 5, 3))]

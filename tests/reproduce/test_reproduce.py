@@ -225,31 +225,24 @@ def test_interrupt_keeps_what_is_finished(fake, tmp_path):
     assert ResultsStore(out).finished() == ["fake2024/fig1"] and (out / "index.html").exists()
 
 
-def test_same_numbers_whatever_the_workers(fake, tmp_path, monkeypatch):
+def test_same_numbers_whatever_the_workers_and_wherever_the_paper_is(fake, tmp_path):
+    """Started by hand from another folder: nothing but the path tells the workers where the paper is."""
     quietly(["fake2024/figX", "fake2024/fig1"], tmp_path / "one")
     # fig10 ends its worker process: the others go on, and it is reported.
-    names = ("fake2024/fig1", "fake2024/fig10", "fake2024/figX")
-    process = start(*names, "--size", "smoke", "--out", str(tmp_path / "two"), "--jobs", "2", FAKE_DIE="fig10")
-    said, _ = process.communicate(timeout=PATIENCE)
-    assert process.returncode == 1 and "fake2024/fig10 failed: its worker process ended with exit status 9" in said
+    names = [f"{os.path.relpath(FAKE / 'fake2024.py', tmp_path)}/{name}" for name in ("fig1", "fig10", "figX")]
+    command = [sys.executable, "-m", "gyrostat", "reproduce", *names, "--size", "smoke", "--out", "two", "--jobs", "2"]
+    variables = {**os.environ, "FAKE_DIE": "fig10"}
+    done = subprocess.run(command, cwd=tmp_path, env=variables, capture_output=True, text=True, timeout=PATIENCE)
+    assert done.returncode == 1, done.stderr
+    assert "fake2024/fig10 failed: its worker process ended with exit status 9" in done.stdout
     one, two = ResultsStore(tmp_path / "one"), ResultsStore(tmp_path / "two")
     assert one.finished() == two.finished() == ["fake2024/fig1", "fake2024/figX"]
     assert all(one.load(name).identical(two.load(name)) for name in one.finished())
     assert [{**r, "seconds": 0} for r in one.claims()] == [{**r, "seconds": 0} for r in two.claims()]
-
-
-def test_a_paper_in_a_file_runs_in_worker_processes(tmp_path):
-    """Started by hand from another folder: nothing but the path tells the workers where the paper is."""
-    names = [f"{os.path.relpath(FAKE / 'fake2024.py', tmp_path)}/{name}" for name in ("fig1", "figX")]
-    command = [sys.executable, "-m", "gyrostat", "reproduce", *names, "--size", "smoke", "--out", "out", "--jobs", "2"]
-    process = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE)
-    assert process.returncode == 1, process.stderr
-    store = ResultsStore(tmp_path / "out")
-    assert store.finished() == ["fake2024/fig1", "fake2024/figX"]
-    run = store.run("fake2024/fig1")
+    run = two.run("fake2024/fig1")
     assert run["reference"] == names[0] and run["paper"] == {"title": "A fake paper", "link": "", "doi": ""}
     assert run["versions"]["jax"] and run["code"].count("+") == 1
-    page = (tmp_path / "out/pages/fake2024.html").read_text()
+    page = (tmp_path / "two/pages/fake2024.html").read_text()
     assert f"gyrostat reproduce {names[0]} --size smoke" in page and "not known here" not in page
 
 

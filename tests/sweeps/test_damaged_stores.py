@@ -26,7 +26,7 @@ from gyrostat.reproduce.store import ResultsStore
 from gyrostat.sweeps import run_sweep
 from gyrostat.sweeps.store import SweepStore, load_sweep
 
-pytestmark = [pytest.mark.usefixtures("hasty"), pytest.mark.filterwarnings("ignore::UserWarning")]
+pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 
 TABLE = {
     "num_steps": 40,

@@ -15,8 +15,6 @@ from gyrostat.sweeps import read_spec, run_sweep, sweep
 from gyrostat.sweeps.refine import Refinement, nested_levels
 from gyrostat.sweeps.store import SweepStore
 
-pytestmark = pytest.mark.usefixtures("hasty")
-
 
 @pytest.mark.parametrize("length", [1, 2, 5, 6, 7, 13, 50])
 def test_levels_of_refinement_are_nested_and_keep_the_ends(length):

@@ -21,8 +21,6 @@ from gyrostat.sweeps import executors, plan, read_spec, run_sweep, sweep
 from gyrostat.sweeps.run import Session
 from gyrostat.sweeps.store import SweepStore, lock_folder, open_store, with_times
 
-pytestmark = pytest.mark.usefixtures("hasty")
-
 TABLE = {
     "num_steps": 40,
     "seeds": 3,

@@ -12,8 +12,6 @@ from gyrostat.jax_tools.float64 import double
 from gyrostat.theory import critical_points, fold
 from gyrostat.theory.deep_linear_landscape import OBSERVED
 
-pytestmark = pytest.mark.usefixtures("hasty")
-
 
 @pytest.mark.parametrize(
     ("eps", "depth", "ridge"),

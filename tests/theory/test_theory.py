@@ -14,8 +14,6 @@ from gyrostat import theory
 from gyrostat.errors import GyrostatError
 from gyrostat.theory.final_error import between_signals
 
-pytestmark = pytest.mark.usefixtures("hasty")
-
 
 def test_lyapunov_exponent_of_two_points_is_the_closed_form():
     for eta, M in itertools.product((0.01, 0.05, 0.1), (1.0, 6.0, 9.0)):

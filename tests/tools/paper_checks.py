@@ -6,6 +6,7 @@ import itertools
 import math
 
 import numpy as np
+import pytest
 
 from gyrostat.experiments.declarations import SIZES
 from gyrostat.experiments.registry import experiments
@@ -79,6 +80,7 @@ def _verdict(claim, ds):
         return "refused"
 
 
+@pytest.mark.usefixtures("optimised")
 class Checks:
     """Tests of every experiment of ``paper``; conftest.py gives them its names."""
 
