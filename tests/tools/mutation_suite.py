@@ -89,8 +89,8 @@ class KeptRuns:
         self.busy: dict[str, threading.Lock] = {}
 
     def __call__(self, mutation: Mutation, name: str, seed: int) -> dict[str, Any]:
-        key = run_key(mutation, name, seed)
         with self.lock:
+            key = run_key(mutation, name, seed)  # it parses source, which two threads of Python 3.11 must not do at once
             one_at_a_time = self.busy.setdefault(mutation.name, threading.Lock())
         with one_at_a_time:
             if key not in self.known:
