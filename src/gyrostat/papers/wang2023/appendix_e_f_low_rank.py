@@ -222,6 +222,7 @@ def draw_low_rank(ds: xr.Dataset) -> Figure:
             f"such a streak is {float(ds.log10_probability):.0f} or more. {ds.sizes['run']} runs, {ds.sizes['layer']} "
             "random layers."
         ),
+        columns=2,
     )
 
 

@@ -183,13 +183,14 @@ def draw_streaks(ds: xr.Dataset) -> Figure:
                 ylim=(-0.03, 1.03),
             ),
             Panel(title="Rates", xlabel="jumps per step", ylabel="", series=rates, xscale="log"),
-            Panel(title="Passes over the three observed entries", xlabel="share of passes", ylabel="", series=passes),
+            Panel(title="Passes over three entries", xlabel="share of passes", ylabel="", series=passes),
         ],
         note=(
             "L = 3, epsilon = .25, eta = .2, lambda = .1: from the rank-2 minimum, entries of one column only, then "
             "3000 steps of gradient descent. By streaks: the rate at which streaks begin that are long enough to make a run "
             f"fall. {ds.sizes['run']} runs for each length."
         ),
+        columns=2,
     )
 
 

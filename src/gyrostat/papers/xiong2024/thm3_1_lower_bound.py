@@ -138,10 +138,8 @@ def draw_theorem31(ds: xr.Dataset) -> Figure:
     return Figure(
         title="The rows outside the signal cannot vanish faster than 1/t: the reason for the 1/T^2 law",
         panels=panels,
-        note=(
-            f"Medians and quartiles ((3.3a): ranges) over {ds.sizes['seed']} seeds; n = 50, r = 2, eta = .01. The start does "
-            "not depend on alpha but for its scale."
-        ),
+        note="Medians and quartiles (ranges in (3.3a) and of the start) over seeds; n = 50, r = 2, eta = .01.",
+        columns=2,
     )
 
 
