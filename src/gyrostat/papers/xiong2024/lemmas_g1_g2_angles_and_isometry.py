@@ -94,7 +94,7 @@ def _reading_ratio(rng: np.random.Generator, operator: str, seed: int) -> float:
         key = jax.random.key(0)
         state = design.init(key, environments, space, Demand(queries=1, mixes=False))
         scene = Scene(environments, space, jnp.asarray(X))
-        found = design.sense(state, key, scene, environments.law.at(jnp.asarray(0)))[0].gradient
+        found = design.sense(state, key, scene, environments.law.at(jnp.asarray(0)))[0].gradient  # type: ignore[attr-defined]
     ratios = (np.asarray(found) / expected).ravel()
     return float(ratios[np.argmax(np.abs(ratios - 1))])
 

@@ -166,7 +166,7 @@ def _feature_moments(key: Any, draws: int) -> dict[str, float]:
     def parts(key: Any) -> Any:
         environments = recipe.draw(key)
         common = environments.invariant
-        rest = environments.target(environments.law.at(jnp.asarray(0)).sigma) - common
+        rest = environments.target(environments.law.at(jnp.asarray(0)).sigma) - common  # type: ignore[attr-defined]
         return jnp.stack([jnp.trace(common), jnp.trace(rest), jnp.sum(common * rest)])
 
     common, rest, product = _drawn(parts)(key, draws).mean(0)
