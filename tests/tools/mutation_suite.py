@@ -89,8 +89,10 @@ class KeptRuns:
         self.busy: dict[str, threading.Lock] = {}
 
     def __call__(self, mutation: Mutation, name: str, seed: int) -> dict[str, Any]:
-        key = run_key(mutation, name, seed)
         with self.lock:
+            key = run_key(
+                mutation, name, seed
+            )  # it parses source, which two threads of Python 3.11 must not do at once
             one_at_a_time = self.busy.setdefault(mutation.name, threading.Lock())
         with one_at_a_time:
             if key not in self.known:
@@ -251,7 +253,8 @@ def page(trials: Sequence[Trial]) -> str:
         "`make mutation` seeds bugs in copies of the package, one at a time, and runs experiments at smoke size on each until",
         "a [claim](claims.md) has an unexpected verdict. A bug is killed when the same claim surprises at two seeds "
         f"({' and '.join(map(str, SEEDS))})",
-        "and does not without the bug, or when an experiment raises an error.",
+        "and does not without the bug, or when an experiment raises an error. A result is kept until the core, the code of its",
+        "experiment or the bug changes.",
         "",
         summary(trials),
         "",

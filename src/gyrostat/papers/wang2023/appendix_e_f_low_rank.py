@@ -5,12 +5,16 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 
 import gyrostat as gs
+from gyrostat.diagnostics.layers import layer_rank
 from gyrostat.experiments.declarations import Claim, Experiment, Outcome, together, within
-from gyrostat.figures.declarations import Bars, Figure, Line, Marker, Panel
+from gyrostat.figures.declarations import Bars, Figure, Line, Marker, Panel, Points
+from gyrostat.jax_tools.float64 import double
 from gyrostat.papers.wang2023.settings import OBSERVED, ticker
 
 SIDE, DEPTH, RANK, EXCESS = 2, 3, 1, 0.4
@@ -138,6 +142,23 @@ def _products(rng: np.random.Generator, samples: int) -> np.ndarray:
     return np.array(found)
 
 
+# --- Section 3.2: the approximate rank ---------------------------------------------------------------------------------------
+
+ALPHAS = (1.0, 0.1, 1e-2, 1e-4, 1e-8)
+TRUE_RANK = 2
+
+
+def _ranks_of_layers(rng: np.random.Generator, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """The approximate rank of random 4 x 3 layers of rank 2 at several alpha: ours, and by the definition from W^T W."""
+    W = rng.standard_normal((count, 4, TRUE_RANK)) @ rng.standard_normal((count, TRUE_RANK, 3)) / 4
+    x = np.maximum(np.linalg.eigvalsh(W.transpose(0, 2, 1) @ W), 0)
+    x[x < 1e-12] = 0  # rounding errors of the zero eigenvalue
+    with double():
+        ours = [np.asarray(jax.vmap(lambda w, a=a: layer_rank(w, a))(jnp.asarray(W))) for a in ALPHAS]
+    printed = [np.where(x <= a, x * (2 * a - x) / a**2, 1.0).sum(axis=1) for a in ALPHAS]
+    return np.array(ours), np.array(printed)
+
+
 def low_rank_data(*, seed: int, progress: Any = None, runs: int, samples: int) -> xr.Dataset:
     """2 x 2 layers, L = 3, update of the appendix: balance after T, a streak in one column, products of layers in B_1."""
     rng, tick = np.random.default_rng(seed), ticker(progress, 3)
@@ -147,9 +168,16 @@ def low_rank_data(*, seed: int, progress: Any = None, runs: int, samples: int) -
     tick()
     products = _products(rng, samples)
     tick()
+    ours, printed = _ranks_of_layers(rng, samples)
     return xr.Dataset(
-        {**balance, **streak, "product": (("sample", "what"), products)},
-        {"sampling": ["streak", "all entries"], "what": ["value", "bound", "largest"]},
+        {
+            **balance,
+            **streak,
+            "product": (("sample", "what"), products),
+            "our_rank": (("alpha", "layer"), ours),
+            "printed_rank": (("alpha", "layer"), printed),
+        },
+        {"alpha": list(ALPHAS), "sampling": ["streak", "all entries"], "what": ["value", "bound", "largest"]},
     )
 
 
@@ -167,6 +195,10 @@ def draw_low_rank(ds: xr.Dataset) -> Figure:
     products = [
         Bars(("largest value", "bound"), [value.max(), bound.min()], "approximate rank of the product", colour=4)
     ]
+    ranks: list[Any] = [
+        Points(ALPHAS, ds.our_rank.mean("layer"), "gyrostat", colour=5),
+        Line(ALPHAS, ds.printed_rank.mean("layer"), "the definition", role="theory"),
+    ]
     return Figure(
         title="SGD gets balanced, and a streak in one column gets it to rank 1, as Theorems E.1 and E.2 say",
         panels=[
@@ -175,12 +207,22 @@ def draw_low_rank(ds: xr.Dataset) -> Figure:
                 title="Theorem E.2", xlabel="step", ylabel="Σ f_α(sᵢ²) of the worst layer", series=lines, ylim=(0, 2.1)
             ),
             Panel(title="Proposition F.1", xlabel="", ylabel="Σ f_α(sᵢ(A)²)", series=products, ylim=(0, 2.1)),
+            Panel(
+                title="Section 3.2: layers of rank 2",
+                xlabel="α",
+                ylabel="Σ f_α(sᵢ²), mean over layers",
+                series=ranks,
+                xscale="log",
+                ylim=(0, 2.1),
+            ),
         ],
         note=(
             f"2 × 2 layers, L = 3, update of the appendix. E.1: λ = {BALANCE_RIDGE:g}, ε₁ = {BALANCE:g}, T = "
             f"{int(ds.balance_steps)}. E.2: λ = {STREAK_RIDGE:g}, η = {STREAK_SIZE:g}; log₁₀ of the probability of "
-            f"such a streak is {float(ds.log10_probability):.0f} or more."
+            f"such a streak is {float(ds.log10_probability):.0f} or more. {ds.sizes['run']} runs, {ds.sizes['layer']} "
+            "random layers."
         ),
+        columns=2,
     )
 
 
@@ -211,6 +253,12 @@ def _product_rank(ds: xr.Dataset) -> Outcome:
         within(0, 1, bound_over_largest=(bound / largest).max()),
         within(0.5, value=value.max()),
     )
+
+
+def _definition(ds: xr.Dataset) -> Outcome:
+    gap = abs(ds.our_rank - ds.printed_rank)
+    end = abs(ds.our_rank.isel(alpha=-1) - TRUE_RANK)
+    return within(0, 1e-6, largest_gap=gap.max(), gap_to_the_rank_at_the_smallest_alpha=end.max())
 
 
 LOW_RANK = Experiment(
@@ -259,6 +307,18 @@ LOW_RANK = Experiment(
                 "below the largest possible rank"
             ),
             measure=_product_rank,
+        ),
+        Claim(
+            slug="approximate-rank",
+            statement=(
+                "Section 3.2: the approximate rank of a layer is the sum of f_alpha over the eigenvalues of W^T W, with "
+                "f_alpha(x) = x (2 alpha - x) / alpha^2 up to alpha and 1 beyond; it goes to the rank as alpha goes to 0."
+            ),
+            criterion=(
+                "gyrostat's values within 1e-6 of that sum for random layers of rank 2 and alpha from 1 to 1e-8; within 1e-6 "
+                "of 2 at the smallest alpha"
+            ),
+            measure=_definition,
         ),
     ],
     weight=1,

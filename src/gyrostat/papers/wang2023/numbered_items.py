@@ -19,6 +19,7 @@ ITEMS: dict[str, tuple[str, ...] | str] = {
     "Section 2.3, update": (
         "wang2023/conventions/collapse",
         "wang2023/conventions/weight-decay",
+        "wang2023/streaks/entries",
     ),
     "Theorem 3.1": (
         "wang2023/thm3.1/strict-saddles",
@@ -39,6 +40,7 @@ ITEMS: dict[str, tuple[str, ...] | str] = {
         "wang2023/balance/printed-rate",
         "wang2023/streaks/not-the-mechanism",
         "wang2023/streaks/forces",
+        "wang2023/appendixEF/approximate-rank",
     ),
     "Figure 1": (
         "wang2023/fig1/jumps",
@@ -47,6 +49,7 @@ ITEMS: dict[str, tuple[str, ...] | str] = {
         "wang2023/fig1/offshoots",
         "wang2023/fig1/descent-stays",
         "wang2023/fig1/shuffled-stays",
+        "wang2023/streaks/lasting",
     ),
     "Figure 2": (
         "wang2023/fig2/depth",

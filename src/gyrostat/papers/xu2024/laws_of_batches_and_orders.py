@@ -1,4 +1,4 @@
-"""The laws of what HeteroSGD reads: one batch, a mixed batch, a fixed design, truncated samples, and the order of environments.
+"""The laws of what HeteroSGD reads: batches, fixed designs, truncated samples, features, and the order of environments.
 
 Section 3.1 of Xu 2024 and Algorithms 3 and 4 say how data are drawn. Our engine draws the law of a batch and never the batch,
 so its readings are compared here with moments that are known in closed form.
@@ -17,11 +17,11 @@ import xarray as xr
 from scipy import special, stats
 
 import gyrostat as gs
-from gyrostat.algorithms.batches import OneEnvironment
+from gyrostat.algorithms.batches import Full, OneEnvironment, Pooled
 from gyrostat.experiments.declarations import Claim, Experiment, Outcome, together, within
 from gyrostat.figures.declarations import Dots, Figure, Line, Marker, Panel, Points
 from gyrostat.jax_tools.float64 import double
-from gyrostat.measurements.base import Demand, Scene
+from gyrostat.measurements.base import Demand, Reading, Scene
 from gyrostat.models.spaces import SymmetricMatrices
 
 DIMENSION, SPREAD = 6, 5.0
@@ -35,19 +35,30 @@ POOLED = np.diag([1.0, 1.0] + [0.0] * (DIMENSION - 2))
 """A_star plus the mean spurious part."""
 COUNT = 3
 """Environments in the orders."""
+UNEQUAL = ((-4.0, 1.0, 6.0), (0.5, 0.3, 0.2))
+"""Strengths and weights of the environments in batches of infinitely many samples."""
+FEATURE_SIDE, FEATURES, STRENGTH = 12, 2, 2.0
+"""Example 1: d, the number of invariant features, and the strength of the spurious one."""
+NETWORK_STEPS, NETWORK_ETA, NETWORK_START = 20, 0.05, 0.5
+NETWORK_STRENGTHS = (-1.0, 3.0)
+"""Algorithm 4 in the limit of infinitely many samples."""
 
 
 def laws_data(*, seed: int, progress: Any = None, draws: int, designs: int, passes: int) -> xr.Dataset:
     """Every measured moment over its theory, and the environments that each order visits."""
     with double():
         key = jax.random.key(seed)
-        keys = [jax.random.fold_in(key, i) for i in range(5)]
+        keys = [jax.random.fold_in(key, i) for i in range(6)]
+        truncated, response = _truncated(keys[3], max(draws // 64, 1))
         moments = {
             **_batch_moments(keys[0], draws),
             **_mixed_moments(keys[1], draws),
             **_design_moments(keys[2], designs),
+            **_feature_moments(keys[5], draws),
+            **_whole_readings(),
+            "Algorithm 4: mean response": response,
+            "Algorithm 4: 20 steps": _network_ratio(),
         }
-        truncated = _truncated(keys[3], max(draws // 64, 1))
         shares = _order_shares(keys[4], passes)
     return xr.Dataset(
         {
@@ -148,13 +159,92 @@ def _gram(key: Any, design: gs.FixedGaussian) -> Any:
     return jax.lax.scan(query, state, (jnp.eye(space.size), jax.random.split(key, space.size)))[1]
 
 
-def _truncated(key: Any, batches: int) -> np.ndarray:
-    """v^T G v of rank-one samples with predictions up to R, at the product LEVEL v v^T."""
+def _feature_moments(key: Any, draws: int) -> dict[str, float]:
+    """Example 1, a_j and b ~ N(0, I/d): E |a_j|^2 = E |b|^2 = 1 and E (a_j^T b)^2 = 1/d."""
+    recipe = gs.FeatureEnvironments(FEATURE_SIDE, FEATURES, gs.Finite([STRENGTH]))
+
+    def parts(key: Any) -> Any:
+        environments = recipe.draw(key)
+        common = environments.invariant
+        rest = environments.target(environments.law.at(jnp.asarray(0)).sigma) - common  # type: ignore[attr-defined]
+        return jnp.stack([jnp.trace(common), jnp.trace(rest), jnp.sum(common * rest)])
+
+    common, rest, product = _drawn(parts)(key, draws).mean(0)
+    return {
+        "features: invariant": float(common / FEATURES),
+        "features: spurious": float(rest / STRENGTH),
+        "features: overlap": float(product / (FEATURES * STRENGTH / FEATURE_SIDE)),
+    }
+
+
+def _whole_readings() -> dict[str, float]:
+    """G of a full batch and of a mixed batch of infinitely many samples over A - sum_e w_e A_e, entry by entry."""
+    strengths, weights = UNEQUAL
+    scene = _scene(_product(DIMENSION), gs.Finite(strengths, weights))
+    M = _product(DIMENSION) - np.diag([1.0, np.dot(strengths, weights)] + [0.0] * (DIMENSION - 2))
+    key, step = jax.random.key(0), jnp.asarray(0)
+    read = {"full batch": Full(), "mixed batch": Pooled()}
+    return {
+        f"whole: {name}": _farthest(batch.read(gs.Identity(), (), step, key, key, scene)[0].gradient, M)
+        for name, batch in read.items()
+    }
+
+
+def _farthest(found: Any, expected: np.ndarray) -> float:
+    """The ratio of two entries that is farthest from 1."""
+    ratios = (np.asarray(found) / expected).ravel()
+    return float(ratios[np.argmax(np.abs(ratios - 1))])
+
+
+class ManyRankOne(gs.Measurements):
+    """Infinitely many samples x x^T: G = 2 M + trace(M) I, and the mean response is the trace of the target."""
+
+    @property
+    def gives_response_mean(self) -> bool:
+        return True
+
+    def sense(self, state: Any, key: Any, scene: Scene, environment: Any) -> tuple[Reading, Any]:
+        return self._reading(scene, scene.environments.target(environment.sigma)), state
+
+    def mix(self, state: Any, key: Any, scene: Scene) -> tuple[Reading, Any]:
+        return self._reading(scene, scene.environments.mean_target), state
+
+    def _reading(self, scene: Scene, target: Any) -> Reading:
+        M = scene.product - target
+        G = 2 * M + jnp.trace(M) * jnp.eye(len(M))
+        return Reading(G, jnp.sum(M * G), jnp.trace(target))
+
+
+def _network_ratio() -> float:
+    """U U^T after 20 steps of Algorithm 4 over the same steps written out, entry by entry on the diagonal."""
+    axes = np.eye(DIMENSION)
+    environments = gs.Environments(axes[:, :1], axes[:, 1:2], gs.Finite(NETWORK_STRENGTHS))
+    network = gs.QuadraticNetwork(NETWORK_ETA, init_scale=NETWORK_START, order="cyclic")
+    ds = gs.run(network, gs.Problem(environments, ManyRankOne()), num_steps=NETWORK_STEPS, record=("product",))
+    U = NETWORK_START * axes
+    for t in range(NETWORK_STEPS):
+        target = np.diag([1.0, NETWORK_STRENGTHS[t % 2]] + [0.0] * (DIMENSION - 2))
+        M = U @ U.T - target
+        moved = U - NETWORK_ETA * (2 * M + np.trace(M) * axes) @ U
+        U = moved / (1 - NETWORK_ETA * (np.sum(U * U) - np.trace(target)))
+    found = ds["product"].isel(step=-1).values.reshape(DIMENSION, DIMENSION)
+    return _farthest(np.diag(found), np.diag(U @ U.T))
+
+
+def _truncated(key: Any, batches: int) -> tuple[np.ndarray, float]:
+    """v^T G v of rank-one samples with predictions up to R at the product LEVEL v v^T; the mean response over its theory."""
     law = gs.Finite([0.0])
     scene, environment = _scene(np.diag([0.0, LEVEL, 0.0]), law), law.at(jnp.asarray(0))
-    draw = _drawn(lambda k, samples: samples.sense((), k, scene, environment)[0].gradient[1, 1])
-    keys = jax.random.split(key, len(RADII))
-    return np.array([draw(k, batches, gs.RankOne(4096, truncation=R)).mean() for k, R in zip(keys, RADII, strict=True)])
+
+    def parts(key: Any, samples: gs.RankOne) -> Any:
+        reading = samples.sense((), key, scene, environment)[0]
+        return jnp.stack([reading.gradient[1, 1], jnp.asarray(reading.response_mean)])
+
+    draw, keys = _drawn(parts), jax.random.split(key, len(RADII))
+    found = np.array(
+        [draw(k, batches, gs.RankOne(4096, truncation=R)).mean(0) for k, R in zip(keys, RADII, strict=True)]
+    )
+    return found[:, 0], float(found[:, 1].mean())
 
 
 def _truncated_theory(radius: float) -> float:
@@ -240,7 +330,7 @@ def draw_laws(ds: xr.Dataset) -> Figure:
         ],
         note=(
             f"{ds.attrs['draws']} batches of {BATCH:.0f} samples, {ds.attrs['designs']} fixed designs of 4 and 9 "
-            f"samples for 6 unknowns, {ds.attrs['passes']} passes."
+            f"samples for 6 unknowns, {ds.attrs['passes']} passes, {ds.attrs['draws']} draws of the features of Example 1."
         ),
         columns=2,
     )
@@ -274,7 +364,7 @@ def _orders(ds: xr.Dataset) -> Outcome:
 LAWS = Experiment(
     name="laws",
     title="The laws of batches and orders",
-    source="Xu 2024, section 3.1, Algorithms 3 and 4; ours",
+    source="Xu 2024, section 3.1, Example 1, Theorem 6, Algorithms 3 and 4; ours",
     summary="The readings of the engine, which never draws a batch, against moments of the data in closed form.",
     sizes={
         "smoke": {"draws": 4096, "designs": 2048, "passes": 4096},
@@ -336,6 +426,44 @@ LAWS = Experiment(
                 "within 0.05 of theory"
             ),
             measure=_orders,
+        ),
+        Claim(
+            slug="features",
+            statement=(
+                "Example 1: features a_j and b_k are N(0, I/d), so |a_j|^2 and |b_k|^2 are 1 and (a_j^T b_k)^2 is 1/d on "
+                "average."
+            ),
+            criterion="means of both squares and of the overlap, each over its theory, in [0.9, 1.1]",
+            measure=_moments("features", 0.9, 1.1),
+        ),
+        Claim(
+            slug="whole-population",
+            statement=(
+                "With infinitely many samples, a mixed batch (4) and a full batch (Theorem 6) read A - sum_e w_e A_e, with the "
+                "weights of the environments."
+            ),
+            criterion="every entry of both readings over its theory in [1 - 1e-9, 1 + 1e-9], for weights 0.5, 0.3 and 0.2",
+            measure=_moments("whole", 1 - 1e-9, 1 + 1e-9),
+        ),
+        Claim(
+            slug="mean-response",
+            statement=(
+                "The moment estimate of tau_t (Remark 1) is the mean response, which has the mean trace(A_star + A_e), "
+                "whatever the prediction."
+            ),
+            criterion="mean response over the trace of the target in [0.98, 1.02]; the prediction has 1.5 times that trace",
+            measure=lambda ds: within(0.98, 1.02, ratio=ds.moment.sel(law="Algorithm 4: mean response")),
+        ),
+        Claim(
+            slug="algorithm-4",
+            statement=(
+                "Algorithm 4 shrinks the updated U by 1 - eta (||U_t||_F^2 - tau_t), with U_t before the update."
+            ),
+            criterion=(
+                "after 20 steps on infinitely many samples, every diagonal entry of U U^T over that of the printed steps in "
+                "[1 - 1e-9, 1 + 1e-9]"
+            ),
+            measure=lambda ds: within(1 - 1e-9, 1 + 1e-9, ratio=ds.moment.sel(law="Algorithm 4: 20 steps")),
         ),
     ],
     weight=6,

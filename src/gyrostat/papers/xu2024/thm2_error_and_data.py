@@ -141,7 +141,7 @@ THEOREM2 = Experiment(
     summary="The error against batch size, dimension, ranks, heterogeneity and step size, compared with our error law.",
     sizes={
         "smoke": {
-            "seeds": 48,
+            "seeds": 192,
             "dimension": 10,
             "axes": {"num_samples": [2e3, 32e3, 512e3], "dimension": [10, 40]},
         },

@@ -163,11 +163,15 @@ WINDOW = Experiment(
 )
 
 
+PHASES_SIDE, PHASES_RANKS = 30, (3, 2)
+"""d, and the ranks r1 and r2."""
+
+
 def phases_data(*, seed: int, progress: Any = None, seeds: int, num_samples: float) -> xr.Dataset:
     """Every step of R, Q and E for d = 30, ranks (3, 2), M = 50, eta = .01: inside the supermartingale condition."""
-    d, eta, T = 30, 0.01, 1600
-    law = gs.TwoPoint(mean=1.0, spread=50.0, rank=2, independent=True)
-    environments = gs.RandomEnvironments(d, rank=3, law=law)
+    d, eta, T = PHASES_SIDE, 0.01, 1600
+    law = gs.TwoPoint(mean=1.0, spread=50.0, rank=PHASES_RANKS[1], independent=True)
+    environments = gs.RandomEnvironments(d, rank=PHASES_RANKS[0], law=law)
     problem = gs.Problem(environments, gs.FreshGaussian(num_samples))
     ds = gs.run(
         gs.HeteroSGD(eta, init_scale=d**-2.0),
@@ -250,6 +254,20 @@ def _phase_one_end(ds: xr.Dataset) -> Outcome:
     return within(0.95, 1, share_of_runs=inside)
 
 
+def _parts_of_the_start(ds: xr.Dataset) -> Outcome:
+    """R, Q and E of U_0 = alpha I, where the two subspaces are orthogonal."""
+    start, (r1, r2) = ds.isel(step=0) / ds.attrs["init_scale"], PHASES_RANKS
+    parts = {
+        "R": start.invariant_singular_values,
+        "Q_frobenius": start.spurious_part / r2**0.5,
+        "E_operator": start.error_operator,
+        "E_frobenius": start.error / (PHASES_SIDE - r1 - r2) ** 0.5,
+    }
+    # The ratio that is farthest from 1, over runs.
+    farthest = {name: x.values.ravel()[np.argmax(np.abs(x.values - 1))] for name, x in parts.items()}
+    return within(1 - 1e-9, 1 + 1e-9, **farthest)
+
+
 def _barrier(ds: xr.Dataset) -> Outcome:
     """delta_star, with the barrier that it bounds and the largest ||Q||_F beside it."""
     settings = {"bound": ds.attrs["bound_m1"], "delta": ds.attrs["delta"], "ranks": 5}
@@ -294,6 +312,15 @@ PHASES = Experiment(
             measure=lambda ds: within(
                 0, 0.05, gap=median(abs(last(ds.invariant_singular_values) - 1).max("invariant_direction"))
             ),
+        ),
+        Claim(
+            slug="parts-of-the-start",
+            statement=(
+                "The parts (17) and (18) of U_0 = alpha I: R has singular values alpha, ||Q||_F = alpha sqrt(r2), ||E|| = "
+                "alpha and ||E||_F = alpha sqrt(d - r1 - r2)."
+            ),
+            criterion="each over its theory in [1 - 1e-9, 1 + 1e-9] in every run",
+            measure=_parts_of_the_start,
         ),
         Claim(
             slug="barrier-below-one-percent",

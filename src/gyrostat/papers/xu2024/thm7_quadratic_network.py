@@ -129,7 +129,7 @@ THEOREM7 = Experiment(
         "gradient factor 1, U^T x, tau the signed trace estimated by the mean response, U0 U0^T = alpha^2 I."
     ),
     sizes={
-        "smoke": {"seeds": 3, "dimension": 12, "num_samples": 2000},
+        "smoke": {"seeds": 36, "dimension": 12, "num_samples": 1000},
         "standard": {"seeds": 10, "dimension": 20, "num_samples": 5000},
         "full": {"seeds": 50, "dimension": 30, "num_samples": 10_000},
     },
