@@ -261,7 +261,7 @@ def _points(points: Points, at: _PlotlyPanel) -> None:
         at.entry(points.label, **look),
         type="scatter",
         mode="markers+text" if names else "markers",
-        **({"texttemplate": names, "textposition": "top center", "textfont": {"size": 11}} if names else {}),
+        **({"texttemplate": names, "textposition": "middle right", "textfont": {"size": 11}} if names else {}),
         x=short(x),
         y=short(y),
         marker=marker,

@@ -213,7 +213,7 @@ def draw_figure1(ds: xr.Dataset) -> Figure:
             Printed(
                 quantity="runs that jump between steps 1000 and 3000",
                 paper="the run shown",
-                ours=f"{float(ds.in_window.mean()):.0%}",
+                ours=f"{100 * float(ds.in_window.mean()):.0f} %",
             ),
             Printed(quantity="runs that come back to rank 2", paper="none", ours=int(ds.returned.sum())),
         ],

@@ -71,7 +71,7 @@ def draw_figure2(ds: xr.Dataset) -> Figure:
         )
         gd = ds.gd_jump.sel(depth=depth).values
         share = (gd[:, None] <= ds.step.values).mean(axis=0)
-        shares.append(Line(ds.step.values, share, f"GD, L = {depth}", role="bound", colour=i))
+        shares.append(Line(ds.step.values, share, f"gradient descent, L = {depth}", colour=2 + i))
     shares.append(Marker(float(SWITCH), "noise and ridge fall", axis="x"))
     panels.append(
         Panel(

@@ -137,7 +137,7 @@ def draw_figure4(ds: xr.Dataset) -> Figure:
             Printed(
                 quantity=f"runs that end at rank 1, phases of {p} steps",
                 paper="all five shown",
-                ours=f"{float((ds.fate.sel(period=p) == FATES.index('rank 1')).mean()):.0%}",
+                ours=f"{100 * float((ds.fate.sel(period=p) == FATES.index('rank 1')).mean()):.0f} %",
             )
             for p in PERIODS
         ],

@@ -132,7 +132,7 @@ def draw_streaks(ds: xr.Dataset) -> Figure:
         note=(
             "L = 3, epsilon = .25, eta = .2, lambda = .1: from the rank-2 minimum, entries of one column only, then "
             "3000 steps of gradient descent. By streaks: the rate at which streaks begin that are long enough to make a run "
-            "fall."
+            f"fall. {ds.sizes['run']} runs of every length."
         ),
     )
 

@@ -15,6 +15,8 @@ from gyrostat.theory import fold
 
 EPSILON, DEPTH = 0.25, 3
 RULES = ("weight_decay", "main_text", "appendix")
+NAMES = {"weight_decay": "plain weight decay", "main_text": "main text", "appendix": "appendix"}
+"""What the figure calls the rules."""
 EARLY, LATE = 1000, 8000
 FATES = ("rank 2", "rank 1", "rank 0", "diverged")
 
@@ -50,16 +52,14 @@ def conventions_data(*, seed: int, progress: Any = None, seeds: int) -> xr.Datas
 def draw_conventions(ds: xr.Dataset) -> Figure:
     x = ds.step.values
     ratios: list[Any] = []
-    sizes: list[Any] = []
     for i, rule in enumerate(RULES):
-        ratios.append(Line(x, np.maximum(ds.ratio.sel(rule=rule).values, 1e-17), rule, colour=i))
-        sizes.append(Line(x, np.maximum(ds.largest.sel(rule=rule).values, 1e-17), rule, colour=i))
+        ratios.append(Line(x, np.maximum(ds.ratio.sel(rule=rule).values, 1e-17), NAMES[rule], colour=i))
     ends = [
-        Bars(FATES, [(ds["rank"].sel(rule=rule) == 2 - k).mean() for k in range(4)], rule, colour=i)
+        Bars(FATES, [(ds["rank"].sel(rule=rule) == 2 - k).mean() for k in range(4)], NAMES[rule], colour=i)
         for i, rule in enumerate(RULES)
     ]
     ridges = [
-        Bars(RULES, ds.ridge.values, "the ridge .1 in main-text units", colour=4),
+        Bars(list(NAMES.values()), ds.ridge.values, "the ridge .1 in main-text units", colour=4),
         Marker(float(ds.fold), "fold: no rank-2 minimum above", role="theory"),
     ]
     return Figure(
@@ -73,8 +73,8 @@ def draw_conventions(ds: xr.Dataset) -> Figure:
             Panel(title="Why", xlabel="", ylabel="ridge", series=ridges),
         ],
         note=(
-            "L = 3, epsilon = .25, eta = .2, lambda = .1, warm-up 500. main_text: (1 - 2 eta lambda) theta - (eta/2) "
-            "grad; appendix: (1 - eta lambda) theta - (eta/2) grad; weight_decay: (1 - eta lambda) theta - eta grad, "
+            "L = 3, epsilon = .25, eta = .2, lambda = .1, warm-up 500. Main text: (1 - 2 eta lambda) theta - (eta/2) "
+            "grad; appendix: (1 - eta lambda) theta - (eta/2) grad; plain weight decay: (1 - eta lambda) theta - eta grad, "
             "grad of (A* - A)^2."
         ),
     )

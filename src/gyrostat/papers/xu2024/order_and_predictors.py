@@ -202,7 +202,7 @@ def draw_predictor(ds: xr.Dataset) -> Figure:
             ),
         ],
         note=f"Cells with eta (M - 1) <= 1 predicted right at T = {horizon}/eta: "
-        + ", ".join(f"{rule} {accuracy[rule]:.0%}" for rule in RULES)
+        + "; ".join(f"{rule.replace('lyapunov', 'Lyapunov')}, {100 * accuracy[rule]:.0f} %" for rule in RULES)
         + ".",
     )
 
