@@ -206,6 +206,7 @@ LANDSCAPE = Experiment(
             statement="There are thirteen critical points: four minima and nine strict saddles (ours).",
             criterion="exactly 4 and 9 found",
             measure=_count,
+            names={"minima": "minima found", "saddles": "strict saddles found"},
         ),
         Claim(
             slug="three-minima",

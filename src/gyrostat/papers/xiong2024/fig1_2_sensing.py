@@ -305,12 +305,15 @@ FIG12 = Experiment(
             statement="With k = r the linear rate does not depend on the initial scale.",
             criterion="median late rates at alpha = .5, .2, .05 within 10 % of their mean",
             measure=_free_of_scale,
+            names={f"ratio_{a:g}": f"rate over the mean, alpha = {a:g}" for a in EXACT},
         ),
         Claim(
             slug="wide-rate",
             statement="With k > r the rate is linear and grows as alpha^2.",
             criterion="exponent of the late rate in alpha (from .5, .2, .1) in [1.7, 2.3]",
             measure=_quadratic,
+            names={f"rate_{a:g}": f"late rate, alpha = {a:g} [per iteration]" for a in WIDE}
+            | {"exponent": "exponent of the rate in alpha"},
         ),
         Claim(
             slug="curvature",
@@ -323,6 +326,8 @@ FIG12 = Experiment(
             statement="After the imbalance step the rate no longer depends on alpha.",
             criterion="rates at alpha = .5 and .05 within 10 % of each other, k = 3 and 4",
             measure=_after_the_step,
+            names={f"k_{k}_ratio": f"rate at alpha = .5 over that at .05, k = {k}" for k in (3, 4)}
+            | {f"k_{k}_rate": f"rate at alpha = .05, k = {k} [per iteration]" for k in (3, 4)},
         ),
         Claim(
             slug="step-speeds-up",
@@ -341,6 +346,7 @@ FIG12 = Experiment(
             statement="At a learning rate that fits the printed axes, panel a has converged within them.",
             criterion="median loss <= 1e-3 at eta x iteration = 90 for every alpha",
             measure=_ends,
+            names={f"loss_{a:g}": f"loss, alpha = {a:g}" for a in EXACT},
         ),
     ],
     weight=95,

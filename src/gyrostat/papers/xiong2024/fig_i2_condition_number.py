@@ -133,6 +133,7 @@ FIG_I2 = Experiment(
             statement="The curve remains flat for a longer time when the target is ill-conditioned.",
             criterion="median plateau increases over kappa = 1.25, 1.5, 3, 10",
             measure=_longer,
+            names={f"plateau_{k:g}": f"flat for eta x iterations, kappa = {k:g}" for k in KAPPAS},
         ),
     ],
     weight=8,

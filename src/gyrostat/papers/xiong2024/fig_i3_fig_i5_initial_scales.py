@@ -237,6 +237,11 @@ FIG_I5 = Experiment(
             statement="The initialisation phase is longer when alpha is smaller.",
             criterion="median first iteration with loss < .9 of its start increases over alpha = .5, .2, .05, at both rates",
             measure=_waits,
+            names={
+                f"{name}_{a:g}": f"wait at eta = {eta}, alpha = {a:g} [iterations]"
+                for name, eta in (("figure", ".003"), ("literal", ".2"))
+                for a in SCALES
+            },
         ),
     ],
     weight=10,

@@ -131,6 +131,12 @@ def _keeps(ds: xr.Dataset, case: str) -> Outcome:
     return Outcome({"share": share, "least": float(one.least.min()), "most": float(one.most.max())}, share >= 0.8)
 
 
+DRIFT_NAMES = {
+    "share": "share of the runs within the bounds",
+    "least": "smallest eigenvalue over alpha^2",
+    "most": "largest eigenvalue over alpha^2",
+}
+
 IMBALANCE = Experiment(
     name="imbalance",
     title="The imbalance and its drift",
@@ -164,12 +170,14 @@ IMBALANCE = Experiment(
                 ".5"
             ),
             measure=lambda ds: _keeps(ds, "F .003 .5"),
+            names=DRIFT_NAMES,
         ),
         Claim(
             slug="printed-step",
             statement="(D.6) holds at the printed learning rate and a small start.",
             criterion="the same for sensing, eta = .2, alpha = .02",
             measure=lambda ds: _keeps(ds, "S .2 .02"),
+            names=DRIFT_NAMES,
             expected="fails",
             kind="not covered",
             reason="The drift is of order eta^2, the imbalance of order alpha^2: at eta = .2 it turns indefinite.",

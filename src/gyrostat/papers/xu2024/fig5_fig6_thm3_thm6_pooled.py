@@ -106,12 +106,17 @@ FIG5 = Experiment(
             statement="HeteroSGD recovers the invariant signal and eliminates the spurious one.",
             criterion="medians at the end: invariant in [.95, 1.05], spurious <= .05",
             measure=_hetero_only,
+            names={"invariant": "share of the invariant signal", "spurious": "share of the spurious signal"},
         ),
         Claim(
             slug="pooled-no-distinction",
             statement="PooledSGD fits both signals without distinction, in practically every run.",
             criterion="median invariant in [.95, 1.05]; 5 % quantile of the spurious share in [.85, 1.15]",
             measure=_pooled_both,
+            names={
+                "invariant": "share of the invariant signal",
+                "spurious_5th_percentile": "5 % quantile of the share of the spurious signal",
+            },
         ),
     ],
     weight=3,
@@ -205,6 +210,10 @@ FIG6 = Experiment(
             statement="The larger the step, the farther from A_star the trajectory stays.",
             criterion="late distances increase with eta",
             measure=_larger_worse,
+            names={
+                "growth_01_to_05": "growth of the distance, eta = .01 to .05",
+                "growth_05_to_1": "growth of the distance, eta = .05 to .1",
+            },
         ),
     ],
     weight=15,

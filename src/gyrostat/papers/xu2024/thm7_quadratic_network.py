@@ -158,12 +158,14 @@ THEOREM7 = Experiment(
                 "noise of about .1)"
             ),
             measure=_algorithm4,
+            names={"invariant": "share of the invariant signal", "spurious": "share of the spurious signal"},
         ),
         Claim(
             slug="pooled-both",
             statement="Pooled batches make it learn the spurious feature too.",
             criterion="median spurious share >= .7",
             measure=lambda ds: within(0.7, 1.3, spurious=median(last(ds.spurious.sel(algorithm="pooled")))),
+            names={"spurious": "share of the spurious signal"},
         ),
         Claim(
             slug="shrinkage-needed",
@@ -172,6 +174,7 @@ THEOREM7 = Experiment(
             measure=lambda ds: within(
                 1.3, np.inf, ratio=_distance_share(ds, "no shrinkage") / _distance_share(ds, "one environment")
             ),
+            names={"ratio": "distance without shrinkage over that with it"},
         ),
         Claim(
             slug="printed-norm",
