@@ -11,7 +11,7 @@ import xarray as xr
 import gyrostat as gs
 from gyrostat.experiments.declarations import Claim, Experiment, Outcome, together, within
 from gyrostat.experiments.statistics import median
-from gyrostat.figures.declarations import Figure, Marker, Panel, band
+from gyrostat.figures.declarations import Figure, Line, Marker, Panel, band
 from gyrostat.theory import calibration, error_law
 
 DIMENSION, SPREAD, ETA, BATCH, STEPS = 24, 16.0, 0.05, 20_000.0, 640
