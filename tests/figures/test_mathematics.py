@@ -28,6 +28,10 @@ def panel(*series, **options):
         ("||E||_F^2 <= 1e-12", "‖E‖_F² ≤ 10⁻¹²", "‖E‖<sub>F</sub><sup>2</sup> ≤ 10<sup>-12</sup>"),
         ("A_star, M*, s2 / s1", "A*, M*, s₂ / s₁", "A*, M*, s<sub>2</sub> / s<sub>1</sub>"),
         ("(1 + eta)^t, U U^T", "(1 + η)ᵗ, U Uᵀ", "(1 + η)<sup>t</sup>, U U<sup>T</sup>"),
+        ("1 - M, slope -.5 in (-1, 0)", "1 − M, slope −0.5 in (−1, 0)", "1 − M, slope −0.5 in (−1, 0)"),
+        ("half-time, 2-3, --out DIR, re-run", "half-time, 2-3, --out DIR, re-run", "half-time, 2-3, --out DIR, re-run"),
+        ("+-1/sqrt(3), sqrt(d/m), pi", "±1/√3, √(d/m), π", "±1/√3, √(d/m), π"),
+        ("eta alpha^2 x iteration", "η α² × iteration", "η α<sup>2</sup> × iteration"),
         ("d^1/2 in [.42, .6]", "d^(1/2) in [0.42, 0.6]", "d<sup>1/2</sup> in [0.42, 0.6]"),
     ],
 )

@@ -138,6 +138,15 @@ def test_log_axes_leave_out_what_is_not_positive():
     assert np.isnan(line.get_xdata()[0]) and np.isnan(line.get_ydata()[1]) and line.get_ydata()[2] == 2
 
 
+def test_a_single_value_on_log_axes_is_inside_them_with_labels_beside_it():
+    points = Points([1e7], [0.0024], "a", low=[0.0024], high=[0.0024])
+    panel = Panel(title="t", xlabel="x", ylabel="y", series=[points], xscale="log", yscale="log")
+    axes = draw(Figure(title="t", panels=[panel])).subfigs[0].axes[0]
+    assert axes.get_xlim() == pytest.approx((5e6, 2e7)) and axes.get_ylim() == pytest.approx((0.0012, 0.0048))
+    shown = [tick for tick in axes.get_xticks() if 5e6 <= tick <= 2.0001e7]
+    assert len(shown) > 1 and axes.xaxis.get_major_formatter()(5e6, None) == "5·10⁶"
+
+
 def test_rows_of_at_most_three():
     canvas = draw(Figure(title="t", panels=[CURVES] * 5))
     positions = [cell.axes[0].get_position(original=True) for cell in canvas.subfigs]

@@ -168,6 +168,8 @@ def test_commands(tmp_path, monkeypatch):
         "store.zarr",
     }
     assert wanted <= {path.name for path in out.iterdir()}
+    gs.sweep(read_spec(file, ["axes.spread=[2.0, 8.0]"]), out=tmp_path / "python", jobs=0)
+    assert (tmp_path / "python" / "theory.json").read_bytes() == (out / "theory.json").read_bytes()
     before = (out / "diagram.png").read_bytes()
     (out / "diagram.png").unlink()
     monkeypatch.setattr("gyrostat.engine.simulate.simulate", None)  # drawing again computes nothing

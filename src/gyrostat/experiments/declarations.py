@@ -79,7 +79,8 @@ class Claim:
     reason
         Why it fails.
     names
-        What the report calls the measured numbers, where their own names do not say enough.
+        What the report calls the measured numbers, where their own names do not say enough; a unit goes in square brackets
+        at the end: ``{"wait": "median wait [steps]"}``. Shares are shown in percent without it.
 
     >>> Claim(slug="jump", statement="It jumps.", criterion="by step 10", measure=lambda ds: within(0, 10, step=ds.step)).kind
     ''

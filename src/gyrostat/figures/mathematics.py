@@ -39,6 +39,7 @@ GREEK = {
     "lambda": "λ",
     "mu": "μ",
     "xi": "ξ",
+    "pi": "π",
     "rho": "ρ",
     "sigma": "σ",
     "tau": "τ",
@@ -46,7 +47,18 @@ GREEK = {
     "Sigma": "Σ",
     "Delta": "Δ",
 }
-SIGNS = {"<=": "≤", ">=": "≥", "||": "‖", "sqrt": "√", "->": "→", ">>": "≫", "...": "…", " x ": " × "}
+SIGNS = {
+    "<=": "≤",
+    ">=": "≥",
+    "||": "‖",
+    "sqrt": "√",
+    "->": "→",
+    ">>": "≫",
+    "...": "…",
+    " x ": " × ",
+    "+-": "±",
+    "-": "−",
+}
 INNER = r"[A-Za-z0-9]{1,2}|\*|\([^()]{1,12}\)|\{[^{}]{1,12}\}"
 SUB = re.compile(rf"_(star|min|max|{'|'.join(GREEK)}|{INNER})(?![A-Za-z0-9_])")
 SUP = re.compile(r"\^(-?1/2|[-+]?\d+(?:\.\d+)?|-?[A-Za-z](?![A-Za-z])|\([^()]{1,14}\)|\{[^{}]{1,14}\})")
@@ -57,7 +69,11 @@ LETTER = re.compile(
 WITH_DIGIT = re.compile(r"(?<![\w.'-])([A-KM-Za-z])(\d)(?!\w|\.\d|-[a-z])")
 POWER_OF_TEN = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?)e([-+]?\d+)(?![\w])")
 BARE_DECIMAL = re.compile(r"(?<![\w.])\.(?=\d)")
-SIGN = re.compile(r"<=|>=|\|\||sqrt(?=\()|->|>>|\.\.\.|(?<=\d) x (?=\d)|(?<=eta) x (?=\w)|(?<=\b[dn]) x (?=[dnr]\b)")
+MINUS = r"(?<= )-(?= )|(?<![\w.)\]-])-(?=[\d.(])|(?<=\()-(?=[A-Za-z])"
+"""A minus sign: between spaces, or before a number that nothing precedes, or after a bracket; every other one is a hyphen."""
+TIMES = r"(?<=\d) x (?=\d)|(?<=eta) x (?=\w)| x (?=iteration|step)|(?<=\b[dn]) x (?=[dnr]\b)"
+SIGN = re.compile(rf"\+-|<=|>=|\|\||sqrt(?=\()|->|>>|\.\.\.|{TIMES}|{MINUS}")
+ROOT = re.compile(r"sqrt\((\d+(?:\.\d+)?|[A-Za-z])\)")
 RAISED = str.maketrans("-+0123456789Tnt", "⁻⁺⁰¹²³⁴⁵⁶⁷⁸⁹ᵀⁿᵗ")
 LOWERED = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 SPECIAL = re.compile(r"([{}_^$%#&~\\])")
@@ -97,6 +113,8 @@ def _next(text: str, at: int, carries: bool) -> tuple[list[Run], int, bool]:
         return [Run(mantissa), Run(str(int(match[2])), "sup")], match.end(), False
     if match := BARE_DECIMAL.match(text, at):
         return [Run("0.")], match.end(), False
+    if match := ROOT.match(text, at):
+        return [Run(f"√{match[1]}")], match.end(), False
     if match := SIGN.match(text, at):
         return [Run(SIGNS[match[0]])], match.end(), match[0] == "||"
     return [Run(text[at])], at + 1, text[at] == ")"

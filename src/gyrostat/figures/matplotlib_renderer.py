@@ -224,6 +224,7 @@ def _draw_panel(axes: Axes, panel: Panel) -> None:
     for series in panel.series:
         _add(series, drawn)
     drawn.label_categories()
+    _widen_single_values(axes, panel)
     if panel.xlim is not None:
         axes.set_xlim(*panel.xlim)
     if panel.ylim is not None:
@@ -238,6 +239,17 @@ def _draw_panel(axes: Axes, panel: Panel) -> None:
             axis.set_major_locator(MaxNLocator(integer=True))
 
 
+def _widen_single_values(axes: Axes, panel: Panel) -> None:
+    """A log axis on which all data share one value reaches from its half to its double: it has no width by itself."""
+    (left, right), (bottom, top) = axes.dataLim.intervalx, axes.dataLim.intervaly
+    if panel.xscale == "log" and left > 0 and math.isclose(left, right):
+        axes.set_autoscalex_on(False)
+        axes.set_xlim(left / 2, right * 2)
+    if panel.yscale == "log" and bottom > 0 and math.isclose(bottom, top):
+        axes.set_autoscaley_on(False)
+        axes.set_ylim(bottom / 2, top * 2)
+
+
 def power_of_ten(value: float) -> str:
     """The label of a decade without mathematical markup.
 
@@ -250,13 +262,26 @@ def power_of_ten(value: float) -> str:
     return "10" + str(exponent).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
 
 
+def short_number(value: float) -> str:
+    """The label of a tick with at most three digits; below a thousandth, and from a million on, with a power of ten.
+
+    >>> short_number(0.05), short_number(2e-4), short_number(20000), short_number(5e6)
+    ('0.05', '2·10⁻⁴', '20000', '5·10⁶')
+    """
+    digits = float(f"{value:.3g}")
+    if 1e-3 <= abs(digits) < 1e6 or digits == 0:
+        return f"{digits:g}"
+    mantissa, _, exponent = f"{digits:.2e}".partition("e")
+    return unicode_text(f"{float(mantissa):g}e{int(exponent)}")
+
+
 def _label_decades(axis: Axis, low: float, high: float) -> None:
     """Label a short log axis at 1, 2 and 5 times a power of ten, or more densely if fewer than two of these are on it."""
     axis.set_minor_formatter(NullFormatter())
     axis.set_major_formatter(FuncFormatter(lambda value, _: power_of_ten(value)))
     if high >= 100 * low:
         return
-    axis.set_major_formatter(FuncFormatter(lambda value, _: unicode_text(f"{float(f'{value:.3g}'):g}")))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: short_number(value)))
     for locator in (LogLocator(subs=(1.0, 2.0, 5.0)), LogLocator(subs=tuple(map(float, range(1, 10)))), MaxNLocator(4)):
         axis.set_major_locator(locator)
         if sum(low <= tick <= high for tick in locator.tick_values(low, high)) > 1:
@@ -386,7 +411,9 @@ def _points(points: Points, at: _MatplotlibPanel) -> None:
         **at.over,
     )
     for name, across, up in zip(points.names, x, y, strict=False):
-        at.axes.annotate(name, (across, up), (5, 5), textcoords="offset points", fontsize=8, color="#333333")
+        at.axes.annotate(
+            name, (across, up), (6, 0), textcoords="offset points", va="center", fontsize=8, color="#333333"
+        )
 
 
 @_draws(Bars)

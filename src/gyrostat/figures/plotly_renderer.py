@@ -249,6 +249,16 @@ def _whiskers(y: np.ndarray, low: Any, high: Any, at: _PlotlyPanel, along: str =
     return {f"error_{along}": bars, "customdata": short(interval)}
 
 
+def _inward(x: np.ndarray) -> list[str]:
+    """Where the names of points stand, so that the edge of the panel does not cut them off.
+
+    >>> _inward(np.array([0.0, 1.0, 4.0]))
+    ['middle right', 'middle right', 'middle left']
+    """
+    middle = (np.nanmin(x) + np.nanmax(x)) / 2
+    return ["middle left" if at > middle else "middle right" for at in x]
+
+
 @_adds(Points)
 def _points(points: Points, at: _PlotlyPanel) -> None:
     x, y = shown(points.x, at.panel.xscale), shown(points.y, at.panel.yscale)
@@ -261,7 +271,7 @@ def _points(points: Points, at: _PlotlyPanel) -> None:
         at.entry(points.label, **look),
         type="scatter",
         mode="markers+text" if names else "markers",
-        **({"texttemplate": names, "textposition": "top center", "textfont": {"size": 11}} if names else {}),
+        **({"texttemplate": names, "textposition": _inward(x), "textfont": {"size": 11}} if names else {}),
         x=short(x),
         y=short(y),
         marker=marker,

@@ -23,6 +23,7 @@ from gyrostat.parallel.whole_files import reason, write_whole
 from gyrostat.sweeps import executors
 from gyrostat.sweeps.executors import Executor, SchedulerLost
 from gyrostat.sweeps.plan import Chunk, plan_chunks
+from gyrostat.sweeps.plots import predict
 from gyrostat.sweeps.refine import Refinement
 from gyrostat.sweeps.spec import Point, Spec, read_spec
 from gyrostat.sweeps.store import SweepStore, lock_folder, open_store, value_text
@@ -56,6 +57,7 @@ def sweep(
     """Run every cell of a spec (a TOML file, the name of a ready-made spec, or a mapping) and return the data.
 
     Results are written to the folder ``out``. Finished cells in it are kept, so the same call resumes an interrupted sweep.
+    The theory's predictions are kept there too; ``gyrostat plot`` draws them over the results.
 
     ``jobs`` is the number of worker processes: one per core by default, 0 to compute in this process. ``scheduler`` is the
     address of a Dask cluster to use instead, with the certificates ``tls``. ``refine`` computes cells near the transition
@@ -119,6 +121,7 @@ def sweep(
             f"{summary.stopped}: {summary.done} of {summary.cells} cells are kept, call again to go on."
         )
     _report_failures(summary, Path(out))
+    predict(summary.spec, Path(out))
     return warn_of_divergence(SweepStore(out).load(), stacklevel=3)
 
 

@@ -204,13 +204,17 @@ def draw_low_rank(ds: xr.Dataset) -> Figure:
         panels=[
             Panel(title="Theorem E.1", xlabel="", ylabel="share of the bound", series=bars, ylim=(0, 1.15)),
             Panel(
-                title="Theorem E.2", xlabel="step", ylabel="Σ f_α(sᵢ²) of the worst layer", series=lines, ylim=(0, 2.1)
+                title="Theorem E.2",
+                xlabel="step",
+                ylabel="Σ f_alpha(sᵢ²) of the worst layer",
+                series=lines,
+                ylim=(0, 2.1),
             ),
-            Panel(title="Proposition F.1", xlabel="", ylabel="Σ f_α(sᵢ(A)²)", series=products, ylim=(0, 2.1)),
+            Panel(title="Proposition F.1", xlabel="", ylabel="Σ f_alpha(sᵢ(A)²)", series=products, ylim=(0, 2.1)),
             Panel(
                 title="Section 3.2: layers of rank 2",
                 xlabel="α",
-                ylabel="Σ f_α(sᵢ²), mean over layers",
+                ylabel="Σ f_alpha(sᵢ²), mean over layers",
                 series=ranks,
                 xscale="log",
                 ylim=(0, 2.1),

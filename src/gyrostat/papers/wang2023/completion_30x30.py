@@ -117,8 +117,8 @@ def draw_completion(ds: xr.Dataset) -> Figure:
         note=(
             f"{ds.attrs['side']} × {ds.attrs['side']}, rank {RANK}, {100 * ds.attrs['share']:.0f} % of the "
             f"entries observed, L = 3, "
-            "descent on all of them, no noise; ridges chosen by a tenth of the observed entries. One pattern "
-            "of entries per seed."
+            "descent on all of them, no noise; ridges chosen by a tenth of the observed entries. "
+            f"{ds.sizes['problem']} problems, each with a matrix and a pattern of entries of its own."
         ),
     )
 

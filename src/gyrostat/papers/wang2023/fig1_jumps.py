@@ -213,7 +213,7 @@ def draw_figure1(ds: xr.Dataset) -> Figure:
             Printed(
                 quantity="runs that jump between steps 1000 and 3000",
                 paper="the run shown",
-                ours=f"{float(ds.in_window.mean()):.0%}",
+                ours=f"{100 * float(ds.in_window.mean()):.0f} %",
             ),
             Printed(quantity="runs that come back to rank 2", paper="none", ours=int(ds.returned.sum())),
         ],
@@ -355,6 +355,7 @@ FIG1 = Experiment(
             statement="SGD reaches rank 1.",
             criterion="share of runs at rank 1 by step 20,000: 95 % interval reaches .9",
             measure=_most_jump,
+            names={"share": "share of the runs that jump", "jumped": "that is [runs]", "runs": "of [runs]"},
         ),
         Claim(
             slug="when",
@@ -362,7 +363,7 @@ FIG1 = Experiment(
             criterion="99.9 % interval of the median jump time meets [4000, 6500]",
             measure=_median,
             names={f"quantile_{q}": f"{q} % of the runs have jumped by step" for q in (5, 25, 50, 75)}
-            | {"low": "median, lower end (steps)", "high": "median, upper end (steps)"},
+            | {"low": "median, lower end of the interval [steps]", "high": "median, upper end of the interval [steps]"},
         ),
         Claim(
             slug="about-2000",
@@ -379,6 +380,11 @@ FIG1 = Experiment(
             statement="The probability of jumping back is zero.",
             criterion="no run below a ratio of 1e-4 comes back to .01; 500 steps after its jump none is above 1e-7",
             measure=_one_way,
+            names={
+                "returned": "runs that come back to rank 2 [runs]",
+                "largest_ratio_500_later": "largest s2 / s1 after 500 more steps",
+                "jumped": "of [runs]",
+            },
         ),
         Claim(
             slug="decay",
@@ -388,6 +394,7 @@ FIG1 = Experiment(
                 "the runs within 3 % of 1"
             ),
             measure=_rate,
+            names={"quotient": "rate over theory", "runs": "measured in [runs]"},
         ),
         Claim(
             slug="faster-than-ridge",
@@ -397,18 +404,21 @@ FIG1 = Experiment(
             ),
             criterion="median rate of s2 between ratios of 1e-6 and 1e-13 over -L log(1 - eta lambda) above 1.03",
             measure=_faster_than_ridge,
+            names={"quotient": "rate over that of the ridge alone"},
         ),
         Claim(
             slug="descent-stays",
             statement="GD is stuck at the rank-2 minimum (control on the same schedule).",
             criterion="no start jumps, and s2 / s1 stays in [.1, .4] after step 1000",
             measure=_descent_stays,
+            names={"least": "smallest s2 / s1", "most": "largest s2 / s1", "jumped": "starts that jump [starts]"},
         ),
         Claim(
             slug="shuffled-stays",
             statement="Without replacement jumps may not be possible (section 3.2).",
             criterion="at most 2 % of the shuffled runs jump",
             measure=_shuffled,
+            names={"share": "share of the shuffled runs that jump"},
         ),
         Claim(
             slug="offshoots",
@@ -418,6 +428,7 @@ FIG1 = Experiment(
                 "leave after"
             ),
             measure=_offshoots,
+            names={"agree": "share of the offshoots that agree", "share_after": "share that leave after the jump"},
         ),
     ],
     weight=14,

@@ -71,7 +71,7 @@ def draw_figure2(ds: xr.Dataset) -> Figure:
         )
         gd = ds.gd_jump.sel(depth=depth).values
         share = (gd[:, None] <= ds.step.values).mean(axis=0)
-        shares.append(Line(ds.step.values, share, f"GD, L = {depth}", role="bound", colour=i))
+        shares.append(Line(ds.step.values, share, f"gradient descent, L = {depth}", colour=2 + i))
     shares.append(Marker(float(SWITCH), "noise and ridge fall", axis="x"))
     panels.append(
         Panel(
@@ -154,12 +154,14 @@ FIG2 = Experiment(
             ),
             criterion="share >= .8 for L = 4 and <= .05 for L = 3 (95 % intervals reach them; shares >= .7 and <= .1)",
             measure=_depth,
+            names={"share_3": "share that jumps, L = 3", "share_4": "share that jumps, L = 4", "runs": "of [runs]"},
         ),
         Claim(
             slug="five-of-five",
             statement="All five networks of depth 4 jump.",
             criterion="probability of five of five >= .9",
             measure=_five_of_five,
+            names={"probability": "probability that five of five jump"},
             expected="fails",
             kind="not typical",
             reason="About nine runs in ten jump by step 5000, so five of five has a probability of .6.",
@@ -169,18 +171,28 @@ FIG2 = Experiment(
             statement="The networks of depth 4 jump at different times.",
             criterion="90 % quantile of the jump times over the 10 % quantile >= 1.5",
             measure=_times,
+            names={
+                "quantile_10": "10 % have jumped by [steps]",
+                "quantile_90": "90 % have jumped by [steps]",
+                "quotient": "their quotient",
+            },
         ),
         Claim(
             slug="descent-stays",
             statement="It is the noise: GD on the same schedule jumps at neither depth (control).",
             criterion="no start jumps by step 5000",
             measure=_descent,
+            names={
+                "jumped_3": "share of the starts that jump, L = 3",
+                "jumped_4": "share of the starts that jump, L = 4",
+            },
         ),
         Claim(
             slug="near-the-fold",
             statement="The ridge lies just below the fold of depth 4 and far below that of depth 3 (ours).",
             criterion="ridge over fold in [.9, 1] for L = 4 and <= .7 for L = 3",
             measure=_near_fold,
+            names={"ridge_over_fold_4": "ridge over fold, L = 4", "ridge_over_fold_3": "ridge over fold, L = 3"},
         ),
     ],
     weight=11,

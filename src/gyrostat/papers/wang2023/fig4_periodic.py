@@ -137,7 +137,7 @@ def draw_figure4(ds: xr.Dataset) -> Figure:
             Printed(
                 quantity=f"runs that end at rank 1, phases of {p} steps",
                 paper="all five shown",
-                ours=f"{float((ds.fate.sel(period=p) == FATES.index('rank 1')).mean()):.0%}",
+                ours=f"{100 * float((ds.fate.sel(period=p) == FATES.index('rank 1')).mean()):.0f} %",
             )
             for p in PERIODS
         ],
@@ -208,12 +208,14 @@ FIG4 = Experiment(
             statement="All jumps happen in the periods of large eta and lambda.",
             criterion="no lasting jump in a quiet phase",
             measure=_only_loud,
+            names={"jumps": "jumps [runs]", "share_in_loud": "share of them in loud phases"},
         ),
         Claim(
             slug="jumps",
             statement="Runs that do not diverge jump.",
             criterion="share at rank 1 or 0 at the end >= .9 of those",
             measure=_most,
+            names={f"share_{p}": f"share that jumps, phases of {p} steps" for p in (1000, 2000)},
         ),
         Claim(
             slug="settles",
@@ -222,12 +224,18 @@ FIG4 = Experiment(
                 "relative test loss < .2 at the end of the first quiet phase after the jump in >= .9 of the rank-1 runs"
             ),
             measure=_fit,
+            names={"runs": "runs that jump [runs]", "share": "share of them that settle"},
         ),
         Claim(
             slug="safe",
             statement="Runs with the periodic schedule jump and settle (all five shown do).",
             criterion="no run diverges and none collapses to rank 0",
             measure=_safe,
+            names={
+                f"{fate}_{p}": f"share {word}, phases of {p} steps"
+                for fate, word in (("diverged", "that diverges"), ("collapsed", "that ends at rank 0"))
+                for p in (1000, 2000)
+            },
             expected="fails",
             kind="not typical",
             reason="At eta = .4 some runs diverge and a few lose all rank; five good ones are likely, not certain.",
@@ -237,6 +245,7 @@ FIG4 = Experiment(
             statement="It is the noise: GD on the same schedule stays at rank 2 (control).",
             criterion="every start ends at rank 2",
             measure=_descent,
+            names={f"rank_2_{p}": f"share that ends at rank 2, phases of {p} steps" for p in (1000, 2000)},
         ),
     ],
     weight=6,

@@ -195,18 +195,24 @@ PYTORCH_START = Experiment(
             statement="From PyTorch's start networks of depth 4 jump in the first 5000 steps (Figure 2).",
             criterion="share at rank 1 by step 5000 at least .5, with a 95 % interval that reaches .8",
             measure=_figure2,
+            names={
+                "share": "share at rank 1 by step 5000",
+                "upper_end_of_interval": "upper end of its 95 % interval [%]",
+            },
         ),
         Claim(
             slug="fig3",
             statement="From PyTorch's start (L = 4, epsilon = .15) 1000 noisy steps solve the problem; none do not (Figure 3).",
             criterion="share of runs with a relative test loss below .5 at least .5 for t0 = 1000 and at most .1 for t0 = 0",
             measure=_figure3,
+            names={"after_1000": "share that solves it, t0 = 1000", "without": "share that solves it, t0 = 0"},
         ),
         Claim(
             slug="fig4-quiet-first",
             statement="From PyTorch's start the periodic schedule of Figure 4 runs, with its quiet phase first.",
             criterion="at most .3 of the runs diverge",
             measure=_figure4_quiet_first,
+            names={"diverged": "share that diverges"},
             expected="fails",
             kind="depends on the reading",
             reason=(
@@ -222,6 +228,11 @@ PYTORCH_START = Experiment(
                 "at least .9 of the lasting jumps in loud phases; at least .4 of all runs end below rank 2; at most .3 diverge"
             ),
             measure=_figure4_loud_first,
+            names={
+                "share_in_loud": "share of lasting jumps in loud phases",
+                "share_below_rank_2": "share that ends below rank 2",
+                "diverged": "share that diverges",
+            },
         ),
         Claim(
             slug="start-scale",

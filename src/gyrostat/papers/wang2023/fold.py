@@ -102,7 +102,7 @@ def draw_folds(ds: xr.Dataset) -> Figure:
         ],
         note=(
             "lambda_c by continuation of the minimum of C(A) + lambda L sum s^(2/L) on [[1, *], [epsilon, 1]]. Right: "
-            "no bar means that every start has left rank 2."
+            f"{ds.sizes['start']} starts each; no bar means that every start has left rank 2."
         ),
     )
 

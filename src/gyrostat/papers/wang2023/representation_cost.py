@@ -100,7 +100,10 @@ def draw_cost(ds: xr.Dataset) -> Figure:
                 yscale="log",
             ),
         ],
-        note="Gaussian matrices; descent over all layers but the last, which the others determine.",
+        note=(
+            f"{ds.sizes['matrix']} Gaussian matrices of each size and depth; descent over all layers but the last, which the "
+            "others determine."
+        ),
     )
 
 

@@ -131,7 +131,8 @@ def draw_landscape(ds: xr.Dataset) -> Figure:
         ],
         note=(
             "L = 3, epsilon = .25. Left: lambda = .005 in main-text units; the fourth minimum has rank 1 and a "
-            "missing entry of the wrong sign. Middle: the rank-1 minimum fits better and better as the ridge falls."
+            "missing entry of the wrong sign. Middle: the rank-1 minimum fits better and better as the ridge falls. "
+            f"Right: {ds.sizes['start']} starts."
         ),
     )
 
@@ -205,6 +206,7 @@ LANDSCAPE = Experiment(
             statement="There are thirteen critical points: four minima and nine strict saddles (ours).",
             criterion="exactly 4 and 9 found",
             measure=_count,
+            names={"minima": "minima found", "saddles": "strict saddles found"},
         ),
         Claim(
             slug="three-minima",

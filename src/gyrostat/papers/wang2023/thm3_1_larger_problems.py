@@ -217,12 +217,10 @@ def draw_larger(ds: xr.Dataset) -> Figure:
     for depth in DEPTHS:
         minimum = _minima(ds, depth)
         series: list[Any] = []
-        for i, (word, at, shift) in enumerate((("minimum", minimum, -0.08), ("strict saddle", ~minimum, 0.08))):
-            series.append(
-                Points(ds[f"rank_{depth}"].values[at] + shift, ds[f"loss_{depth}"].values[at], word, colour=i)
-            )
+        for i, (word, at) in enumerate((("minimum", minimum), ("strict saddle", ~minimum))):
+            series.append(Points(ds[f"rank_{depth}"].values[at], ds[f"loss_{depth}"].values[at], word, colour=i))
         if depth == 2:
-            series += [Marker(float(x), "optimum of the nuclear norm, per problem") for x in ds.convex.values]
+            series += [Marker(float(x), "optimum of the nuclear norm, per problem", colour=6) for x in ds.convex.values]
         panels.append(
             Panel(
                 title=f"Critical points at L = {depth}",

@@ -288,6 +288,12 @@ REGIONS = Experiment(
                 "every case a step of some power of ten times the bound, at most 1e63, does leave"
             ),
             measure=_closed,
+            names={
+                "left": "steps that leave [steps]",
+                "steps": "of [steps]",
+                "least_power_that_leaves": "smallest power of ten times the bound that leaves",
+                "largest_power_that_leaves": "largest power of ten needed to leave",
+            },
         ),
         Claim(
             slug="nearly-sharp-at-rank-2",
@@ -309,6 +315,7 @@ REGIONS = Experiment(
             statement="The theorem covers the experiments: eta = .2 at lambda = .1 is admitted.",
             criterion="bound on eta at lambda = .1 >= .2 for L = 3 or 4",
             measure=_covers,
+            names={"bound_3": "bound on eta, L = 3", "bound_4": "bound on eta, L = 4", "used": "eta of Figure 1"},
             expected="fails",
             kind="not covered",
             reason="The bound is of the order 1e-25 at both depths, so Theorem 3.2 does not explain what is seen.",
@@ -318,6 +325,7 @@ REGIONS = Experiment(
             statement="The bound (r / d)^T on the probability says something about Figure 1.",
             criterion="T of Theorem B.2 at lambda = .1 is at most 20,000 steps",
             measure=_probability,
+            names={"steps": "length of the streak [steps]", "log10_probability": "log10 of its probability"},
             expected="fails",
             kind="not covered",
             reason="T is of the order 1e27 steps, and the probability 2^-T.",

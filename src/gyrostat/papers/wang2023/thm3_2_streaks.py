@@ -242,18 +242,29 @@ STREAKS = Experiment(
             statement="Entries from one column for long enough force a jump.",
             criterion="first column: all runs fall after the longest streak, none without one",
             measure=_forces,
+            names={
+                "longest": "share that falls after the longest streak",
+                "none": "share that falls without a streak",
+                "needed": "streak needed [steps]",
+            },
         ),
         Claim(
             slug="not-the-mechanism",
             statement="Such streaks, the event of the proof, are too rare to be how SGD jumps here (ours).",
             criterion="rate of such streaks at most a tenth of the observed hazard",
             measure=_rarer_than_jumps,
+            names={
+                "by_streaks": "jumps by streaks [per step]",
+                "observed": "jumps observed [per step]",
+                "quotient": "their quotient",
+            },
         ),
         Claim(
             slug="hazard",
             statement="Jumps come at about 1.8e-4 per step (ours).",
             criterion="hazard in [1e-4, 3e-4]",
             measure=_hazard,
+            names={"hazard": "jumps [per step]"},
         ),
         Claim(
             slug="entries",

@@ -83,7 +83,7 @@ def draw_hetero(ds: xr.Dataset) -> Figure:
             Panel(
                 title="Spurious share at the end",
                 xlabel="spread M",
-                ylabel="median of late means",
+                ylabel="share of the spurious signal",
                 series=against_spread("spurious"),
             ),
             Panel(
@@ -93,7 +93,10 @@ def draw_hetero(ds: xr.Dataset) -> Figure:
                 series=against_spread("distance"),
             ),
         ],
-        note="Medians and quartiles over seeds; s = 1 - M or 1 + M, eta = .05, fresh one-environment batches of 80 n.",
+        note=(
+            "Medians and quartiles over seeds (middle and right: medians of means over late steps); s = 1 - M or 1 + M, eta = "
+            ".05, fresh one-environment batches of 80 n."
+        ),
     )
 
 

@@ -92,7 +92,7 @@ def draw_figure_i1(ds: xr.Dataset) -> Figure:
                 quantity=f"faster at the end of the paper's axis, alpha = {scale:g}",
                 paper="asymmetric",
                 ours=" and ".join(
-                    f"{_lower_at(ds, AXES[name], 0).measured[f'share_alpha_{scale:g}']:.0%} of the runs at eta = {eta}"
+                    f"{100 * _lower_at(ds, AXES[name], 0).measured[f'share_alpha_{scale:g}']:.0f} % of the runs at eta = {eta}"
                     for name, eta in (("figure", ".003"), ("literal", ".2"))
                 ),
             )

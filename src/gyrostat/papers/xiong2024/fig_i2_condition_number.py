@@ -10,7 +10,7 @@ import xarray as xr
 import gyrostat as gs
 from gyrostat.experiments.declarations import Claim, Experiment, Outcome
 from gyrostat.experiments.statistics import median
-from gyrostat.figures.declarations import Figure, Panel, Points, band
+from gyrostat.figures.declarations import Figure, Panel, Points, Printed, band
 from gyrostat.papers.xiong2024.settings import (
     FIGURE_I2,
     FIGURE_I2_CONDITIONS,
@@ -19,6 +19,7 @@ from gyrostat.papers.xiong2024.settings import (
     losses,
     over_designs,
     sensing,
+    size_text,
 )
 
 KAPPAS = FIGURE_I2_CONDITIONS
@@ -64,7 +65,7 @@ def draw_figure_i2(ds: xr.Dataset) -> Figure:
             ),
             Panel(
                 title="Length of the plateau",
-                xlabel="condition number",
+                xlabel="condition number kappa",
                 ylabel="eta x iterations",
                 series=[
                     Points(
@@ -79,8 +80,21 @@ def draw_figure_i2(ds: xr.Dataset) -> Figure:
                 yscale="log",
             ),
         ],
+        printed=[
+            Printed(
+                quantity=f"length of the flat part at kappa = {', '.join(f'{k:g}' for k in KAPPAS)}, in eta x iterations",
+                paper="longer when kappa is larger",
+                ours=", ".join(f"{length:.3g}" for length in median(flat).values),
+            ),
+            Printed(
+                quantity="smallest condition number",
+                paper="1.5 in the text, 1.25 in the legend",
+                ours="both are run",
+            ),
+        ],
         note=(
-            "Medians, quartiles (left) and ranges (right); n = 50, k = 4, r = 2, m = 700, alpha = .05, eta = .2. The "
+            f"Medians, quartiles (left) and ranges (right); {size_text(ds, FIGURE_I2.per_row)}, "
+            "k = 4, r = 2, alpha = .05, eta = .2. The "
             "text says kappa = 1.5, the legend 1.25: both are shown."
         ),
     )
@@ -119,6 +133,7 @@ FIG_I2 = Experiment(
             statement="The curve remains flat for a longer time when the target is ill-conditioned.",
             criterion="median plateau increases over kappa = 1.25, 1.5, 3, 10",
             measure=_longer,
+            names={f"plateau_{k:g}": f"flat for eta x iterations, kappa = {k:g}" for k in KAPPAS},
         ),
     ],
     weight=8,

@@ -20,6 +20,7 @@ from gyrostat.papers.xiong2024.settings import (
     losses,
     over_designs,
     sensing,
+    size_text,
 )
 
 SCALES, LARGE = FIGURE_I5.scales, FIGURE_I3.scales
@@ -83,11 +84,12 @@ def draw_figure_i3(ds: xr.Dataset) -> Figure:
             Printed(
                 quantity="runs from alpha = 5 that diverge at the printed eta = .2",
                 paper="a finite curve",
-                ours=f"{float(ds.literal.sel(scale=5.0).isel(step_literal=-1).isnull().mean()):.0%}",
+                ours=f"{100 * float(ds.literal.sel(scale=5.0).isel(step_literal=-1).isnull().mean()):.0f} %",
             )
         ],
         note=(
-            "Medians and quartiles over starts and designs; n = 50, k = 4, r = 2, m = 700. Runs that diverged count as "
+            f"Medians and quartiles over starts and designs; {size_text(ds, FIGURE_I3.per_row)}, "
+            "k = 4, r = 2. Runs that diverged count as "
             "infinite: a curve ends, with a cross at the top, where half of them have."
         ),
     )
@@ -188,9 +190,20 @@ def draw_figure_i5(ds: xr.Dataset) -> Figure:
 
     return Figure(
         title="A smaller start waits longer before the loss falls",
-        panels=[panel("figure", "eta = 0.003, which fits the printed axis"), panel("literal", "the printed eta = 0.2")],
+        panels=[panel("figure", "eta = 0.003, which fits the printed axis"), panel("literal", "The printed eta = 0.2")],
+        printed=[
+            Printed(
+                quantity=f"iterations until the loss is below .9 of its start, alpha = {', '.join(f'{a:g}' for a in SCALES)}",
+                paper="longer when alpha is smaller; visible on an axis of 5000",
+                ours=" and ".join(
+                    f"{', '.join(f'{t:.0f}' for t in median(flat_until(ds, name)).values)} at eta = {eta}"
+                    for name, eta in (("figure", ".003"), ("literal", ".2"))
+                ),
+            )
+        ],
         note=(
-            "Medians and quartiles over starts and designs; n = 50, k = 4, r = 2, m = 700. The paper's axis has 5000 "
+            f"Medians and quartiles over starts and designs; {size_text(ds, FIGURE_I5.per_row)}, "
+            "k = 4, r = 2. The paper's axis has 5000 "
             "iterations, on which the phase is visible at .003 and would last 10 to 20 iterations at .2."
         ),
     )
@@ -224,6 +237,11 @@ FIG_I5 = Experiment(
             statement="The initialisation phase is longer when alpha is smaller.",
             criterion="median first iteration with loss < .9 of its start increases over alpha = .5, .2, .05, at both rates",
             measure=_waits,
+            names={
+                f"{name}_{a:g}": f"wait at eta = {eta}, alpha = {a:g} [iterations]"
+                for name, eta in (("figure", ".003"), ("literal", ".2"))
+                for a in SCALES
+            },
         ),
     ],
     weight=10,

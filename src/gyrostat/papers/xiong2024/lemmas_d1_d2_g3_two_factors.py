@@ -196,8 +196,12 @@ def draw_lemmas_d(ds: xr.Dataset) -> Figure:
         series=[
             points("least", "smallest", 0),
             points("most", "largest", 1),
-            Line(x, (1 - edge) ** 2 - (1 + edge) ** 2 / 9, "edges of the spectra, n to infinity", role="theory"),
-            Line(x, (1 + edge) ** 2 - (1 - edge) ** 2 / 9, "edges of the spectra, n to infinity", role="theory"),
+            Line(
+                x, (1 - edge) ** 2 - (1 + edge) ** 2 / 9, "edges of the spectra, n to infinity", role="theory", colour=6
+            ),
+            Line(
+                x, (1 + edge) ** 2 - (1 - edge) ** 2 / 9, "edges of the spectra, n to infinity", role="theory", colour=6
+            ),
             Marker(0.5, "1/2 of (D.8)", role="bound"),
             Marker(1.5, "3/2 of (D.8)", role="bound"),
         ],
@@ -230,8 +234,8 @@ def draw_lemmas_d(ds: xr.Dataset) -> Figure:
         title="The error falls to the scale of the start, then K vanishes slowly while J stays",
         panels=[starts, *runs],
         note=(
-            "Left: medians and ranges over starts. Right: n = 96, k = 3, sigma = (1, 1/2), eta = alpha^2/4, the matrix itself "
-            "is seen."
+            f"Left: medians and ranges over {ds.sizes['start']} starts. Right: n = 96, k = 3, sigma = (1, 1/2), "
+            "eta = alpha^2/4, the matrix itself is seen."
         ),
     )
 

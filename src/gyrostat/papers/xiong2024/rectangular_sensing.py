@@ -203,6 +203,7 @@ RECTANGULAR = Experiment(
             statement="Theorem 4.3 at n_1 = 2 n_2: with k = r the rate does not depend on alpha.",
             criterion="exponent of the median late rate in alpha (from .2 and .05) in [-0.15, 0.15]",
             measure=lambda ds: _free_of_scale(ds, "exact"),
+            names={"exponent": "exponent of the rate in alpha", "least_rate": "smallest rate [per iteration]"},
         ),
         Claim(
             slug="wide-rate",
@@ -224,6 +225,7 @@ RECTANGULAR = Experiment(
             statement="Theorem 5.1 at n_1 = 2 n_2: after the imbalance step the rate no longer depends on alpha.",
             criterion="exponent of the median late rate in alpha (from .4 and .05) in [-0.15, 0.15]",
             measure=lambda ds: _free_of_scale(ds, "stepped"),
+            names={"exponent": "exponent of the rate in alpha", "least_rate": "smallest rate [per iteration]"},
         ),
         Claim(
             slug="initial-phase",

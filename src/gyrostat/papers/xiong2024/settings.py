@@ -5,6 +5,7 @@ The lab builds its presets from the same settings.
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -89,6 +90,12 @@ def sensing(
     """
     measurements = gs.Dense(round(per_row * dimension), design=design, noise=noise, precision="single")
     return gs.Problem(gs.Environments.diagonal(dimension, values), measurements)
+
+
+def size_text(ds: xr.Dataset, per_row: float) -> str:
+    """The size of the problem of :func:`sensing` that data are from: ``n = 20, m = 280`` at the smoke size."""
+    m = json.loads(ds.attrs["settings"])["problem"]["measurements"]["num_samples"]
+    return f"n = {round(m / per_row)}, m = {m}"
 
 
 def design_matrices(problem: gs.Problem) -> np.ndarray:

@@ -119,7 +119,7 @@ def draw_theorem31(ds: xr.Dataset) -> Figure:
             ylabel="(1 - A'/A) / (eta A)",
             series=[
                 *[band(fall.sel(width=k, scale=0.1), f"k = {k}", colour=i) for i, k in enumerate(WIDTHS)],
-                *[Marker(4 / (k - 2), f"4/(k - r), k = {k}") for k in WIDTHS],
+                *[Marker(4 / (k - 2), f"4/(k - r), k = {k}", colour=i) for i, k in enumerate(WIDTHS)],
                 Marker(CONSTANT, "8, enough for (3.3b)", role="bound"),
             ],
             yscale="log",

@@ -106,7 +106,7 @@ def _draw_sequences(ds: xr.Dataset, eta: float, alpha: float) -> Panel:
     return Panel(
         title=f"(4.5): eta = {eta:g}, alpha = {alpha:g}",
         xlabel="eta alpha^2 x iteration",
-        ylabel="value",
+        ylabel="a_t, b_t and |alpha_t - 1|",
         series=series,
         yscale="log",
         xlim=(0, 4),

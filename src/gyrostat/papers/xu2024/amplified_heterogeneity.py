@@ -209,6 +209,7 @@ AMPLIFY = Experiment(
             measure=lambda ds: _kept_and_left(
                 ds.price_spurious.sel(price_amplify=0.0), ds.price_spurious.sel(price_amplify=7.0)
             ),
+            names={"kept": "share of the spurious signal, plain", "left": "share of the spurious signal, amplified"},
         ),
         Claim(
             slug="m-half",
@@ -217,6 +218,7 @@ AMPLIFY = Experiment(
             measure=lambda ds: _kept_and_left(
                 ds.half_spurious.sel(half_amplify=0.0), ds.half_spurious.sel(half_amplify=15.0)
             ),
+            names={"kept": "share of the spurious signal, plain", "left": "share of the spurious signal, amplified"},
         ),
         Claim(
             slug="boundary",
@@ -225,6 +227,7 @@ AMPLIFY = Experiment(
             ),
             criterion="the predictor is right in at least 90 % of the cells in which no sign flips",
             measure=lambda ds: within(0.9, 1, accuracy=_accuracy(ds)),
+            names={"accuracy": "share of the cells predicted right"},
         ),
         Claim(
             slug="collapse",

@@ -11,7 +11,7 @@ import xarray as xr
 import gyrostat as gs
 from gyrostat.experiments.declarations import Claim, Experiment, Outcome, together, within
 from gyrostat.experiments.statistics import median
-from gyrostat.figures.declarations import Figure, Marker, Panel, Points, band
+from gyrostat.figures.declarations import Figure, Line, Marker, Panel, band
 from gyrostat.theory import calibration, error_law
 
 DIMENSION, SPREAD, ETA, BATCH, STEPS = 24, 16.0, 0.05, 20_000.0, 640
@@ -61,9 +61,9 @@ def draw_error(ds: xr.Dataset) -> Figure:
     paths: list[Any] = []
     for i, alpha in enumerate(alphas):
         paths.append(band(ds.signal.isel(init_scale=i), f"α = {alpha:g}", colour=i))
-    for i, alpha in enumerate(alphas):
+    for alpha in alphas:
         theory = calibration(ETA, float(alpha), int(steps[-1])) ** 2
-        paths.append(Points(steps[::20], theory[::20], f"Rₜ² of (25), α = {alpha:g}", colour=i))
+        paths.append(Line(steps, theory, f"Rₜ² of (25), α = {alpha:g}", role="theory"))
     return Figure(
         title="The error at the end and the delay of the start are as predicted",
         panels=[
@@ -74,8 +74,8 @@ def draw_error(ds: xr.Dataset) -> Figure:
                 series=[
                     band(late, "measured", over="run"),
                     Marker(1.0, "our law"),
-                    Marker(1.05, "± 5 %", role="bound"),
-                    Marker(0.95, "", role="bound"),
+                    Marker(1.05, "± 5 %", role="bound", colour=6),
+                    Marker(0.95, "± 5 %", role="bound", colour=6),
                 ],
             ),
             Panel(title="Invariant signal", xlabel="step", ylabel="share of the signal", series=paths),

@@ -71,6 +71,11 @@ FIG1 = Experiment(
             ),
             criterion="medians at the end: invariant in [.9, 1.1] for both; spurious <= .1 (hetero), >= .8 (pooled)",
             measure=_keeps,
+            names={
+                f"{name}_{part}": f"share of the {part} signal, {label}"
+                for name, label in (("hetero", "HeteroSGD"), ("pooled", "PooledSGD"))
+                for part in ("invariant", "spurious")
+            },
         )
     ],
     weight=10,
@@ -179,6 +184,7 @@ FIG2 = Experiment(
             statement="At eta = .05 the 0.1-moment falls only for spreads above a threshold between 6 and 7.",
             criterion="least spread with E |1 + eta xi|^0.1 < 1 in [6, 7]",
             measure=_tenth_threshold,
+            names={"least_spread": "smallest M at which the moment falls"},
         ),
     ],
     weight=2,

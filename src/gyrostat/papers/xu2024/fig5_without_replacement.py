@@ -66,7 +66,13 @@ def draw_replacement(ds: xr.Dataset) -> Figure:
     def panel(name: str) -> Panel:
         one = ds.sel(batch=name)
         series = [band(one.signal, "invariant", colour=0), band(one.spurious, "spurious", colour=1)]
-        return Panel(title=name, xlabel="step", ylabel="share of the signal", series=series, ylim=(-0.05, 1.6))
+        return Panel(
+            title=name[0].upper() + name[1:],
+            xlabel="step",
+            ylabel="share of the signal",
+            series=series,
+            ylim=(-0.05, 1.6),
+        )
 
     errors = Panel(
         title="Outside both signals",

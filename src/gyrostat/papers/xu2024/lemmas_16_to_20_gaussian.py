@@ -71,7 +71,7 @@ def draw_nets(ds: xr.Dataset) -> Figure:
             Points(EPSILONS, cell.size.values, f"n = {n}", colour=i),
             Line(EPSILONS, covering_bound(n, np.array(EPSILONS)), "", role="bound", colour=i),
         ]
-        norms += [Points(EPSILONS, cell.upper.values, f"n = {n}", colour=i)]
+        norms += [Line(EPSILONS, cell.upper.values, f"n = {n}", colour=i)]
     return Figure(
         title="Nets of the sphere are smaller than the bound, and norms are seen on them",
         panels=[
@@ -271,7 +271,7 @@ def draw_products(ds: xr.Dataset) -> Figure:
     return Figure(
         title="One constant bounds the mean of products of Gaussian variables",
         panels=[panel],
-        note="Probabilities by quadrature. The least of the limit, at t = 1, is the best constant.",
+        note="Probabilities by quadrature. The smallest value of the limit, at t = 1, is the best constant.",
     )
 
 
@@ -346,7 +346,7 @@ def draw_truncation(ds: xr.Dataset) -> Figure:
                 ylabel="bias",
                 series=[
                     Points(ds.delta.values, ds.printed_bias.values, "R = log(1/delta), as printed", colour=0),
-                    Points(ds.delta.values, ds.our_bias.values, "R = theory.truncation_radius", colour=1),
+                    Points(ds.delta.values, ds.our_bias.values, "R as needed (ours)", colour=1),
                     Line(ds.delta.values, ds.delta.values, "allowed: delta", role="bound"),
                 ],
                 xscale="log",

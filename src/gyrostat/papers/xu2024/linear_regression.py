@@ -140,9 +140,9 @@ def draw_structural(ds: xr.Dataset) -> Figure:
 
     def panel(model: str, title: str) -> Panel:
         series = []
-        for i, algorithm in enumerate(("hetero", "pooled")):
+        for i, (algorithm, label) in enumerate((("hetero", "HeteroSGD"), ("pooled", "PooledSGD"))):
             low, middle, high = quartiles(end.sel(model=model, algorithm=algorithm), "dataset")
-            series.append(Bars(names, middle, algorithm, low=low, high=high, colour=i))
+            series.append(Bars(names, middle, label, low=low, high=high, colour=i))
         return Panel(title=title, xlabel="", ylabel="coefficient (features scaled to unit variance)", series=series)
 
     return Figure(
@@ -152,8 +152,8 @@ def draw_structural(ds: xr.Dataset) -> Figure:
             panel("sign", "x2 = a y + noise, a changes sign"),
         ],
         note=(
-            "Bars: medians and quartiles over data sets. Left, the effect of y keeps its coefficient: nothing "
-            "oscillates."
+            f"Bars: medians and quartiles over {ds.sizes['dataset']} data sets. Left, the effect of y keeps its coefficient: "
+            "nothing oscillates."
         ),
     )
 

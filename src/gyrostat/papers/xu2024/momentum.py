@@ -250,6 +250,10 @@ MOMENTUM = Experiment(
             statement="HeteroSGD with momentum .9 forgets the spurious signal.",
             criterion="median spurious share at M = 8 at most .05, heavy ball and Nesterov",
             measure=_momentum_forgets,
+            names={
+                "momentum": "share of the spurious signal, heavy ball",
+                "nesterov": "share of the spurious signal, Nesterov",
+            },
         ),
         Claim(
             slug="effective-step",
@@ -262,6 +266,7 @@ MOMENTUM = Experiment(
             statement="Beyond the transition, momentum .9 forgets in fewer runs than plain SGD at the same effective step.",
             criterion="share of runs without spurious signal, mean over M from 7 to 10: plain minus momentum .9 in [.05, .5]",
             measure=_less_reliable,
+            names={"lost": "share of the runs that momentum loses"},
         ),
         Claim(
             slug="fixed-step",
@@ -280,6 +285,11 @@ MOMENTUM = Experiment(
             statement="Adam keeps a part of the spurious signal where plain SGD forgets it.",
             criterion="M = 6, median spurious share: Adam >= .15 at every step size, plain <= .05; Adam's signal in [.9, 1.1]",
             measure=_adam_keeps,
+            names={
+                "adam_least": "smallest share of the spurious signal, Adam",
+                "plain": "share of the spurious signal, plain",
+                "adam_signal": "share of the invariant signal, Adam",
+            },
         ),
         Claim(
             slug="adam-small-steps",

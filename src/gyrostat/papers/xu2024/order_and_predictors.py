@@ -202,7 +202,7 @@ def draw_predictor(ds: xr.Dataset) -> Figure:
             ),
         ],
         note=f"Cells with eta (M - 1) <= 1 predicted right at T = {horizon}/eta: "
-        + ", ".join(f"{rule} {accuracy[rule]:.0%}" for rule in RULES)
+        + "; ".join(f"{rule.replace('lyapunov', 'Lyapunov')}, {100 * accuracy[rule]:.0f} %" for rule in RULES)
         + ".",
     )
 
@@ -254,6 +254,7 @@ PREDICTOR = Experiment(
             ),
             criterion="right in at least 90 % of the cells at T = 10/eta",
             measure=lambda ds: within(0.9, 1, accuracy=_accuracy(ds)["lyapunov rule"]),
+            names={"accuracy": "share of the cells predicted right"},
         ),
         Claim(
             slug="surrogate",
@@ -270,6 +271,11 @@ PREDICTOR = Experiment(
             statement="The informal window of section 4 covers cells in which most runs eliminate the spurious signal.",
             criterion="it holds in at least one cell at T = 10/eta, and most runs succeed in every cell in which it holds",
             measure=lambda ds: _sufficient(ds, "informal window"),
+            names={
+                "cells": "cells in which it holds [cells]",
+                "cells_in_all": "of [cells]",
+                "least_share_of_runs": "smallest share of successful runs in them",
+            },
             expected="fails",
             kind="not covered",
             reason="It is a sufficient condition, and it is empty for M below about 71; most cells succeed without it.",
@@ -279,6 +285,11 @@ PREDICTOR = Experiment(
             statement="Where Lemma 7's supermartingale condition holds, most runs eliminate the spurious signal.",
             criterion="it holds in at least one cell at T = 10/eta, and most runs succeed in every cell in which it holds",
             measure=lambda ds: _sufficient(ds, "supermartingale"),
+            names={
+                "cells": "cells in which it holds [cells]",
+                "cells_in_all": "of [cells]",
+                "least_share_of_runs": "smallest share of successful runs in them",
+            },
         ),
     ],
     weight=55,

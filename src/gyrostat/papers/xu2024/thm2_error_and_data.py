@@ -28,6 +28,14 @@ AXES: dict[str, list[Any]] = {
     "step_size": [0.04, 0.05, 0.07, 0.1],
 }
 SYMBOL = {"num_samples": "m", "dimension": "d", "rank": "r1", "spurious_rank": "r2", "spread": "M", "step_size": "eta"}
+AXIS_LABELS = {
+    "num_samples": "batch size m",
+    "dimension": "dimension d",
+    "rank": "invariant rank r1",
+    "spurious_rank": "spurious rank r2",
+    "spread": "heterogeneity M",
+    "step_size": "step size eta",
+}
 
 
 def _scaling_cell(
@@ -87,7 +95,7 @@ def draw_theorem2(ds: xr.Dataset) -> Figure:
         panels.append(
             Panel(
                 title=f"Fitted slope in {name}: {fitted:.2f}",
-                xlabel=name,
+                xlabel=AXIS_LABELS[axis],
                 ylabel="||UU^T - A_star||_F",
                 series=series,
                 xscale="log",

@@ -81,10 +81,9 @@ def draw_window(ds: xr.Dataset) -> Figure:
             Panel(
                 title=f"A path at m = {x[-1]:.0e}",
                 xlabel="eta x step",
-                ylabel="value",
+                ylabel="share of the invariant signal learnt",
                 series=[
-                    band(path.signal, "invariant share", x=eta * steps, colour=0),
-                    band(path.distance, "||UU^T - A_star||_F", x=eta * steps, colour=1),
+                    band(path.signal, "measured", x=eta * steps, colour=0),
                     Line(
                         eta * steps,
                         calibration_at(eta, ds.attrs["init_scale"], steps) ** 2,
@@ -93,6 +92,13 @@ def draw_window(ds: xr.Dataset) -> Figure:
                     ),
                 ],
                 ylim=(-0.05, 1.2),
+            ),
+            Panel(
+                title=f"Its error at m = {x[-1]:.0e}",
+                xlabel="eta x step",
+                ylabel="||UU^T - A_star||_F",
+                series=[band(path.distance, "measured", x=eta * steps, colour=1)],
+                yscale="log",
             ),
             Panel(
                 title="Error at the end",

@@ -36,7 +36,14 @@ from gyrostat.reproduce.report.folder_contents import (
     tally,
     verdict_text,
 )
-from gyrostat.reproduce.report.readable_numbers import duration, human_name, human_number, setting_text, time_span
+from gyrostat.reproduce.report.readable_numbers import (
+    duration,
+    human_number,
+    name_and_unit,
+    setting_text,
+    time_span,
+    with_unit,
+)
 from gyrostat.reproduce.store import ClaimRecord, ResultsStore
 
 HOME = Path(__file__).parent
@@ -136,8 +143,9 @@ def _environment(
     environment.filters.update(
         claim_status=claim_status,
         verdict_text=verdict_text,
-        human_name=human_name,
         human_number=human_number,
+        name_and_unit=name_and_unit,
+        with_unit=with_unit,
         setting_text=setting_text,
         maths=html_text,
     )

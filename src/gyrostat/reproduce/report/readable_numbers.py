@@ -9,6 +9,14 @@ from typing import Any
 NUMBER = re.compile(r"-?\d+(\.\d+)?(e-?\d+)?")
 SYMBOLS = {"k", "m", "n", "r", "d", "L", "M", "T", "eta", "alpha", "beta", "kappa", "lambda", "epsilon", "delta"}
 """Letters of the papers: a number that follows one of them is its value."""
+COUNTED = {"rank", "layer", "environment"}
+"""Words of which a number that follows is a part: rank 2."""
+EQUATION = re.compile(r"^([A-Z])(\d\d[a-z]?)$")
+"""The number of an equation of an appendix, such as ``B43`` for (B.43)."""
+UNIT = re.compile(r"(.+) \[([^\[\]]+)\]")
+"""A name that ends with the unit of its number in square brackets."""
+SHARE = re.compile(r"\bshare\b(?!.* over )")
+"""A number that is shown in percent, unless its name gives another unit."""
 JOINED = {
     "half time": "half-time",
     "half way": "half-way point",
@@ -28,6 +36,8 @@ JOINED = {
 def human_name(name: str, names: Mapping[str, str] | None = None) -> str:
     """What a measured number is called: as ``names`` says, or else its own name as words.
 
+    >>> human_name("left_rank_2"), human_name("B43")
+    ('left rank 2', '(B.43)')
     >>> human_name("half_time_over_theory"), human_name("k_3_alpha_0.05"), human_name("rate_0.5")
     ('half-time over theory', 'k = 3, alpha = 0.05', 'rate at 0.5')
     >>> human_name("halfway", {"halfway": "half of the runs succeed at M"})
@@ -35,14 +45,14 @@ def human_name(name: str, names: Mapping[str, str] | None = None) -> str:
     """
     if names and name in names:
         return names[name]
-    words, values, pending = [], [], name.split("_")
+    words, values, pending = [], [], [EQUATION.sub(r"(\1.\2)", word) for word in name.split("_")]
     while pending:
         word = pending.pop(0)
         followed = bool(pending) and NUMBER.fullmatch(pending[0]) is not None
         if word in SYMBOLS and followed:
             values.append(f"{word} = {pending.pop(0)}")
         elif followed:
-            words.append(f"{word} at {pending.pop(0)}")
+            words.append(f"{word} {pending.pop(0)}" if word in COUNTED else f"{word} at {pending.pop(0)}")
         else:
             words.append(word)
     text = " ".join(words)
@@ -69,6 +79,29 @@ def human_number(value: Any) -> str:
         return f"{mantissa.removesuffix('.0')}e{int(exponent)}"
     digits = f"{value:#.3g}"
     return digits if "e" not in digits else f"{value:.0f}"
+
+
+def name_and_unit(name: str, names: Mapping[str, str] | None = None) -> tuple[str, str]:
+    """What a measured number is called, and its unit: the one in square brackets, or percent for a share.
+
+    >>> name_and_unit("wait", {"wait": "median wait [steps]"}), name_and_unit("share_of_runs"), name_and_unit("slope")
+    (('median wait', 'steps'), ('share of the runs', '%'), ('slope', ''))
+    """
+    text = human_name(name, names)
+    if match := UNIT.fullmatch(text):
+        return match[1], match[2]
+    return text, "%" if SHARE.search(text) else ""
+
+
+def with_unit(value: Any, unit: str) -> str:
+    """A measured number with its unit.
+
+    >>> with_unit(0.96875, "%"), with_unit(850.0, "steps"), with_unit(1.0004, ""), with_unit(None, "steps")
+    ('96.9 %', '850 steps', '1.00', 'not a number')
+    """
+    if value is None or not unit:
+        return human_number(value)
+    return f"{human_number(100.0 * value if unit == '%' else value)} {unit}"
 
 
 def setting_text(value: Any) -> str:

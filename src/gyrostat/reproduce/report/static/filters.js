@@ -1,10 +1,11 @@
 // Search and filters of the claims by paper, verdict and words; folding; and links, which open the claim that they lead to.
 const chosen = (name) => document.querySelector(`input[name=${name}]:checked`)?.value ?? "all";
-const wordsOf = (element) => (element.dataset.words ??= element.textContent.toLowerCase());
+const searchable = (text) => text.toLowerCase().replaceAll("−", "-"); // a minus sign is typed as a hyphen
+const wordsOf = (element) => (element.dataset.words ??= searchable(element.textContent));
 
 function textOf(article) { // the words of an experiment, without its claims and numbers
   return (article.dataset.words ??= all("header, figcaption, .xlabel, .ylabel, .legend, .note, .paper-ours", article)
-    .map((part) => part.textContent).concat(article.dataset.name).join(" ").toLowerCase());
+    .map((part) => searchable(part.textContent)).concat(searchable(article.dataset.name)).join(" "));
 }
 
 // A word is found as it is written, and a Greek letter by its name.
@@ -12,7 +13,7 @@ const has = (text, word) => text.includes(word) || (word in GREEK && text.includ
 
 function filter() {
   const [paper, verdict] = [chosen("paper"), chosen("verdict")];
-  const words = document.getElementById("words").value.toLowerCase().split(/\s+/).filter(Boolean);
+  const words = searchable(document.getElementById("words").value).split(/\s+/).filter(Boolean);
   const active = verdict !== "all" || words.length > 0;
   let shown = 0, figures = 0;
   for (const article of all(".experiment")) {
