@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from gyrostat.engine.record import Values
+from gyrostat.figures.palette import HEAT_COLOURS
 from gyrostat.lab import runs
 from gyrostat.lab.controls import Setting
 from gyrostat.lab.declarations import RECORDS, Lab, Plane, PlotView, Side
@@ -135,6 +136,7 @@ def phase(lab: str, setting: Setting, count: int = 9) -> Iterator[Message | None
         "title": plane.title,
         "label": plane.label,
         "outcomes": plane.outcomes,
+        "colours": HEAT_COLOURS.capitalize(),
         "boundary": plane.boundary(setting, xs, ys),
         "note": plane.note,
         "log_x": controls[plane.across].scale == "log",

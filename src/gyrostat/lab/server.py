@@ -11,24 +11,26 @@ from typing import Any, NamedTuple
 
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import FileResponse, JSONResponse, Response, StreamingResponse
+from starlette.responses import FileResponse, HTMLResponse, JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from gyrostat import __version__
 from gyrostat.errors import GyrostatError
-from gyrostat.figures.pages import colour_variables, plotly_script
+from gyrostat.figures.pages import colour_variables, page_environment, plotly_script
 from gyrostat.lab import shipped_curves
 from gyrostat.lab.controls import Setting
 from gyrostat.lab.declarations import Lab
 from gyrostat.lab.export import csv_command, python_program
+from gyrostat.lab.first_drawing import first_drawing
 from gyrostat.lab.laboratories import LABS, all_presets, lab_of
 from gyrostat.lab.request_guard import RequestGuard, TooLarge, read_body, read_field
 from gyrostat.lab.workers import Dispatcher, JobRequest, OpenRequest, TooBusy
 from gyrostat.tables.examples import PREFIX, examples
 
 STATIC = Path(__file__).parent / "static"
-FILES = {"/": "index.html", **{f"/{p.name}": p.name for p in STATIC.iterdir() if p.suffix in (".css", ".js", ".svg")}}
+FILES = {f"/{p.name}": p.name for p in STATIC.iterdir() if p.suffix in (".css", ".js", ".svg")}
+PAGES = page_environment(STATIC)
 MOST_TABLE_BYTES = 8_000_000
 """The size of a table that may be uploaded."""
 
@@ -48,6 +50,7 @@ def application(hosts: set[str], token: str, dispatcher: Dispatcher | None = Non
         dispatcher.stop()
 
     routes = [
+        Route("/", _page),
         *(Route(path, _file) for path in FILES),
         Route("/colours.css", _colours),
         Route("/plotly.js", _plotly),
@@ -68,6 +71,12 @@ async def _refused(request: Request, error: Exception) -> Response:
     # A body that was not read must not be taken for the next request of the connection.
     headers = {"Connection": "close"} if status == 413 else None
     return JSONResponse({"kind": "refused", "text": str(error)}, status_code=status, headers=headers)
+
+
+async def _page(request: Request) -> Response:
+    """The page, with the shipped curves of its address drawn."""
+    page = PAGES.get_template("index.html").render(first=first_drawing(request.url.query))
+    return HTMLResponse(page, headers={"Cache-Control": "no-store"})
 
 
 async def _file(request: Request) -> Response:

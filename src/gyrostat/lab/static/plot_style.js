@@ -1,4 +1,5 @@
 // Colours, dashes, axes and layout of all plots, in light and dark. The colours are the CSS variables of the page.
+// Plotly's script, which all plots need, is megabytes: it is loaded when the page has been painted without it.
 
 const dark = matchMedia("(prefers-color-scheme: dark)");
 export const DASHES = ["solid", "dash", "dot", "dashdot", "longdash", "longdashdot", "solid"];
@@ -26,3 +27,13 @@ export function layout(more = {}) {
     legend: { orientation: "h", yref: "container", y: 0.005, yanchor: "bottom", x: 0 }, ...more,
   };
 }
+
+const painted = () => new Promise((resolve) => {
+  if (document.hidden) resolve(); // nothing is painted
+  else requestAnimationFrame(() => setTimeout(resolve));
+});
+
+// Resolves when plots can be drawn.
+export const plotly = painted().then(() => new Promise((resolve) => {
+  document.head.append(Object.assign(document.createElement("script"), { src: "plotly.js", onload: resolve }));
+}));

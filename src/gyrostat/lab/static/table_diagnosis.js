@@ -1,7 +1,7 @@
 // The third tab: a table with an environment column, its effects as a forest plot, verdicts and advice.
 
 import { byId, element, escapeMarkup } from "./elements.js";
-import { axis, colour, CONFIG, layout, seriesColour, SYMBOLS } from "./plot_style.js";
+import { axis, colour, CONFIG, layout, plotly, seriesColour, SYMBOLS } from "./plot_style.js";
 import { Refused, stream } from "./requests.js";
 
 const MOST_BYTES = 7_500_000;
@@ -82,7 +82,8 @@ function show() {
 }
 
 // A forest plot: a panel for each feature, a row for each environment.
-export function redraw() {
+export async function redraw() {
+  await plotly;
   if (!diagnosis) return;
   const n = diagnosis.features.length, across = Math.min(n, Math.max(1, Math.floor(byId("forest").clientWidth / 230))), down = Math.ceil(n / across);
   const traces = [], axes = {}, titles = [], names = diagnosis.environments;

@@ -10,7 +10,7 @@ export const shown = { begin: null, sides: {}, predicted: [], number: 0 };
 // Curves that are not those of the settings are faint, and `why` is written over them.
 export function dim(why) {
   byId("plot").classList.add("stale");
-  byId("pending").textContent = shown.begin ? `${why} (The faint curves are those of the previous setting.)` : why;
+  byId("pending").textContent = shown.begin || drawnByServer() ? `${why} (The faint curves are those of the previous setting.)` : why;
   byId("pending").hidden = false;
   byId("origin").hidden = true;
 }
@@ -22,8 +22,13 @@ export function showOrigin(origin, sentence) {
   Object.assign(byId("origin"), { hidden: false, textContent: sentence }).dataset.origin = origin;
 }
 
+// Whether the plot is still the one that the server wrote into the page.
+export const drawnByServer = () => Boolean(byId("first-drawing"));
+
+// Call it when `plotly` of plot_style.js has resolved.
 export function redraw() {
   if (!shown.begin) return null;
+  byId("first-drawing")?.remove();
   const plot = byId("plot"), { view, sides } = shown.begin, stacked = plot.clientWidth < 560 && !view.together;
   plot.parentElement.classList.toggle("stacked", stacked);
   const panels = view.together ? 1 : sides.length, traces = [], titles = [], axes = {};
