@@ -15,7 +15,7 @@ export const faded = (rgb, share) => rgb.replace("rgb(", "rgba(").replace(")", `
 
 export function axis(title, more = {}) {
   return {
-    title: { text: title, standoff: 8 }, gridcolor: colour("--grid"), zerolinecolor: colour("--line"), linecolor: colour("--line"), tickfont: { size: 12 },
+    title: { text: title, standoff: 8, font: { size: 13 } }, gridcolor: colour("--grid"), zerolinecolor: colour("--line"), linecolor: colour("--line"), tickfont: { size: 12 },
     exponentformat: more.type === "log" ? "power" : "none", ...more,
   };
 }

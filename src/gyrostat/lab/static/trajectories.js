@@ -164,7 +164,8 @@ function showStatus(request, level) {
   const diverged = sides.filter((s) => s.diverged).map((s) => `${s.diverged} of ${s.seeds} ${s.side} runs left the finite range`);
   const time = request.compiled ? [] : [`drawn ${timeText(request.times.whole ?? request.times.first)} after the change`];
   const status = byId("status");
-  status.textContent = [`${seeds} of ${of} seeds: medians and quartiles`, ...single, ...diverged, ...time].join(" · ");
+  const counted = seeds < of ? `${seeds} of ${of} seeds so far` : `${of} seeds`;
+  status.textContent = [`${counted}: medians and quartiles`, ...single, ...diverged, ...time].join(" · ");
   status.dataset.level = level;
   status.dataset.whole = String(level === "double");
   status.dataset.number = String(request.number);

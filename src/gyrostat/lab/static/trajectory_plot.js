@@ -1,6 +1,6 @@
 // The plot of the trajectories: a panel for each side, medians with quartile bands, predicted curves; and its downloads.
 
-import { byId, escapeMarkup } from "./elements.js";
+import { byId, escapeMarkup, saveFile } from "./elements.js";
 import { state } from "./page_state.js";
 import { axis, colour, CONFIG, DASHES, faded, layout, seriesColour } from "./plot_style.js";
 
@@ -94,9 +94,5 @@ export async function download(kind) {
   const rows = ["side,curve,step,low,median,high"];
   for (const side of Object.values(shown.sides)) for (const [key, curve] of Object.entries(side.curves))
     side.steps.forEach((t, i) => rows.push([side.side, key, t, curve.low[i] ?? "", curve.middle[i] ?? "", curve.high[i] ?? ""].join(",")));
-  const link = document.createElement("a");
-  link.href = URL.createObjectURL(new Blob([rows.join("\n") + "\n"], { type: "text/csv" }));
-  link.download = file + ".csv";
-  link.click();
-  setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+  saveFile(rows.join("\n") + "\n", file + ".csv", "text/csv");
 }
