@@ -14,9 +14,10 @@ export const onSchemeChange = (redraw) => dark.addEventListener("change", redraw
 export const faded = (rgb, share) => rgb.replace("rgb(", "rgba(").replace(")", `, ${share})`);
 
 export function axis(title, more = {}) {
+  const powers = more.type === "log" && !more.exponentformat; // plotly draws powers of ten a quarter larger
   return {
-    title: { text: title, standoff: 8, font: { size: 13 } }, gridcolor: colour("--grid"), zerolinecolor: colour("--line"), linecolor: colour("--line"), tickfont: { size: 12 },
-    exponentformat: more.type === "log" ? "power" : "none", ...more,
+    title: { text: title, standoff: 8, font: { size: 13 } }, gridcolor: colour("--grid"), zerolinecolor: colour("--line"), linecolor: colour("--line"), tickfont: { size: powers ? 9.6 : 12 },
+    exponentformat: powers ? "power" : "none", ...more,
   };
 }
 

@@ -37,7 +37,7 @@ export function redraw() {
     const time = axis(stacked && k < panels - 1 ? "" : "step", { type: view.log_time ? "log" : "linear", ...(view.log_time ? {} : { tickformat: "d" }), nticks: view.together || stacked ? 8 : 5, automargin: "height", anchor: "y" + suffix, domain: stacked ? [0, 1] : [from, to] });
     const up = axis("", { showticklabels: stacked || !k, type: view.log ? "log" : "linear", anchor: "x" + suffix, rangemode: view.log ? "normal" : "tozero" });
     if (stacked) up.domain = [1 - (k + 1) / panels + (k < panels - 1 ? 0.07 : 0), 1 - k / panels - (k ? 0.09 : 0)];
-    if (k && !stacked) up.matches = "y";
+    if (k) up.matches = "y"; // so that they can be compared
     axes["xaxis" + suffix] = time;
     axes["yaxis" + suffix] = up;
     if (!view.together) {
@@ -46,7 +46,7 @@ export function redraw() {
       titles.push({ text: `<b>${title}</b>`, align: "left", x: stacked ? 0 : from, y: stacked ? up.domain[1] : 1, xref: "paper", yref: "paper", xanchor: "left", yanchor: "bottom", showarrow: false, font: { size: 13 } });
     }
   }
-  if (!view.log && !stacked) axes.yaxis.range = sharedRange();
+  if (!view.log) axes.yaxis.range = sharedRange();
   sides.forEach((side, k) => view.curves.forEach((curve, i) => traces.push(...band(side, curve, view.together ? k : i, view.together ? 0 : k))));
   for (const line of shown.predicted) {
     const k = view.together ? 0 : sides.findIndex((side) => side.name === line.side);
