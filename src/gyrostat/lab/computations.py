@@ -59,7 +59,7 @@ def curves(lab: str, setting: Setting, side: int) -> Iterator[Message | None]:
         (lab, side), setting
     ):  # the other engine has a program for every number of seeds
         for part in runs.parts(cell, view.record, setting["num_steps"], FIRST_SEEDS, precisions[0]):
-            yield part and _curves_message(shown, view, part, seeds, precisions[0])
+            yield None if part is None else _curves_message(shown, view, part, seeds, precisions[0])
     for precision in precisions:
         first_pass, begun = precision == precisions[0], time.monotonic()
         while not first_pass and time.monotonic() - begun < REST:
