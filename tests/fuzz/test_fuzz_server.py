@@ -21,10 +21,14 @@ GOOD: dict[str, dict[str, Any]] = {
     "/api/table": {
         "window": "w",
         "number": 1,
+        "job": "fit",
+        "name": "t.csv",
         "text": "a,b\n1,2\n",
         "target": "a",
         "environment": "b",
         "missing": "error",
+        "family": "",
+        "drop": [],
     },
 }
 TYPES = {
@@ -32,10 +36,14 @@ TYPES = {
     "number": int,
     "lab": str,
     "setting": dict,
+    "job": str,
+    "name": str,
     "text": str,
     "target": str,
     "environment": str,
     "missing": str,
+    "family": str,
+    "drop": list,
 }
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters()),

@@ -180,3 +180,28 @@ def test_noise_of_other_seeds_is_other_noise():
     one, two, three = ends(0, 4), ends(SEEDS_AT_ONCE, 4), ends(0, 4)
     assert (one == three).all() and (one[:, -1] != two[:, -1]).all()
     assert np.allclose(ends(0, 2), one[:2], rtol=0, atol=1e-14)  # BLAS may sum fewer runs in another order
+
+
+def test_few_seeds_come_first_where_runs_are_slow(monkeypatch):
+    """The pace of the last move decides; the few seeds are the first of all, and the numbers of all are the same."""
+    monkeypatch.setattr(computations, "_pace", {})
+    monkeypatch.setattr(computations, "_compiled", set())
+    lab = lab_of("environments")
+    setting = lab.read({"dimension": "5", "num_steps": "100", "seeds": "8", "measurements": "population"})
+
+    def drawn() -> list[dict[str, Any]]:
+        return [m for m in computations.curves("environments", setting, 0) if m and m["kind"] == "curves"]
+
+    whole = [(8, 8, "single"), (8, 8, "double")]
+    monkeypatch.setattr(computations, "SLOW", 0.0)  # every pace is slow
+    assert [(m["seeds"], m["of"], m["precision"]) for m in drawn()] == whole  # of unknown pace, and compiled just now
+    quick = drawn()
+    assert [(m["seeds"], m["of"], m["precision"]) for m in quick] == whole  # it was measured now
+    few, *rest = drawn()
+    assert (few["seeds"], few["of"], few["precision"]) == (4, 8, "single") and rest == quick
+    monkeypatch.setattr(computations, "SLOW", np.inf)
+    assert drawn() == quick
+    cell = lab.sides(setting)[0].build()
+    alone = gs.run(*cell, num_steps=100, seeds=4, record=["signal"], record_at=few["steps"])
+    middle = np.median(alone.signal.values, axis=alone.signal.dims.index("seed"))
+    np.testing.assert_allclose(few["curves"]["signal"]["middle"], middle, atol=1e-5)  # single precision

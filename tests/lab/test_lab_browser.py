@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import signal
 import statistics
 import subprocess
@@ -12,6 +13,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
+
+from gyrostat import cli
 
 pytest.importorskip("playwright.sync_api", reason="needs playwright, of the extra test")
 pytest.importorskip("starlette", reason="needs the extra lab")
@@ -215,7 +219,7 @@ def test_the_tour_goes_through_three_settings(page):
 @needs_axe
 @pytest.mark.parametrize("tab", ["curves", "steps", "phase", "data"])
 def test_every_tab_can_be_used_by_everyone(page, tab):
-    page.click(f"#tab-{tab}")
+    page.click("#place-data" if tab == "data" else f"#tab-{tab}")
     page.wait_for_selector(
         {
             "curves": WHOLE,
@@ -229,8 +233,12 @@ def test_every_tab_can_be_used_by_everyone(page, tab):
         page.emulate_media(color_scheme=scheme)
         picture(page, f"lab-{tab}-{scheme}")
         assert findings(page, "serious", "critical") == []
+    page.set_viewport_size({"width": 390, "height": 844})
+    assert findings(page, "serious", "critical") == []
+    assert page.evaluate("document.documentElement.scrollWidth") == 390
+    page.set_viewport_size({"width": 1300, "height": 850})
     page.emulate_media(color_scheme="light")
-    page.click("#tab-curves")
+    page.click("#labs button[value=environments]" if tab == "data" else "#tab-curves")
 
 
 def answer(page: Any, *messages: dict[str, Any]) -> None:
@@ -293,30 +301,85 @@ def test_downloads(page, tmp_path):
         assert (tmp_path / kind).read_bytes().startswith(start)
 
 
-def test_a_table_is_diagnosed_and_its_text_is_never_markup(page):
-    page.click("#tab-data")
-    page.wait_for_selector("#effects td", timeout=PATIENCE)
-    assert "removed" in page.inner_text("#effects") and page.locator("#forest .trace").count() > 0
-    header = '"<img src=x onerror=document.title=1>",site,y'
-    rows = [f"{(7 * i) % 13},{'ab'[i % 2]},{i % 5}" for i in range(60)]
-    page.set_input_files(
-        "#file", {"name": "t.csv", "mimeType": "text/csv", "buffer": "\n".join([header, *rows]).encode()}
+MARKUP = "<img src=x onerror=document.title=1>"
+PATTERN = [(0.3, 1.2), (-1.1, 0.4), (0.8, -0.9), (1.5, 0.1), (-0.6, -1.3), (-1.4, 0.7), (0.2, 0.9), (1.0, -0.5)]
+
+
+def own_table() -> str:
+    """Three sites; x has the same effect in all of them, room another in each."""
+    rows = [
+        f"{x},{room},{site},{x + slope * room + (i % 3 - 1) / 9:.3f},{i % 4}"
+        for slope, site in zip((1, -1, 2), "abc", strict=True)
+        for i, (x, room) in enumerate(PATTERN + [(-b, a) for a, b in PATTERN])
+    ]
+    return "\n".join([f"x,room,site,y,{MARKUP}", *rows]) + "\n"
+
+
+def drop_file(page: Any, name: str, text: str) -> None:
+    """Drop a file on the page as a mouse does."""
+    carried = page.evaluate_handle(
+        "([name, text]) => { const d = new DataTransfer(); d.items.add(new File([text], name)); return d; }",
+        [name, text],
     )
-    page.wait_for_selector("#effects td:has-text('onerror')", timeout=PATIENCE)
-    assert page.title() == "Gyrostat laboratory" and page.locator("main img").count() == 0
+    for event in ("dragover", "drop"):
+        page.dispatch_event("#drop-box", event, {"dataTransfer": carried})
+
+
+def test_a_table_is_dropped_fitted_downloaded_and_compared(page, tmp_path, monkeypatch):
+    page.click("#place-data")
+    page.wait_for_selector("#effects td", timeout=PATIENCE)  # the example, on a first visit
+    assert (
+        "removed" in page.inner_text("#effects") and not page.is_visible("#tabs") and not page.is_visible("#controls")
+    )
+    drop_file(page, "my sites.csv", own_table())
+    page.wait_for_selector("#table-name:has-text('my sites.csv: 48 rows, 5 columns')", timeout=PATIENCE)
+    assert not page.is_visible("#fit-result")  # what was found in another table is gone
+    page.select_option("#target", "y")
+    page.select_option("#environment", "site")
+    page.uncheck("#features input[value=room]")
+    page.click("#run-fit")
+    page.wait_for_selector("#effects td", timeout=PATIENCE)
+    named = page.locator("#effects tbody th").all_inner_texts()
+    assert named == ["x", MARKUP] and page.title() == "Gyrostat laboratory" and page.locator("main img").count() == 0
+    page.wait_for_selector("#forest .trace", state="attached")
+    for kind in ("page", "model"):
+        with page.expect_download() as waiting:
+            page.click(f"#save-{kind}")
+        waiting.value.save_as(tmp_path / kind)
+    assert "<h1" in (tmp_path / "page").read_text()
+    command = page.inner_text("#fit-command")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "my sites.csv").write_text(own_table())
+    assert CliRunner().invoke(cli.app, shlex.split(command)[1:]).exit_code == 0
+    assert json.loads((tmp_path / "fit-results/model.json").read_text()) == json.loads((tmp_path / "model").read_text())
+    page.click("#run-compare")
+    page.wait_for_selector("#methods td", timeout=PATIENCE)
+    assert {"ours, everywhere", "least squares", "ridge"} <= set(page.locator("#methods tbody th").all_inner_texts())
+    assert page.inner_text("#compare-command").startswith("gyrostat compare-methods 'my sites.csv' --target y")
+    page.wait_for_selector("#compare-plot .trace", state="attached")
+    page.check("#features input[value=room]")
+    assert "outdated" in page.get_attribute("#fit-result", "class") and "run again" in page.inner_text("#data-status")
     page.set_input_files("#file", {"name": "t.csv", "mimeType": "text/csv", "buffer": b"a,b\n"})
     page.wait_for_selector("#data-refused:visible", timeout=PATIENCE)
-    page.click("#tab-curves")
+    assert page.inner_text("#data-refused").startswith("'t.csv' has no rows: give a table")  # as on the command line
+    page.click("#labs button[value=environments]")
+    assert page.is_visible("#panel-curves") and not page.is_visible("#panel-data")
 
 
 def test_shipped_curves_come_first_and_the_page_says_that_the_server_is_gone(served, browser, record_property):
     """The last test: it ends the server."""
+    still = browser.new_page(java_script_enabled=False)
+    still.goto(f"{served.url}?{served.token}&lab=factors")
+    still.wait_for_selector("#first-drawing .median >> nth=0")  # visible, without any script
+    assert still.inner_text("#origin").startswith("Shipped curves (gyrostat ")
+    still.close()
     page = browser.new_page()
     page.goto(f"{served.url}?{served.token}&lab=factors")
     page.wait_for_selector("#python:not(:empty)", state="attached", timeout=PATIENCE)
     page.wait_for_selector("#status[data-level]", timeout=PATIENCE)
     opening = page.evaluate("gyrostat.opening")
     assert opening["origin"] == "shipped"  # before anything is compiled
+    assert page.locator("#first-drawing").count() == 0  # plotly has replaced it
     record_property("first_curves_ms", opening["milliseconds"])
     assert not page.is_visible("#lost")
     served.end()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from gyrostat.lab import computations, workers
 from gyrostat.lab.laboratories import lab_of
 from gyrostat.lab.request_guard import HEADERS
 from gyrostat.lab.start import listen, resolved
-from gyrostat.lab.workers import Dispatcher, JobQueue
+from gyrostat.lab.workers import TABLES, Dispatcher, JobQueue, JobRequest
 
 testclient = pytest.importorskip("starlette.testclient", reason="needs the extra lab")
 pytest.importorskip("httpx", reason="Starlette's test client needs httpx")
@@ -220,24 +221,114 @@ def test_slow_connections_are_closed():
     assert nonsense.startswith(b"HTTP/1.1 400") and b"content-security-policy" in nonsense
 
 
+FIT = {"job": "fit", "target": "y", "environment": "site", "missing": "error", "family": "", "drop": []}
+
+
+def table_text(rows: int = 60) -> str:
+    """A table in which x has one effect in both sites, and room another in each."""
+    lines = [
+        f"{(7 * i) % 13},{i % 3},{'ab'[i % 2]},{(7 * i) % 13 + (i % 3) * (-1) ** i + i % 5 / 9}" for i in range(rows)
+    ]
+    return "\n".join(["x,room,site,y", *lines]) + "\n"
+
+
 def test_table_of_an_example_and_of_a_file(client):
     (columns, _) = ask(client, "/api/table", {"example": "sites"})
     assert columns["environment"] == "site" and columns["target"] == "outcome"
-    asked = {"example": "sites", "target": "outcome", "environment": "site", "missing": "error"}
-    found = next(m for m in ask(client, "/api/table", asked) if m["kind"] == "diagnosis")
-    assert {f["name"]: f["verdict"] for f in found["features"]}["protocol"] == "removed"
     text = "a,<b>\n1,x\n2,y\n"
     (columns, _) = ask(client, "/api/table", {"text": text})
     assert columns["columns"] == ["a", "<b>"]
-    failed = ask(client, "/api/table", {**asked, "text": text} | {"example": "nothing"})
-    assert failed[0]["kind"] == "failed" or "unknown example" in str(failed)
+    failed = ask(client, "/api/table", {**FIT, "example": "nothing"})
+    assert "unknown example" in str(failed)
+
+
+def test_a_fit_is_that_of_the_command(client, tmp_path, monkeypatch):
+    """The same model and sentences, and the command that the page shows gives them."""
+    asked = {**FIT, "name": "my sites.csv", "text": table_text(), "drop": ["room"]}
+    found = next(m for m in ask(client, "/api/table", asked) if m["kind"] == "fit")
+    assert [f["name"] for f in found["features"]] == ["x"] and found["rows"] == 60
+    monkeypatch.chdir(tmp_path)
+    Path("my sites.csv").write_text(table_text())
+    said = CliRunner().invoke(cli.app, shlex.split(found["command"])[1:])
+    assert said.exit_code == 0, said.output
+    assert json.loads(Path("fit-results/model.json").read_text()) == json.loads(found["model"])
+    assert Path("fit-results/summary.html").read_text() == found["page"]
+    printed = " ".join(said.output.split())
+    assert found["sentences"] and all(" ".join(text.split()) in printed for text in found["sentences"])
+
+
+@pytest.mark.parametrize(
+    ("change", "name", "content"),
+    [
+        ({}, "t.csv", "x,site,y\n"),
+        ({}, "t.csv", ""),
+        ({"target": "z"}, "t.csv", table_text()),
+        ({"environment": "x"}, "t.csv", "x,y\n1,2\n1,3\n"),
+        ({"drop": ["x", "room"]}, "t.csv", table_text()),
+        ({"drop": ["nothing"]}, "t.csv", table_text()),
+        ({"missing": "perhaps"}, "t.csv", table_text()),
+        ({}, "t.csv", table_text().replace("\n7,", "\n,", 1)),
+        ({"family": "normal"}, "t.csv", table_text()),
+        ({"target": "room"}, "t.csv", table_text()),
+        ({}, "t.csv", "y,y,site\n1,2,a\n"),
+    ],
+)
+def test_bad_tables_get_the_sentence_of_the_command(client, change, name, content, tmp_path, monkeypatch):
+    asked = {**FIT, **change}
+    (*_, failed, _) = ask(client, "/api/table", {**asked, "name": name, "text": content})
+    monkeypatch.chdir(tmp_path)
+    Path(name).write_text(content)
+    options = {"--target": "target", "--environment": "environment", "--missing": "missing", "--family": "family"}
+    words = [word for option, key in options.items() if asked[key] for word in (option, asked[key])]
+    words += ["--drop", ",".join(asked["drop"])] if asked["drop"] else []
+    refused = CliRunner().invoke(cli.app, ["fit", name, *words])
+    assert isinstance(refused.exception, GyrostatError)
+    assert failed == {"kind": "failed", "text": str(refused.exception)}
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("t.png", "DATA 't.png' is not a known kind of table"),
+        ("t.parquet", "the page takes tables of text, not .parquet"),
+        ("t.csv.gz", "the page takes tables of text, not .csv.gz"),
+    ],
+)
+def test_other_files_are_refused(client, name, said):
+    answer = client.post("/api/table", json={"window": "w", "number": 1, "name": name, "text": "a"})
+    assert answer.status_code == 422 and said in answer.json()["text"]
+
+
+@pytest.mark.parametrize("name", ["../../t.csv", "/t.csv", "example:t.csv", "é" * 150 + ".csv"])
+def test_the_name_of_a_file_leads_nowhere_else(client, name):
+    (columns, _) = ask(client, "/api/table", {"name": name, "text": "a,b\n1,2\n"})
+    assert columns["columns"] == ["a", "b"]
+    (failed, _) = ask(client, "/api/table", {"name": name, "text": "a,b\n"})
+    assert "'table.csv' has no rows" in failed["text"]
+
+
+def test_a_long_job_on_a_table_is_ended_when_nobody_waits_for_it():
+    async def scene() -> None:
+        dispatcher = Dispatcher(1, 1)
+        try:
+            job = JobRequest(TABLES, "columns", {"folder": ".", "name": "example:sites"})
+            first, second = (dispatcher.open(window, "table", 1, [job]) for window in "ab")
+            process = dispatcher.tables._process
+            first.close()
+            assert dispatcher.tables._process is process  # another window waits
+            second.close()
+            assert dispatcher.tables._process is None and not process.is_alive()
+        finally:
+            dispatcher.stop()
+
+    asyncio.run(scene())
 
 
 def test_a_newer_request_ends_the_older_and_windows_do_not_disturb_each_other():
     async def scene() -> tuple[list[str], list[str], list[str]]:
         dispatcher = Dispatcher(1, 1)
         setting = lab_of("environments").read({"seeds": "64", **{k: v for k, v in SMALL.items() if k != "seeds"}})
-        parts = [(0, "curves", {"lab": "environments", "setting": setting, "side": 0})]
+        parts = [JobRequest(0, "curves", {"lab": "environments", "setting": setting, "side": 0})]
 
         async def kinds(window: str, number: int) -> list[str]:
             return [message["kind"] async for message in dispatcher.messages(window, "draw", number, parts)]
@@ -261,7 +352,7 @@ def test_a_newer_request_ends_the_older_and_windows_do_not_disturb_each_other():
 def test_a_killed_worker_is_reported_and_started_again():
     async def scene() -> None:
         dispatcher = Dispatcher(1, 1)
-        parts = [(0, "columns", {"path": "example:sites"})]
+        parts = [JobRequest(0, "columns", {"folder": ".", "name": "example:sites"})]
         try:
             task = asyncio.create_task(anext(dispatcher.messages("a", "table", 1, parts)))
             await asyncio.sleep(0.1)

@@ -1,4 +1,4 @@
-"""The computations behind the page: curves, theory, phase diagram, and the columns and the diagnosis of a table.
+"""The computations behind the page: curves, theory, phase diagram, and tables: columns, fits, comparisons.
 
 Each job is a generator of messages (plain data). It yields None where it has nothing to say yet, so that the process that
 runs it can turn to another job, or drop it, between any two of them.
@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from gyrostat.engine.record import Values
+from gyrostat.figures.palette import HEAT_COLOURS
 from gyrostat.lab import runs
 from gyrostat.lab.controls import Setting
 from gyrostat.lab.declarations import RECORDS, Lab, Plane, PlotView, Side
@@ -24,6 +25,10 @@ Message = dict[str, Any]
 
 PATIENCE = 0.25
 """Seconds after which the seeds that are ready are drawn. Not less: one drawing costs the page as much as several seeds."""
+SLOW = 0.4
+"""Expected seconds of a first pass beyond which a pass of ``FIRST_SEEDS`` seeds goes before it, so that something is seen."""
+FIRST_SEEDS = 4
+"""As few as have quartiles. Their pass takes almost half as long as that of sixteen: every step has a cost of its own."""
 REST = 0.12
 """Seconds that a slider must rest before its run is repeated in double precision; the page draws in the meantime."""
 QUARTILES = (0.25, 0.75)
@@ -32,31 +37,44 @@ PHASE_SEEDS = 8
 
 _compiled: set[tuple] = set()
 """The programs that this process has compiled."""
+_pace: dict[tuple[str, int], float] = {}
+"""The seconds per step of the last first pass of a side, on this machine under its present load, by laboratory and side."""
 
 # ------------------------------------------------------------------------------------------------ curves
 
 
 def curves(lab: str, setting: Setting, side: int) -> Iterator[Message | None]:
-    """The quartiles of a side's curves: in single precision first where the engine offers it, then in double precision."""
+    """The quartiles of a side's curves: in single precision first where the engine offers it, then in double precision.
+
+    Where runs are slow, those of a few seeds come before.
+    """
     chosen = lab_of(lab)
     shown, view, seeds = chosen.sides(setting)[side], chosen.view(setting), setting["seeds"]
     cell, program = shown.build(), (lab, side, *chosen.program(setting))
-    if program not in _compiled:
+    known = program in _compiled
+    if not known:
         yield {"kind": "compiling", "side": shown.name}
     precisions = runs.backend_for(cell, view.record).precisions
+    if len(precisions) > 1 and is_slow(
+        (lab, side), setting
+    ):  # the other engine has a program for every number of seeds
+        for part in runs.parts(cell, view.record, setting["num_steps"], FIRST_SEEDS, precisions[0]):
+            yield None if part is None else _curves_message(shown, view, part, seeds, precisions[0])
     for precision in precisions:
         first_pass, begun = precision == precisions[0], time.monotonic()
         while not first_pass and time.monotonic() - begun < REST:
             time.sleep(REST / 20)
             yield None
         parts: list[Values] = []
-        last_drawn = time.monotonic()
+        begun = last_drawn = time.monotonic()
         for part in runs.parts(cell, view.record, setting["num_steps"], seeds, precision):
             _compiled.add(program)
             if part is None:
                 yield None
                 continue
             parts.append(part)
+            if first_pass and known and len(parts) == 1:
+                _pace[lab, side] = (time.monotonic() - begun) / setting["num_steps"]
             values = runs.joined(parts)
             complete = len(values["diverged"]) == seeds
             # Later passes replace a complete drawing, so they are drawn only when they are complete themselves.
@@ -65,6 +83,11 @@ def curves(lab: str, setting: Setting, side: int) -> Iterator[Message | None]:
                 yield _curves_message(shown, view, values, seeds, precision)
             else:
                 yield None
+
+
+def is_slow(side: tuple[str, int], setting: Setting) -> bool:
+    """Whether the first pass of all seeds will take long, by the pace of the last one."""
+    return setting["seeds"] > FIRST_SEEDS and _pace.get(side, 0.0) * setting["num_steps"] > SLOW
 
 
 def _curves_message(side: Side, view: PlotView, values: Values, seeds: int, precision: str) -> Message:
@@ -135,6 +158,7 @@ def phase(lab: str, setting: Setting, count: int = 9) -> Iterator[Message | None
         "title": plane.title,
         "label": plane.label,
         "outcomes": plane.outcomes,
+        "colours": HEAT_COLOURS.capitalize(),
         "boundary": plane.boundary(setting, xs, ys),
         "note": plane.note,
         "log_x": controls[plane.across].scale == "log",
@@ -196,19 +220,27 @@ def steps(setting: Setting) -> Iterator[Message]:
 # ------------------------------------------------------------------------------------------------ tables
 
 
-def columns(path: str) -> Iterator[Message]:
+def columns(folder: str, name: str) -> Iterator[Message]:
     """The columns of a table."""
     from gyrostat.lab.uploaded_tables import describe_columns
 
-    yield describe_columns(path)
+    yield describe_columns(folder, name)
 
 
-def diagnose(path: str, target: str, environment: str, missing: str) -> Iterator[Message]:
-    """How the effects in a table differ between environments."""
-    from gyrostat.lab.uploaded_tables import diagnose_effects
+def fit(asked: dict[str, Any]) -> Iterator[Message]:
+    """The effects that hold in every environment of a table, and the model of those."""
+    from gyrostat.lab.uploaded_tables import TableRequest, fit_table
 
     yield {"kind": "working"}
-    yield diagnose_effects(path, target, environment, missing)
+    yield fit_table(TableRequest(**asked))
+
+
+def compare(asked: dict[str, Any]) -> Iterator[Message]:
+    """Methods compared on a table."""
+    from gyrostat.lab.uploaded_tables import TableRequest, compare_table
+
+    yield {"kind": "working"}
+    yield compare_table(TableRequest(**asked))
 
 
 JOBS: dict[str, Callable[..., Iterator[Message | None]]] = {
@@ -217,7 +249,8 @@ JOBS: dict[str, Callable[..., Iterator[Message | None]]] = {
     "phase": phase,
     "steps": steps,
     "columns": columns,
-    "diagnose": diagnose,
+    "fit": fit,
+    "compare": compare,
 }
 BACKGROUND = ("phase",)
 """Jobs that go on only when no other job waits."""

@@ -10,7 +10,7 @@ from urllib.parse import parse_qsl, urlencode
 from gyrostat.errors import GyrostatError
 from gyrostat.experiments.objects_from_dicts import python_source
 from gyrostat.lab import computations
-from gyrostat.lab.controls import Setting
+from gyrostat.lab.controls import Setting, read_setting
 from gyrostat.lab.declarations import RECORDS, Lab
 from gyrostat.lab.laboratories import LABS, lab_of
 
@@ -28,10 +28,19 @@ def read_state(text: str) -> tuple[Lab, Setting]:
     >>> lab.name, setting["spread"]
     ('environments', 8.0)
     """
-    given = dict(parse_qsl(text.lstrip("?"), keep_blank_values=True))
-    lab = lab_of(given.pop("lab", next(iter(LABS))))
-    given.pop("tab", None)
+    lab, given, _ = _parsed(text)
     return lab, lab.read(given)
+
+
+def read_values(text: str) -> tuple[Lab, Setting, str]:
+    """The laboratory, the setting and the tab of a state. What the setting builds is not checked, which is quick."""
+    lab, given, tab = _parsed(text)
+    return lab, read_setting(lab.controls, given), tab
+
+
+def _parsed(text: str) -> tuple[Lab, dict[str, str], str]:
+    given = dict(parse_qsl(text.lstrip("?"), keep_blank_values=True))
+    return lab_of(given.pop("lab", next(iter(LABS)))), given, given.pop("tab", "curves")
 
 
 def python_program(lab: Lab, setting: Setting) -> str:

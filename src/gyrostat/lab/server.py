@@ -11,26 +11,36 @@ from typing import Any, NamedTuple
 
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import FileResponse, JSONResponse, Response, StreamingResponse
+from starlette.responses import FileResponse, HTMLResponse, JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from gyrostat import __version__
+from gyrostat import __version__, errors
 from gyrostat.errors import GyrostatError
-from gyrostat.figures.pages import colour_variables, plotly_script
+from gyrostat.figures.pages import colour_variables, page_environment, plotly_script
 from gyrostat.lab import shipped_curves
 from gyrostat.lab.controls import Setting
 from gyrostat.lab.declarations import Lab
 from gyrostat.lab.export import csv_command, python_program
+from gyrostat.lab.first_drawing import first_drawing
 from gyrostat.lab.laboratories import LABS, all_presets, lab_of
 from gyrostat.lab.request_guard import RequestGuard, TooLarge, read_body, read_field
-from gyrostat.lab.workers import Dispatcher, JobRequest, OpenRequest, TooBusy
+from gyrostat.lab.workers import TABLES, Dispatcher, JobRequest, OpenRequest, TooBusy
 from gyrostat.tables.examples import PREFIX, examples
+from gyrostat.tables.table_files import TEXT_KINDS, file_kind
 
 STATIC = Path(__file__).parent / "static"
-FILES = {"/": "index.html", **{f"/{p.name}": p.name for p in STATIC.iterdir() if p.suffix in (".css", ".js", ".svg")}}
+FILES = {f"/{p.name}": p.name for p in STATIC.iterdir() if p.suffix in (".css", ".js", ".svg")}
+PAGES = page_environment(STATIC)
 MOST_TABLE_BYTES = 8_000_000
 """The size of a table that may be uploaded."""
+
+TABLE_JOBS = ("columns", "fit", "compare")
+TABLE_SECONDS = 600.0
+"""Seconds that a job on a table may take; comparing methods takes minutes on a busy machine."""
+
+MOST_NAME_BYTES = 200
+"""The length of a file name that the server keeps."""
 
 MOST_COLUMNS = 2_000
 """Columns of a table that may be uploaded; a table with many more takes minutes to read."""
@@ -48,6 +58,7 @@ def application(hosts: set[str], token: str, dispatcher: Dispatcher | None = Non
         dispatcher.stop()
 
     routes = [
+        Route("/", _page),
         *(Route(path, _file) for path in FILES),
         Route("/colours.css", _colours),
         Route("/plotly.js", _plotly),
@@ -68,6 +79,12 @@ async def _refused(request: Request, error: Exception) -> Response:
     # A body that was not read must not be taken for the next request of the connection.
     headers = {"Connection": "close"} if status == 413 else None
     return JSONResponse({"kind": "refused", "text": str(error)}, status_code=status, headers=headers)
+
+
+async def _page(request: Request) -> Response:
+    """The page, with the shipped curves of its address drawn."""
+    page = PAGES.get_template("index.html").render(first=first_drawing(request.url.query))
+    return HTMLResponse(page, headers={"Cache-Control": "no-store"})
 
 
 async def _file(request: Request) -> Response:
@@ -167,17 +184,36 @@ def _first_worker(request: Request, lab: Lab, setting: Setting) -> tuple[int, in
 async def _table(request: Request) -> Response:
     body = await read_body(request, MOST_TABLE_BYTES)
     window, number = read_field(body, "window", str)[:64], read_field(body, "number", int)
-    example = read_field(body, "example", str) if "example" in body else None
-    kind = "diagnose" if "target" in body else "columns"
-    chosen = {name: read_field(body, name, str) for name in ("target", "environment", "missing") if kind == "diagnose"}
-    text = read_field(body, "text", str) if example is None else ""
-    _check_columns(text)
+    kind = errors.choice("job", read_field(body, "job", str) if "job" in body else "columns", TABLE_JOBS)
+    chosen: dict[str, Any] = {}
+    if kind != "columns":
+        chosen = {name: read_field(body, name, str) for name in ("target", "environment", "missing", "family")}
+        chosen["drop"] = [str(name) for name in read_field(body, "drop", list)]
     folder = tempfile.TemporaryDirectory(prefix="gyrostat-")
-    path = Path(folder.name) / "table.csv" if example is None else Path(PREFIX + example)
-    if example is None:
-        path.write_text(text, encoding="utf-8")
-    arguments: dict[str, Any] = {"path": str(path), **chosen}
-    return _stream(request, window, "table", number, [JobRequest(0, kind, arguments)], folder=folder)
+    try:
+        name = _table_file(body, Path(folder.name))
+    except GyrostatError:
+        folder.cleanup()
+        raise
+    table: dict[str, Any] = {"folder": folder.name, "name": name}
+    arguments = table if kind == "columns" else {"asked": table | chosen}
+    job = JobRequest(TABLES, kind, arguments, seconds=TABLE_SECONDS)
+    return _stream(request, window, "table", number, [job], folder=folder)
+
+
+def _table_file(body: dict[str, Any], folder: Path) -> str:
+    """The name of the table of a request: that of an example, or of the file that was sent, which is put into ``folder``."""
+    if "example" in body:
+        return PREFIX + read_field(body, "example", str)
+    text, name = read_field(body, "text", str), read_field(body, "name", str) if "name" in body else "table.csv"
+    kind = file_kind("DATA", Path(name))
+    if kind not in TEXT_KINDS or kind.endswith(".gz"):
+        raise GyrostatError(f"the page takes tables of text, not {kind}: use gyrostat fit for {name!r}.")
+    if {"/", "\\", "\0"} & set(name) or name.startswith(PREFIX) or len(name.encode()) > MOST_NAME_BYTES:
+        name = f"table{kind}"
+    _check_columns(text)
+    (folder / name).write_text(text, encoding="utf-8", newline="")
+    return name
 
 
 def _check_columns(text: str) -> None:

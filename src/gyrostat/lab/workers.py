@@ -27,6 +27,8 @@ END, FAILED, SUPERSEDED = "end", "failed", "superseded"
 MOST_REQUESTS = 24
 TIMEOUT = 90.0
 """Seconds after which a computation without a message is stopped."""
+TABLES = -1
+"""The number of the worker for tables."""
 PROCESS_ENDED = "The computing process ended (out of memory, perhaps). It is started again with the next change."
 
 
@@ -96,9 +98,13 @@ def work(connection: Connection) -> None:
 
 
 class Worker:
-    """A process that computes. It starts with its first job, and again after it has died or was stopped."""
+    """A process that computes. It starts with its first job, and again after it has died or was stopped.
 
-    def __init__(self) -> None:
+    The jobs of a ``disposable`` one take long and cannot be interrupted: it is stopped when nobody waits for its jobs any more.
+    """
+
+    def __init__(self, *, disposable: bool = False) -> None:
+        self._disposable = disposable
         self._process: BaseProcess | None = None
         self._connection: Connection | None = None
         self._messages: dict[int, asyncio.Queue] = {}
@@ -141,19 +147,23 @@ class Worker:
         for queue in self._messages.values():
             queue.put_nowait({"kind": FAILED, "text": PROCESS_ENDED})
 
-    def submit(self, kind: str, arguments: dict[str, Any]) -> PendingJob:
+    def submit(self, kind: str, arguments: dict[str, Any], seconds: float) -> PendingJob:
         """Send a job to the process."""
         self.start()
         assert self._connection is not None
         number = next(self._numbers)
         self._messages[number] = asyncio.Queue()
         self._connection.send((number, kind, arguments))
-        return PendingJob(self, number, self._messages[number])
+        return PendingJob(self, number, self._messages[number], seconds)
 
     def forget(self, number: int, finished: bool) -> None:
         """Deliver no more messages of a job, and have the process drop it if it has not finished."""
         self._messages.pop(number, None)
-        if not finished and self._connection is not None:
+        if finished:
+            return
+        if self._disposable and not self._messages:
+            self.stop()
+        elif self._connection is not None:
             with contextlib.suppress(OSError):
                 self._connection.send((number, "drop", {}))
 
@@ -161,21 +171,23 @@ class Worker:
 class PendingJob:
     """A job that was sent to a worker, and its messages."""
 
-    def __init__(self, worker: Worker, number: int, messages: asyncio.Queue):
+    def __init__(self, worker: Worker, number: int, messages: asyncio.Queue, seconds: float):
         self.worker, self.number, self.messages, self.finished = worker, number, messages, False
+        self.seconds = seconds
 
     def supersede(self) -> None:
         """Tell the request that waits for this job that a newer one has replaced it."""
         self.messages.put_nowait({"kind": SUPERSEDED})
 
     async def next_message(self) -> dict[str, Any]:
-        """The next message. Without one for ``TIMEOUT`` seconds, the process is ended and the job fails."""
+        """The next message. Without one for ``seconds``, the process is ended and the job fails."""
         try:
-            message = await asyncio.wait_for(self.messages.get(), TIMEOUT)
+            message = await asyncio.wait_for(self.messages.get(), self.seconds)
         except TimeoutError:
             self.worker.stop()
             self.finished = True
-            text = f"This took more than {TIMEOUT:.0f} s and was stopped: lower the dimension, the steps or the seeds."
+            less = "the dimension, the steps, the seeds, or the rows and columns of a table"
+            text = f"This took more than {self.seconds:.0f} s and was stopped: lower {less}."
             return {"kind": FAILED, "text": text}
         self.finished = message["kind"] in (END, FAILED)
         return message
@@ -186,11 +198,15 @@ class PendingJob:
 
 
 class JobRequest(NamedTuple):
-    """A job for a worker, by the worker's number (modulo their count)."""
+    """A job for a worker, by the worker's number (modulo their count), or for the one of ``TABLES``.
+
+    It fails after ``seconds`` without a message.
+    """
 
     worker: int
     kind: str
     arguments: dict[str, Any]
+    seconds: float = TIMEOUT
 
 
 class OpenRequest:
@@ -224,13 +240,14 @@ class OpenRequest:
 
 
 class Dispatcher:
-    """Hands the jobs of requests to ``groups`` groups of ``size`` workers, and their messages back in the order they come.
+    """Hands the jobs of requests to ``groups`` groups of ``size`` workers and one for tables; messages come back in order.
 
     Every window has one open request per topic (curves, phase diagram, table); a newer one replaces it.
     """
 
     def __init__(self, size: int = 2, groups: int = 2):
         self.size, self.workers = size, [Worker() for _ in range(size * groups)]
+        self.tables = Worker(disposable=True)
         self._groups: dict[Hashable, int] = {}
         self._last = -size
         self._open: dict[tuple[str, str], OpenRequest] = {}
@@ -259,10 +276,13 @@ class Dispatcher:
             job.supersede()
         if before is None and len(self._open) >= MOST_REQUESTS:
             raise TooBusy(f"{MOST_REQUESTS} drawings are under way: wait a moment, or close some windows.")
-        pending = [self.workers[at % len(self.workers)].submit(kind, arguments) for at, kind, arguments in jobs]
+        pending = [self._worker(job.worker).submit(job.kind, job.arguments, job.seconds) for job in jobs]
         mine = OpenRequest(self._open, (window, topic), number, pending)
         self._open[window, topic] = mine
         return mine
+
+    def _worker(self, number: int) -> Worker:
+        return self.tables if number == TABLES else self.workers[number % len(self.workers)]
 
     async def messages(
         self, window: str, topic: str, number: int, jobs: Sequence[JobRequest]
@@ -278,7 +298,7 @@ class Dispatcher:
 
     def stop(self) -> None:
         """End all processes."""
-        for worker in self.workers:
+        for worker in (*self.workers, self.tables):
             worker.stop()
 
 

@@ -12,7 +12,7 @@ const STEPS = [
   {
     title: "What happens when M grows?", tab: "curves", values: { spread: 1 }, look: "slide-spread",
     text: "M says how much the strength of the spurious signal differs between environments. Move the slider of M slowly from 1 to 10, and "
-      + "watch the spurious curve in the left panel. The line of theory says where it should change.",
+      + "watch the spurious curve of HeteroSGD. The line of theory says where it should change.",
   },
   {
     title: "Why does pooling fail?", tab: "curves", values: { spread: 8, view: "errors" }, look: "slide-mean",

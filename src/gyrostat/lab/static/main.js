@@ -1,16 +1,16 @@
 // Puts the page together: laboratories, presets, tabs, and what follows a change of a control.
 
 import { buildControls } from "./controls.js";
-import { byId } from "./elements.js";
+import { buildCopyButton, byId } from "./elements.js";
 import * as guidedTour from "./guided_tour.js";
 import { defaults, labOf, readAddress, state, writeAddress } from "./page_state.js";
 import * as phaseDiagram from "./phase_diagram.js";
 import { onSchemeChange } from "./plot_style.js";
 import * as stepByStep from "./step_by_step.js";
-import * as tableDiagnosis from "./table_diagnosis.js";
-import { buildCopyButtons, clearTheory } from "./theory_panel.js";
+import { clearTheory } from "./theory_panel.js";
 import * as trajectories from "./trajectories.js";
 import { dim, download, redraw, shown } from "./trajectory_plot.js";
+import * as yourData from "./your_data.js";
 
 window.gyrostat = { latencies: trajectories.latencies, opening: trajectories.opening, shown, state }; // for tests and measurements
 
@@ -49,7 +49,7 @@ function move(values) {
 function rebuild() {
   buildControls(changed);
   showLead();
-  for (const button of byId("labs").children) button.setAttribute("aria-current", String(button.value === state.lab.name));
+  showPlace();
   byId("tab-steps").hidden = state.lab.name !== STEPS_LAB;
   const view = state.lab.controls.find((c) => c.name === "view");
   byId("views").replaceChildren(...view.options.map((word) => {
@@ -58,6 +58,15 @@ function rebuild() {
     button.addEventListener("click", () => { dim("Computing …"); move({ view: word }); });
     return button;
   }));
+}
+
+// A laboratory with its tabs and controls, or the user's own data.
+function showPlace() {
+  const data = state.tab === "data";
+  for (const button of byId("labs").children) button.setAttribute("aria-current", String(!data && button.value === state.lab.name));
+  byId("place-data").setAttribute("aria-current", String(data));
+  for (const id of ["controls", "lab-lead", "preset-label", "to-controls"]) byId(id).hidden = data;
+  byId("panel-data").hidden = !data;
 }
 
 function enter(lab, values = {}) {
@@ -80,15 +89,13 @@ function openTab(tab) {
     byId(button.getAttribute("aria-controls")).hidden = !mine;
   }
   byId("theory").hidden = tab !== "curves";
-  for (const button of byId("labs").children) button.setAttribute("aria-current", String(tab !== "data" && button.value === state.lab.name));
-  byId("controls").hidden = byId("lead").hidden = tab === "data";
-  byId("data-lead").hidden = tab !== "data";
+  showPlace();
   if (tab !== "phase") phaseDiagram.stop();
   if (tab !== "steps") stepByStep.stop();
   else stepByStep.ask();
   if (tab === "curves") { redraw(); if (shown.number === 0) trajectories.ask(); }
   if (tab === "phase") phaseDiagram.ask(move);
-  if (tab === "data") { trajectories.stop(); tableDiagnosis.open(); }
+  if (tab === "data") { trajectories.stop(); yourData.open(); }
 }
 
 async function buildPresets() {
@@ -127,15 +134,16 @@ async function main() {
     button.addEventListener("click", () => enter(lab));
     return button;
   }));
-  buildCopyButtons();
+  for (const id of ["python", "command"]) buildCopyButton(id);
   stepByStep.build();
   guidedTour.build((values, tab) => { openTab(tab); enter(labOf(STEPS_LAB), values); });
-  tableDiagnosis.build(about.examples);
+  yourData.build(about.examples);
+  byId("place-data").addEventListener("click", () => openTab("data"));
   for (const button of byId("tabs").children) button.addEventListener("click", () => openTab(button.dataset.tab));
   byId("tabs").addEventListener("keydown", moveBetweenTabs);
   for (const kind of ["png", "svg", "csv"]) byId(kind).addEventListener("click", () => download(kind));
   byId("controls").addEventListener("submit", (event) => event.preventDefault());
-  const redrawAll = () => { redraw(); phaseDiagram.redraw(); tableDiagnosis.redraw(); };
+  const redrawAll = () => { redraw(); phaseDiagram.redraw(); yourData.redraw(); };
   onSchemeChange(redrawAll);
   let timer = 0;
   addEventListener("resize", () => { clearTimeout(timer); timer = setTimeout(redrawAll, 150); });

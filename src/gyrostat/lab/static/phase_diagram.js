@@ -2,7 +2,7 @@
 
 import { byId, element } from "./elements.js";
 import { state } from "./page_state.js";
-import { axis, colour, CONFIG, layout, seriesColour } from "./plot_style.js";
+import { axis, colour, CONFIG, layout, plotly, seriesColour } from "./plot_style.js";
 import { Refused, stream } from "./requests.js";
 
 const PAUSE = 400;
@@ -85,7 +85,7 @@ function outcomeMap() {
 
 function numberMap() {
   const title = { text: `log₁₀ ${plane.label}`, side: "right" };
-  return { z: eachCell(({ value }) => (value === null ? null : Math.log10(Math.max(value, 1e-30)))), colorscale: "Cividis", colorbar: { title, thickness: 14 },
+  return { z: eachCell(({ value }) => (value === null ? null : Math.log10(Math.max(value, 1e-30)))), colorscale: plane.colours, colorbar: { title, thickness: 14 },
     text: eachCell(({ value }) => `${plane.label}: ${value === null ? "diverged" : value.toPrecision(2)}`) };
 }
 
@@ -113,7 +113,8 @@ function currentPoint() {
     { ...point, marker: { symbol: "circle-open", size: 15, color: "#ffffff", line: { width: 3, color: "#ffffff" } } }];
 }
 
-export function redraw() {
+export async function redraw() {
+  await plotly;
   clearTimeout(timer);
   timer = null;
   if (!plane) return;
@@ -121,7 +122,7 @@ export function redraw() {
   plot.classList.remove("stale");
   const style = layout({
     xaxis: planeAxis(plane.across, plane.x, plane.log_x, { automargin: "height" }), yaxis: planeAxis(plane.up, plane.y, plane.log_y), hovermode: "closest",
-    title: { text: narrow ? plane.title.replace(" (", "<br>(") : plane.title, font: { size: 14 }, x: 0, xref: "paper" }, plot_bgcolor: colour("--soft"),
+    title: { text: narrow ? plane.title.replace(" (", "<br>(") : plane.title, font: { size: 14 }, x: 0, xref: "paper" }, plot_bgcolor: colour("--gap"),
   });
   style.margin.t = narrow ? 56 : 34;
   style.legend = { ...style.legend, bgcolor: "#3b4048", font: { color: "#ffffff" } };

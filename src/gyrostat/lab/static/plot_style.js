@@ -1,4 +1,5 @@
 // Colours, dashes, axes and layout of all plots, in light and dark. The colours are the CSS variables of the page.
+// Plotly's script, which all plots need, is megabytes: it is loaded when the page has been painted without it.
 
 const dark = matchMedia("(prefers-color-scheme: dark)");
 export const DASHES = ["solid", "dash", "dot", "dashdot", "longdash", "longdashdot", "solid"];
@@ -13,9 +14,10 @@ export const onSchemeChange = (redraw) => dark.addEventListener("change", redraw
 export const faded = (rgb, share) => rgb.replace("rgb(", "rgba(").replace(")", `, ${share})`);
 
 export function axis(title, more = {}) {
+  const powers = more.type === "log" && !more.exponentformat; // plotly draws powers of ten a quarter larger
   return {
-    title: { text: title, standoff: 8 }, gridcolor: colour("--grid"), zerolinecolor: colour("--line"), linecolor: colour("--line"), tickfont: { size: 12 },
-    exponentformat: more.type === "log" ? "power" : "none", ...more,
+    title: { text: title, standoff: 8, font: { size: 13 } }, gridcolor: colour("--grid"), zerolinecolor: colour("--line"), linecolor: colour("--line"), tickfont: { size: powers ? 9.6 : 12 },
+    exponentformat: powers ? "power" : "none", ...more,
   };
 }
 
@@ -26,3 +28,13 @@ export function layout(more = {}) {
     legend: { orientation: "h", yref: "container", y: 0.005, yanchor: "bottom", x: 0 }, ...more,
   };
 }
+
+const painted = () => new Promise((resolve) => {
+  if (document.hidden) resolve(); // nothing is painted
+  else requestAnimationFrame(() => setTimeout(resolve));
+});
+
+// Resolves when plots can be drawn.
+export const plotly = painted().then(() => new Promise((resolve) => {
+  document.head.append(Object.assign(document.createElement("script"), { src: "plotly.js", onload: resolve }));
+}));

@@ -28,19 +28,3 @@ export function showCode({ python, command }) {
   byId("python").textContent = python;
   byId("command").textContent = command;
 }
-
-export function buildCopyButtons() {
-  for (const id of ["python", "command"]) {
-    const button = byId(`copy-${id}`), label = button.textContent;
-    button.addEventListener("click", async () => {
-      try {
-        await navigator.clipboard.writeText(byId(id).textContent);
-        button.textContent = "Copied";
-      } catch {
-        getSelection().selectAllChildren(byId(id));
-        button.textContent = "Selected: press Ctrl-C";
-      }
-      setTimeout(() => { button.textContent = label; }, 1500);
-    });
-  }
-}

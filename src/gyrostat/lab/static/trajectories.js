@@ -3,14 +3,15 @@
 import { markRefused } from "./controls.js";
 import { byId } from "./elements.js";
 import { state } from "./page_state.js";
+import { plotly } from "./plot_style.js";
 import { Refused, stream } from "./requests.js";
 import { showCode, showConditions, showPredictions } from "./theory_panel.js";
-import { dim, redraw, showOrigin, shown } from "./trajectory_plot.js";
+import { dim, drawnByServer, redraw, showOrigin, shown } from "./trajectory_plot.js";
 
 const PATIENCE = 400;
 const STALE = 300; // milliseconds after which curves of the previous setting are dimmed
 export const latencies = [];
-export const opening = {}; // when the first curves of the page were drawn, and which
+export const opening = {}; // when plotly first drew curves, and which
 let number = 0, current = null, clock = null;
 let waitingSince = null; // when the change happened whose request has not been sent yet
 
@@ -31,7 +32,8 @@ async function send(changedAt) {
   current?.abort.abort();
   const request = { number: ++number, changedAt, sent: performance.now(), drawn: 0, level: "", abort: new AbortController(), sides: {}, texts: [], compiling: new Set() };
   current = request;
-  setTimeout(() => { if (current === request && shown.number !== request.number) dim("Computing …"); }, STALE);
+  const fresh = request.number === 1 && drawnByServer(); // the page came with the curves of its address
+  if (!fresh) setTimeout(() => { if (current === request && shown.number !== request.number) dim("Computing …"); }, STALE);
   const body = { lab: state.lab.name, number: request.number, setting: { ...state.values } };
   try {
     await stream("api/draw", body, (message) => { if (current === request) receive(request, message); }, request.abort.signal);
@@ -62,7 +64,7 @@ function receive(request, message) {
     byId("refused").hidden = true;
     markRefused("");
     showText(request, () => showCode(message));
-    if (message.shipped) drawShipped(request);
+    if (message.shipped) plotly.then(() => drawShipped(request));
   } else if (message.kind === "compiling") {
     request.compiling.add(message.side);
     request.compiled = true; // its time says nothing about the next request
@@ -70,16 +72,20 @@ function receive(request, message) {
     showTexts(request);
   } else if (message.kind === "conditions") {
     request.predicted = message.lines;
-    if (shown.number === request.number && !request.drawn) drawShipped(request); // with the predicted curves
+    if (shown.number === request.number) drawShipped(request); // with the predicted curves
     showText(request, () => showConditions(message));
   } else if (message.kind === "predictions") showText(request, () => showPredictions(message.sentences));
   else if (message.kind === "curves") {
     request.sides[message.side] = message;
     request.compiling.delete(message.side);
-    const level = levelOf(request);
-    // A drawing costs as much as several seeds: draw what comes first, and again when all sides have got further.
-    if (level && level !== request.level) draw(request, level);
+    plotly.then(() => drawLive(request));
   }
+}
+
+// A drawing costs as much as several seeds: draw what comes first, and again when all sides have got further.
+function drawLive(request) {
+  const level = levelOf(request);
+  if (current === request && level && level !== request.level) draw(request, level);
 }
 
 // Text waits for the curves, because laying it out takes processor time from the workers. It does not wait for a compilation.
@@ -119,6 +125,7 @@ function showCompiling(request) {
 
 // The curves that came with the package, until the live ones are ready.
 async function drawShipped(request) {
+  if (current !== request || request.drawn) return;
   const { version, sides } = request.begin.shipped;
   Object.assign(shown, { begin: request.begin, sides: Object.fromEntries(sides.map((s) => [s.side, s])), predicted: request.predicted ?? [], number: request.number });
   showOrigin("shipped", `Shipped curves (gyrostat ${version}); live ones follow`);
@@ -157,7 +164,8 @@ function showStatus(request, level) {
   const diverged = sides.filter((s) => s.diverged).map((s) => `${s.diverged} of ${s.seeds} ${s.side} runs left the finite range`);
   const time = request.compiled ? [] : [`drawn ${timeText(request.times.whole ?? request.times.first)} after the change`];
   const status = byId("status");
-  status.textContent = [`${seeds} of ${of} seeds: medians and quartiles`, ...single, ...diverged, ...time].join(" · ");
+  const counted = seeds < of ? `${seeds} of ${of} seeds so far` : `${of} seeds`;
+  status.textContent = [`${counted}: medians and quartiles`, ...single, ...diverged, ...time].join(" · ");
   status.dataset.level = level;
   status.dataset.whole = String(level === "double");
   status.dataset.number = String(request.number);

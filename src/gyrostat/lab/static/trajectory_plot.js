@@ -1,6 +1,6 @@
 // The plot of the trajectories: a panel for each side, medians with quartile bands, predicted curves; and its downloads.
 
-import { byId, escapeMarkup } from "./elements.js";
+import { byId, escapeMarkup, saveFile } from "./elements.js";
 import { state } from "./page_state.js";
 import { axis, colour, CONFIG, DASHES, faded, layout, seriesColour } from "./plot_style.js";
 
@@ -10,7 +10,7 @@ export const shown = { begin: null, sides: {}, predicted: [], number: 0 };
 // Curves that are not those of the settings are faint, and `why` is written over them.
 export function dim(why) {
   byId("plot").classList.add("stale");
-  byId("pending").textContent = shown.begin ? `${why} (The faint curves are those of the previous setting.)` : why;
+  byId("pending").textContent = shown.begin || drawnByServer() ? `${why} (The faint curves are those of the previous setting.)` : why;
   byId("pending").hidden = false;
   byId("origin").hidden = true;
 }
@@ -22,8 +22,13 @@ export function showOrigin(origin, sentence) {
   Object.assign(byId("origin"), { hidden: false, textContent: sentence }).dataset.origin = origin;
 }
 
+// Whether the plot is still the one that the server wrote into the page.
+export const drawnByServer = () => Boolean(byId("first-drawing"));
+
+// Call it when `plotly` of plot_style.js has resolved.
 export function redraw() {
   if (!shown.begin) return null;
+  byId("first-drawing")?.remove();
   const plot = byId("plot"), { view, sides } = shown.begin, stacked = plot.clientWidth < 560 && !view.together;
   plot.parentElement.classList.toggle("stacked", stacked);
   const panels = view.together ? 1 : sides.length, traces = [], titles = [], axes = {};
@@ -32,7 +37,7 @@ export function redraw() {
     const time = axis(stacked && k < panels - 1 ? "" : "step", { type: view.log_time ? "log" : "linear", ...(view.log_time ? {} : { tickformat: "d" }), nticks: view.together || stacked ? 8 : 5, automargin: "height", anchor: "y" + suffix, domain: stacked ? [0, 1] : [from, to] });
     const up = axis("", { showticklabels: stacked || !k, type: view.log ? "log" : "linear", anchor: "x" + suffix, rangemode: view.log ? "normal" : "tozero" });
     if (stacked) up.domain = [1 - (k + 1) / panels + (k < panels - 1 ? 0.07 : 0), 1 - k / panels - (k ? 0.09 : 0)];
-    if (k && !stacked) up.matches = "y";
+    if (k) up.matches = "y"; // so that they can be compared
     axes["xaxis" + suffix] = time;
     axes["yaxis" + suffix] = up;
     if (!view.together) {
@@ -41,7 +46,7 @@ export function redraw() {
       titles.push({ text: `<b>${title}</b>`, align: "left", x: stacked ? 0 : from, y: stacked ? up.domain[1] : 1, xref: "paper", yref: "paper", xanchor: "left", yanchor: "bottom", showarrow: false, font: { size: 13 } });
     }
   }
-  if (!view.log && !stacked) axes.yaxis.range = sharedRange();
+  if (!view.log) axes.yaxis.range = sharedRange();
   sides.forEach((side, k) => view.curves.forEach((curve, i) => traces.push(...band(side, curve, view.together ? k : i, view.together ? 0 : k))));
   for (const line of shown.predicted) {
     const k = view.together ? 0 : sides.findIndex((side) => side.name === line.side);
@@ -89,9 +94,5 @@ export async function download(kind) {
   const rows = ["side,curve,step,low,median,high"];
   for (const side of Object.values(shown.sides)) for (const [key, curve] of Object.entries(side.curves))
     side.steps.forEach((t, i) => rows.push([side.side, key, t, curve.low[i] ?? "", curve.middle[i] ?? "", curve.high[i] ?? ""].join(",")));
-  const link = document.createElement("a");
-  link.href = URL.createObjectURL(new Blob([rows.join("\n") + "\n"], { type: "text/csv" }));
-  link.download = file + ".csv";
-  link.click();
-  setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+  saveFile(rows.join("\n") + "\n", file + ".csv", "text/csv");
 }
