@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+from scipy import optimize
 
 Environment = tuple[np.ndarray, np.ndarray]
 """Rows ``X`` and responses ``y`` of one environment."""
@@ -57,6 +58,32 @@ class Risks(NamedTuple):
         gram = np.tensordot(weights, self.grams, axes=1)
         penalty = np.diag(np.append(0.0, np.full(len(gram) - 1, ridge)))
         return np.linalg.lstsq(gram + penalty, weights @ self.crosses, rcond=1e-12)[0]
+
+    def least_worst(self) -> np.ndarray:
+        """The exact minimum of ``max_e R_e(w)``.
+
+        Losses are convex, so it is ``max over weights q of min over w of sum q_e R_e(w)``: concave in q, with gradient ``R_e``.
+        """
+        E = len(self.counts)
+
+        def dual(q: np.ndarray) -> tuple[float, np.ndarray]:
+            values = self.values(self.least(q))
+            return -float(q @ values), -values
+
+        minimum = optimize.minimize(
+            dual,
+            np.full(E, 1 / E),
+            jac=True,
+            method="SLSQP",
+            bounds=[(0, 1)] * E,
+            constraints={"type": "eq", "fun": lambda q: q.sum() - 1, "jac": np.ones_like},
+            options={"ftol": 1e-12},
+        )
+        return self.least(np.clip(minimum.x, 0, 1))
+
+    def of_some(self, chosen: np.ndarray) -> Risks:
+        """The losses of the chosen environments."""
+        return Risks(*(x[chosen] for x in self))
 
     @property
     def shares(self) -> np.ndarray:

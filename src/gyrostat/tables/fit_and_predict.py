@@ -359,6 +359,7 @@ def _linear(
         model.fit_parts(rows.parts)
     else:
         model.fit(rows.X, rows.y, environments=rows.labels, cluster=rows.clusters)
+    worst_coef, worst_intercept = model.coefficients("worst-case")
     features = with_coefficients(report.features, model, report.features.attrs["confidence"])
     parts = {
         "centre": np.zeros(rows.X.shape[1]),
@@ -368,6 +369,7 @@ def _linear(
         "family": rows.family,
         "intercept": model.intercept_,
         "same_kind": {"intercept": model.same_kind_intercept_, "coefficients": model.same_kind_coef_},
+        "worst_case": {"intercept": worst_intercept, "coefficients": worst_coef},
         "about": {"status": model.status_, "combined": model.combined_},
     }
     return parts, replace(report, features=features)

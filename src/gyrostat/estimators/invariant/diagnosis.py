@@ -525,8 +525,8 @@ def _common(model: InvariantLinearRegressor) -> str:
     if not model.combined_:
         return ""
     return (
-        "Features alone do not tell what holds everywhere: without the removed ones, effects of others vary. So "
-        "coefficients are what the effects of all environments have in common (their combination nearest to none), and a "
+        "Features alone do not tell what holds everywhere: without the removed ones, effects of others vary, or more is "
+        "removed than varies. So coefficients are those of combinations of features that hold in all environments, and a "
         "removed feature may have one that is not zero; with directions='features' its coefficient is zero."
     )
 
