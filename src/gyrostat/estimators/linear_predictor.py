@@ -8,6 +8,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy import optimize
 
+from gyrostat.errors import GyrostatError
+
 Environment = tuple[np.ndarray, np.ndarray]
 """Rows ``X`` and responses ``y`` of one environment."""
 
@@ -89,6 +91,21 @@ class Risks(NamedTuple):
     def shares(self) -> np.ndarray:
         """The share of rows of every environment: with these weights every row counts the same."""
         return self.counts / self.counts.sum()
+
+
+def finite_predictions(values: np.ndarray, complete: np.ndarray | bool = True) -> np.ndarray:
+    """The same predictions; refused if one of the complete rows has none because its numbers are too large.
+
+    >>> finite_predictions(np.array([1.0, np.nan]), np.array([True, False])).tolist()
+    [1.0, nan]
+    """
+    odd = np.flatnonzero(complete & ~np.isfinite(values))
+    if len(odd):
+        raise GyrostatError(
+            f"X holds numbers that are too large: {len(odd)} predictions, the first in row {odd[0] + 1}, are not finite; check "
+            "the units of its columns."
+        )
+    return values
 
 
 def predictor(w: np.ndarray) -> LinearPredictor:

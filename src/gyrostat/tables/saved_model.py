@@ -31,6 +31,7 @@ from gyrostat import errors
 from gyrostat.errors import GyrostatError
 from gyrostat.estimators.invariant.families import FAMILIES, LinkFamily
 from gyrostat.estimators.invariant.linear import PURPOSES
+from gyrostat.estimators.linear_predictor import finite_predictions
 from gyrostat.parallel.whole_files import write_whole
 from gyrostat.tables.table_files import MOST_LEVELS, as_dates, as_numbers, is_text, known_order, refuse_too_large
 
@@ -185,9 +186,7 @@ class SavedModel:
         whole = frame[[c.name for c in self.columns if c.name in frame]].notna().all(axis=1).to_numpy()
         z[whole] = (feature_matrix(frame[whole], self.columns) - self.centre) / self.scale
         with np.errstate(over="ignore", invalid="ignore"):
-            values = self._predictions(z, parts)
-        _refuse_overflow(values, whole)
-        return values
+            return finite_predictions(self._predictions(z, parts), whole)
 
     def _predictions(self, z: np.ndarray, parts: dict[str, Any]) -> np.ndarray:
         if self.kind == "linear":
@@ -226,16 +225,6 @@ class SavedModel:
             return _model_from(record)
         except GyrostatError as error:
             raise GyrostatError(f"the model {str(path)!r} is damaged ({error}): fit again.") from None
-
-
-def _refuse_overflow(values: np.ndarray, whole: np.ndarray) -> None:
-    """Refuse predictions of whole rows that are not finite."""
-    odd = np.flatnonzero(whole & ~np.isfinite(values))
-    if len(odd):
-        raise GyrostatError(
-            f"the prediction of row {odd[0] + 1} is too large for a number, and so are {len(odd) - 1} others: check the units "
-            "of its columns."
-        )
 
 
 # --- what a file may hold -------------------------------------------------------------------------

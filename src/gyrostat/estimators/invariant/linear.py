@@ -48,7 +48,7 @@ from gyrostat.estimators.invariant.random_effects import between_effects, random
 from gyrostat.estimators.invariant.rows_in_parts import DaskParts, RowsInParts, is_dask, part_source
 from gyrostat.estimators.invariant.score_covariance import LEAST_CLUSTERS
 from gyrostat.estimators.invariant.worst_case import worst_case_weights
-from gyrostat.estimators.linear_predictor import Risks
+from gyrostat.estimators.linear_predictor import Risks, finite_predictions
 from gyrostat.theory.transition import LEARNT
 
 SPARE = 2
@@ -636,8 +636,9 @@ class InvariantLinearRegressor(RegressorMixin, InvariantLinearModel):
         check_is_fitted(self)
         X = validate_data(self, X, dtype=np.float64, reset=False)
         coef, intercept = self.coefficients(purpose)
-        eta = X @ coef + intercept
-        return eta if self.family_ == "gaussian" else LinkFamily(self.family_).mean(eta)
+        with np.errstate(over="ignore", invalid="ignore"):
+            eta = X @ coef + intercept
+            return finite_predictions(eta if self.family_ == "gaussian" else LinkFamily(self.family_).mean(eta))
 
 
 def _status(path: np.ndarray, measured: Effects, found: np.ndarray, wanted: np.ndarray) -> str:
