@@ -225,11 +225,12 @@ def rows_of_table(
     refuse_few_environments(frame[environment].nunique(), environment, least_environments)
     (response,), labels = model_columns(frame, [target]), frame[environment].to_numpy()
     y = _response(frame, response, notes)
-    X = pd.DataFrame(feature_matrix(frame, columns), columns=[name for c in columns for name in c.features])
+    numbers = frame.index.to_numpy()
+    X = pd.DataFrame(feature_matrix(frame, columns, numbers), columns=[name for c in columns for name in c.features])
     refuse_constant_target(target, y)
     clusters = None if cluster is None else frame[cluster].astype(str).to_numpy()
     notes += leakage_notes(X, y, labels, target)
-    return ModelRows(X, y, labels, tuple(columns), tuple(notes), clusters=clusters, row_numbers=frame.index.to_numpy())
+    return ModelRows(X, y, labels, tuple(columns), tuple(notes), clusters=clusters, row_numbers=numbers)
 
 
 def _response(frame: pd.DataFrame, response: Column, notes: list[str]) -> np.ndarray:

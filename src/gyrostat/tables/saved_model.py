@@ -124,12 +124,12 @@ def _model_column(values: pd.Series, order: tuple[str, ...] | None) -> Column:
     return Column(name, tuple(levels))
 
 
-def feature_matrix(frame: pd.DataFrame, columns: Sequence[Column]) -> np.ndarray:
-    """All features of ``columns``, (rows, features)."""
+def feature_matrix(frame: pd.DataFrame, columns: Sequence[Column], rows: np.ndarray | None = None) -> np.ndarray:
+    """All features of ``columns``, (rows, features); messages name ``rows``, the numbers of the rows in their file."""
     parts = [c.numbers(frame) for c in columns]
     for c, part in zip(columns, parts, strict=True):
         for values in part.T:
-            refuse_too_large(c.name, values)
+            refuse_too_large(c.name, values, rows)
     return np.hstack(parts)
 
 
@@ -184,7 +184,7 @@ class SavedModel:
         frame = frame.assign(**{name: as_numbers(frame[name], "--drop") for name in cleaned if is_text(frame[name])})
         z = np.full((len(frame), len(self.features)), np.nan)
         whole = frame[[c.name for c in self.columns if c.name in frame]].notna().all(axis=1).to_numpy()
-        z[whole] = (feature_matrix(frame[whole], self.columns) - self.centre) / self.scale
+        z[whole] = (feature_matrix(frame[whole], self.columns, 1 + np.flatnonzero(whole)) - self.centre) / self.scale
         with np.errstate(over="ignore", invalid="ignore"):
             return finite_predictions(self._predictions(z, parts), whole)
 
