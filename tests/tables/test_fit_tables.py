@@ -355,9 +355,9 @@ def test_rows_that_are_dropped_are_counted_and_others_keep_the_number_of_the_fil
 def test_predictions_too_large_for_a_number_are_refused():
     columns = (Column("dose"), Column("age"))
     units = {"centre": np.zeros(2), "scale": np.ones(2), "intercept": 0.0}
-    linear = SavedModel("linear", "y", "site", columns, **units, coefficients=[1e200, -1e200])
-    quadratic = SavedModel("quadratic", "y", "site", columns, **units, matrix=1e100 * np.eye(2))
-    frame = pd.DataFrame({"dose": [1.0, np.nan, 1e130], "age": [1.0, 1.0, 1e130]})
+    linear = SavedModel("linear", "y", "site", columns, **units, coefficients=[1e250, -1e250])
+    quadratic = SavedModel("quadratic", "y", "site", columns, **units, matrix=1e200 * np.eye(2))
+    frame = pd.DataFrame({"dose": [1.0, np.nan, 1e69], "age": [1.0, 1.0, 1e69]})
     for saved in (linear, quadratic):
         assert np.isfinite(saved.predict(frame[:1])).all() and np.isnan(saved.predict(frame[1:2])).all()
         with pytest.raises(GyrostatError, match="too large: 1 predictions, the first in row 3, are not finite"):
