@@ -413,11 +413,11 @@ def verdict(lines: Sequence[Measured]) -> str:
     sentences = []
     if right:
         sentences.append(
-            f"In the {len(right)} settings where the model fits the data, a feature with the same effect everywhere is removed in "
-            f"{max(right):.1%} of data sets at most."
+            f"In the {len(right)} settings where the model fits the data, a feature with the same effect everywhere is removed "
+            f"in {max(right):.1%} of data sets at most."
         )
     if misused:
-        sentences.append(f"Where it does not: {', '.join(misused)}.")
+        sentences.append(f"Where it does not fit, this happens often: {', '.join(misused)}.")
     if covered:
         sentences.append(
             f"Intervals of 95 percent hold the true coefficient in {min(covered):.0%} to {max(covered):.0%} of data sets."
