@@ -313,9 +313,8 @@ which of them to use for what, after leaving out one environment at a time; if l
   fewer than these. Otherwise, with at least three environments, the coefficients are what the effects of all environments
   have in common (maximin). These checks use the data alone. `--by-feature` (`directions="features"`) switches them off.
 
-With about as many sites as features, levels alone cannot tell whether they follow features: in the laws `levels` and `levels
-follow features` with three or four sites, any method that reaches the goal in one misses it in the other. Ours leans to the
-first.
+With fewer sites than features, levels can hardly tell whether they follow features: of the methods below, none reaches the goal
+in both of the laws `levels` and `levels follow features` with three or four sites. Ours leans to the first.
 
 The advice recommends one of ours if it is within one percent of the least error, and otherwise the method with the least error,
 never one with more error than least squares. It is a choice after a look at few environments among many methods.

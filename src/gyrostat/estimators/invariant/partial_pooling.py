@@ -96,7 +96,7 @@ def levels_follow(risks: Risks, mixed: RandomSlopes) -> float:
     means, K = risks.grams[:, 0, 1:], len(risks.counts)
     away = means - means.mean(axis=0)
     left = risks.crosses[:, 0] - means @ mixed.weights[1:]
-    seen = float(left.var(ddof=1))
+    seen = float(np.sum((left - left.mean()) ** 2) / max(K - 1, 1))
     if K < 3 or not away.any() or seen == 0:
         return FOLLOWS
     along = away @ away.T * (K / np.sum(away**2))
