@@ -251,7 +251,7 @@ class InvariantLinearModel(BaseEstimator):
         """Whether combinations of features may be decided on: some feature was removed, and there are environments enough."""
         effects = chosen.along.effects
         wanted = self.directions == "auto" and self.adjust and chosen.fit is not None and chosen.removed.any()
-        return wanted and len(effects.effects) >= FEWEST_ENVIRONMENTS and bool(effects.known.all())
+        return bool(wanted and len(effects.effects) >= FEWEST_ENVIRONMENTS and effects.known.all())
 
     def _identified(self, chosen: Decision, limits: Limits) -> bool:
         """Whether what is left holds everywhere: there is something, and without the removed directions it does not vary."""
