@@ -70,7 +70,7 @@ for purpose in ("everywhere", "same-kind"):
     print(f"{purpose:10}: the prediction changes by {abs(slope[2]):.1f} per unit of the third feature")
 
 # %% [markdown]
-# `gyrostat compare-methods` leaves out one site at a time and compares fourteen models, ours among them, on your own table. It
+# `gyrostat compare-methods` leaves out one site at a time and compares fifteen models, ours among them, on your own table. It
 # says which to deploy for new sites of the same kind, and which for sites that may be unlike these.
 #
 # ## Next

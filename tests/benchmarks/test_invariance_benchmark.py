@@ -197,7 +197,7 @@ def test_the_page_in_the_docs_has_the_form_of_one_made_now(report):
     assert [line for line in made.splitlines() if line.startswith("#")] == [
         line for line in kept.splitlines() if line.startswith("#")
     ]
-    assert markdown_page.INTRODUCTION in kept
+    assert all(part in kept for part in markdown_page.INTRODUCTION.split("{verdict}"))
     for mine, theirs in zip(tables(made), tables(kept), strict=True):
         assert mine[0] == theirs[0] and {len(line) for line in theirs} == {len(theirs[0])}
     main = tables(kept)[0][2:]

@@ -12,7 +12,8 @@ from gyrostat.estimators import InvariantLinearRegressor, InvariantLogisticClass
 from gyrostat.estimators.comparison import compared_methods, leave_one_out
 from gyrostat.estimators.comparison.compared_methods import FIXED, OURS, PEERS, REFERENCE, SAME_KIND, Method
 from gyrostat.estimators.invariant.common_effects import nearest_to_none
-from gyrostat.estimators.invariant.partial_pooling import random_slopes, same_kind_weights
+from gyrostat.estimators.invariant.partial_pooling import levels_follow, random_slopes, same_kind_weights
+from gyrostat.estimators.invariant.worst_case import both_ends, worst_case_weights
 from gyrostat.estimators.linear_predictor import LinearPredictor, Risks
 
 
@@ -161,6 +162,74 @@ def test_where_levels_follow_features_it_moves_to_least_squares():
     assert mixed > 1.2 * ours and ours < 1.05 * error(np.append(least.intercept, least.coef), tests)
 
 
+def test_levels_tell_whether_they_follow_features_if_there_are_more_of_them_than_features():
+    few, many = [], []
+    for between in (0.0, 1.5):
+        rng = np.random.default_rng(1)
+        for count, found in ((3, few), (20, many)):
+            risks = Risks.of(law(rng, count, levels=0.0 if between else 1.5, between=between))
+            found.append(levels_follow(risks, random_slopes(risks)))
+    assert many[0] < 0.02 and many[1] > 0.98
+    assert 0.05 < few[0] < 0.6 and 0.05 < few[1] < 0.6  # three levels cannot tell: near the quarter before the data
+
+
+def test_the_level_for_environments_of_the_same_kind_does_not_follow_the_largest_one():
+    rng = np.random.default_rng(0)
+    labels = np.repeat([0, 1, 2], [2000, 50, 50])
+    X = rng.standard_normal((2100, 1))
+    y = np.array([0.0, 10.0, 10.0])[labels] + X[:, 0] + rng.standard_normal(2100)
+    model = InvariantLinearRegressor(random_state=0).fit(X, y, environments=labels)
+    everywhere, same = (model.predict([[0.0]], purpose=p)[0] for p in ("everywhere", "same-kind"))
+    assert everywhere == pytest.approx(10 * 100 / 2100, abs=0.1)  # the mean of all rows
+    assert 2 < same < 20 / 3  # towards the mean of the three levels
+
+
+# --- the worst case --------------------------------------------------------------------------------------------------------
+
+
+def flipping(rng, count, rows=60):
+    """Three features: one effect is the same, one is between 0.5 and 1.5 with a sign that is negative in three of ten."""
+    X = rng.standard_normal((count, rows, 3))
+    effects = np.where(rng.random(count) < 0.3, -1, 1) * rng.uniform(0.5, 1.5, count)
+    return [(x, x[:, 0] + s * x[:, 1] + rng.standard_normal(rows)) for x, s in zip(X, effects, strict=True)]
+
+
+def test_the_ends_of_the_worst_case_are_the_middle_of_effects_and_what_they_have_in_common():
+    """Effects 2 and -1 of the second feature, next to no noise: the middle is 0.5, and nothing is in common."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((4, 4000, 2))
+    environments = [
+        (x, 3 + x @ [1.0, s] + 1e-3 * rng.standard_normal(4000)) for x, s in zip(X, (2, -1, 2, -1), strict=True)
+    ]
+    minimax, maximin = both_ends(Risks.of(environments))
+    np.testing.assert_allclose(minimax, [3, 1, 0.5], atol=0.1)  # 4000 rows: variances of features differ by 0.02
+    np.testing.assert_allclose(maximin, [3, 1, 0], atol=0.1)
+
+
+def test_in_the_worst_of_new_environments_it_is_better_than_least_squares_and_groupdro():
+    worst = []
+    for r in range(8):
+        rng = np.random.default_rng([11, r])
+        train, tests = Risks.of(flipping(rng, 6)), Risks.of(flipping(rng, 30))
+        weights = (worst_case_weights(train), train.least_worst(), train.least(train.shares))
+        worst.append([tests.values(w).max() for w in weights])
+    ours, minimax, least = np.mean(worst, axis=0)
+    assert ours < minimax < least
+
+
+def test_the_estimator_predicts_for_the_worst_case_in_units_of_the_data():
+    rng = np.random.default_rng(0)
+    environments = flipping(rng, 6, rows=200)
+    X, y = (np.concatenate([e[i] for e in environments]) for i in (0, 1))
+    X, y, labels = 5 + 100 * X, 7 + 10 * y, np.repeat(np.arange(6), 200)
+    model = InvariantLinearRegressor(random_state=0).fit(X, y, environments=labels)
+    coef, intercept = model.coefficients("worst-case")
+    np.testing.assert_allclose(model.predict(X, purpose="worst-case"), X @ coef + intercept)
+    theirs = worst_case_weights(Risks.of([(X[labels == e], y[labels == e]) for e in range(6)]))
+    np.testing.assert_allclose(coef, theirs[1:], atol=2e-3)  # effects near 0.1, in units that do not change the answer
+    assert np.mean(X @ coef + intercept) == pytest.approx(np.mean(X @ theirs[1:] + theirs[0]), abs=0.2)
+
+
 def test_the_estimator_predicts_for_both_purposes():
     rng = np.random.default_rng(0)
     environments = law(rng, 8, rows=150, slopes=0.5, levels=1.0)
@@ -172,7 +241,6 @@ def test_the_estimator_predicts_for_both_purposes():
     assert not np.allclose(everywhere, same)
     weights = same_kind_weights(Risks.of([((X - X.mean(axis=0)) / X.std(axis=0), y) for X, y in environments]))
     assert np.isfinite(weights).all() and np.corrcoef(same, X @ model.same_kind_coef_)[0, 1] == pytest.approx(1)
-    assert same.mean() == pytest.approx(y.mean())
     with pytest.raises(GyrostatError, match="purpose"):
         model.predict(X, purpose="everything")
 
@@ -273,3 +341,28 @@ def test_two_environments_are_not_combined():
     two = labels > 0
     model = InvariantLinearRegressor(random_state=0).fit(X[two], y[two], environments=labels[two])
     assert not model.combined_
+
+
+def shortcuts(rng, environments, rows=400):
+    """Aubin's Example 3: a small margin along two features, and a large one along another direction in each environment."""
+    y = np.tile([1.0, -1.0], rows // 2)
+    X = [
+        np.multiply.outer(y, np.append([0.1, 0.1], s)) + 0.1 * rng.standard_normal((rows, 4))
+        for s in rng.standard_normal((environments, 2))
+    ]
+    return np.concatenate(X), np.tile(y, environments), np.repeat(np.arange(environments), rows)
+
+
+def test_principal_directions_are_removed_where_there_are_environments_to_test_them():
+    """Two directions vary: ten environments determine and test them, three only determine them."""
+    found = {}
+    for count in (3, 10):
+        X, y, labels = shortcuts(np.random.default_rng(2), count)
+        for directions in ("auto", "principal", "features"):
+            model = InvariantLinearRegressor(directions=directions, family="gaussian", random_state=0)
+            found[count, directions] = model.fit(X, y, environments=labels)
+    auto, principal, features = (found[10, d].coef_ for d in ("auto", "principal", "features"))
+    assert found[10, "auto"].combined_ and not np.allclose(auto, features)
+    np.testing.assert_allclose(auto, principal)
+    assert np.abs(auto[2:]).max() < 0.1 * np.abs(auto[:2]).min()  # the shortcuts have next to no weight
+    assert not np.allclose(found[3, "auto"].coef_, found[3, "principal"].coef_)

@@ -113,3 +113,14 @@ def test_the_imputer_scales_or_refuses(unit):
             warnings.simplefilter("error")
             with pytest.raises(GyrostatError, match=r"column 1, too large a number beside the other columns"):
                 LowRankImputer(random_state=0, scale_columns=False).fit(holes * units)
+
+
+@pytest.mark.parametrize("far", [1e308, -1e308])
+def test_predictions_that_overflow_are_refused(far):
+    rng = np.random.default_rng(0)
+    X, labels = rng.standard_normal((60, 2)), np.repeat([0, 1], 30)
+    y = X @ [5.0, -5.0] + rng.standard_normal(60)
+    model = InvariantLinearRegressor(random_state=0).fit(X, y, environments=labels)
+    for purpose in ("everywhere", "same-kind", "worst-case"):
+        with pytest.raises(GyrostatError, match="too large: 1 predictions, the first in row 2, are not finite"):
+            model.predict([[1.0, 1.0], [far, far / 2]], purpose=purpose)

@@ -9,6 +9,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.linear_model import LinearRegression
 from sklearn.utils.estimator_checks import parametrize_with_checks
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 import gyrostat as gs
 import reference
@@ -28,7 +29,32 @@ SITES = np.repeat(["n", "s", "e", "w"], ROWS)
 STRENGTHS = np.repeat([1.5, -0.7, 1.2, -0.2], ROWS)
 
 
-@parametrize_with_checks([InvariantQuadraticRegressor()])  # its checks have no data for stacks of matrices
+class Diagonals(InvariantMatrixRegressor):
+    """The same estimator for tables: every row is the diagonal of a matrix. Scikit-learn's checks only make tables."""
+
+    def fit(self, X, y, *, environments=None):
+        X, y = validate_data(self, X, y, y_numeric=True, dtype=np.float64)
+        super().fit(diagonals(X), y, environments=environments)
+        self.n_features_in_ = X.shape[1]
+        return self
+
+    def predict(self, X):
+        check_is_fitted(self)
+        return super().predict(diagonals(validate_data(self, X, reset=False, dtype=np.float64)))
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array, tags.input_tags.three_d_array = True, False
+        return tags
+
+
+def diagonals(X: np.ndarray) -> np.ndarray:
+    return X[:, :, None] * np.eye(X.shape[1])
+
+
+@parametrize_with_checks(
+    [InvariantQuadraticRegressor(), Diagonals(num_orders=1)]
+)  # none is skipped or expected to fail
 def test_scikit_learn_s_checks(estimator, check):
     check(estimator)
 

@@ -324,15 +324,43 @@ def test_models_of_earlier_versions_are_read_and_bad_standard_errors_refused(fra
     assert record["standard_errors"][1] is None and record["coefficients"][1] == 0  # protocol was removed
     np.testing.assert_array_equal(SavedModel.read(path).predict(frame, "same-kind"), saved.predict(frame, "same-kind"))
     assert not np.allclose(saved.predict(frame, "same-kind"), saved.predict(frame))  # of protocol, a part is used
-    later = ("family", "standard_errors", "same_kind")
+    later = ("family", "standard_errors", "same_kind", "worst_case")
     path.write_text(json.dumps({k: v for k, v in record.items() if k not in later}))
     np.testing.assert_array_equal(SavedModel.read(path).predict(frame), saved.predict(frame))
     with pytest.raises(GyrostatError, match="--purpose same-kind is not in this model: fit"):
         SavedModel.read(path).predict(frame, "same-kind")
     with pytest.raises(GyrostatError, match="--purpose"):
         SavedModel.read(path).predict(frame, "other")
-    bad = [{"same_kind": x} for x in (1, {"intercept": 1.0}, {"intercept": 1.0, "coefficients": [1.0]})]
+    bad = [
+        {name: x}
+        for name in ("same_kind", "worst_case")
+        for x in (1, {"intercept": 1.0}, {"intercept": 1.0, "coefficients": [1.0]})
+    ]
     for change in ({"family": "normal"}, {"standard_errors": [1.0]}, {"standard_errors": ["a", None, None]}, *bad):
         path.write_text(json.dumps({**record, **change}))
         with pytest.raises(GyrostatError, match="is damaged"):
             SavedModel.read(path)
+
+
+def test_rows_that_are_dropped_are_counted_and_others_keep_the_number_of_the_file(frame, tmp_path, quiet):
+    frame.loc[[3, 100, 101], "dose"] = np.nan
+    frame.loc[400, ["dose", "outcome"]] = 60.0, -900.0
+    fitted(frame, tmp_path, quiet, missing="drop")
+    quiet.file.close()
+    said = (tmp_path / "said.txt").read_text()
+    assert "3 of 600 rows have missing values and were left out." in said
+    assert "Row 401 alone moves the effect of dose in Cork" in " ".join(said.split())
+
+
+def test_predictions_too_large_for_a_number_are_refused():
+    columns = (Column("dose"), Column("age"))
+    units = {"centre": np.zeros(2), "scale": np.ones(2), "intercept": 0.0}
+    linear = SavedModel("linear", "y", "site", columns, **units, coefficients=[1e250, -1e250])
+    quadratic = SavedModel("quadratic", "y", "site", columns, **units, matrix=1e200 * np.eye(2))
+    frame = pd.DataFrame({"dose": [1.0, np.nan, 1e69], "age": [1.0, 1.0, 1e69]})
+    for saved in (linear, quadratic):
+        assert np.isfinite(saved.predict(frame[:1])).all() and np.isnan(saved.predict(frame[1:2])).all()
+        with pytest.raises(GyrostatError, match="too large: 1 predictions, the first in row 3, are not finite"):
+            saved.predict(frame)
+    with pytest.raises(GyrostatError, match="'dose' holds 1e\\+300 in row 3"):  # of the file, not of the complete rows
+        linear.predict(frame.assign(dose=[1.0, np.nan, 1e300]))

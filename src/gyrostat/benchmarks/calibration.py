@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -375,8 +375,12 @@ def _records(setting: CalibrationSetting, repetitions: int) -> list[BenchmarkRec
     ]
 
 
+MISUSED = ("clustered, not told", "base rates, gaussian", "counts, gaussian")
+"""Settings that show what happens if the estimator is not told of clusters, or of the kind of outcome."""
 INTRODUCTION = """\
 # Calibration: how often verdicts are wrong, and whether intervals cover
+
+{verdict}
 
 Made by `gyrostat bench calibration` (`make calibration` puts the page here); no number was typed by hand. Every line is a mean
 over repetitions, +- one standard error, of `InvariantLinearRegressor` (and `heterogeneity`, for verdicts) with its defaults.
@@ -386,6 +390,39 @@ over repetitions, +- one standard error, of `InvariantLinearRegressor` (and `het
 - *coverage*: the share of 95 % intervals `coef_ +- t coef_se_` that hold the true coefficient.
 - Others: shares of repetitions, or what the name says.
 """
+
+
+class Measured(NamedTuple):
+    """A line of the page: the setting, what was measured in it, and the value."""
+
+    setting: str
+    measure: str
+    value: float
+
+
+def verdict(lines: Sequence[Measured]) -> str:
+    """The page in three sentences at most.
+
+    >>> verdict([Measured("null data", "coverage", 0.95), Measured("small environments", "coverage", 0.99)])
+    'Intervals of 95 percent hold the true coefficient in 95% to 99% of data sets.'
+    """
+    wrong = {line.setting: line.value for line in lines if line.measure == "wrong removal"}
+    right = [value for setting, value in wrong.items() if setting not in MISUSED]
+    misused = [f"{setting} ({wrong[setting]:.0%})" for setting in MISUSED if setting in wrong]
+    covered = [line.value for line in lines if line.measure == "coverage" and line.setting not in MISUSED]
+    sentences = []
+    if right:
+        sentences.append(
+            f"In the {len(right)} settings where the model fits the data, a feature with the same effect everywhere is removed "
+            f"in {max(right):.1%} of data sets at most."
+        )
+    if misused:
+        sentences.append(f"Where it does not fit, this happens often: {', '.join(misused)}.")
+    if covered:
+        sentences.append(
+            f"Intervals of 95 percent hold the true coefficient in {min(covered):.0%} to {max(covered):.0%} of data sets."
+        )
+    return " ".join(sentences)
 
 
 def page(report: Report) -> str:
@@ -401,7 +438,13 @@ def page(report: Report) -> str:
         ]
         for record in report.records
     ]
-    return INTRODUCTION + "\n" + markdown_table(["setting", "data", "measure", "value", "repetitions"], lines) + "\n"
+    said = verdict([Measured(r.settings["setting"], r.settings["measure"], r.ours) for r in report.records])
+    return (
+        INTRODUCTION.replace("{verdict}", said)
+        + "\n"
+        + markdown_table(["setting", "data", "measure", "value", "repetitions"], lines)
+        + "\n"
+    )
 
 
 def finish(report: Report, out: Path, console: Console) -> None:

@@ -8,20 +8,32 @@ from typing import Annotated
 import typer
 
 from gyrostat.cli.console import console
-from gyrostat.cli.file_options import Decimal, Encoding, Ordered, Separator, Thousands
+from gyrostat.cli.file_options import (
+    Data,
+    Decimal,
+    Drop,
+    Encoding,
+    EnvironmentColumn,
+    Features,
+    MinRows,
+    Missing,
+    Ordered,
+    Seed,
+    Separator,
+    Target,
+    Thousands,
+)
 
 
 def fit(
-    data: Annotated[Path, typer.Argument(metavar="DATA", help="A table: CSV, TSV, Parquet, or example:sites.")],
-    target: Annotated[str, typer.Option(metavar="COLUMN", help="The column to predict.")],
-    environment: Annotated[str, typer.Option(metavar="COLUMN", help="The column with the environment of each row.")],
+    data: Data,
+    target: Target,
+    environment: EnvironmentColumn,
     out: Annotated[Path, typer.Option(metavar="DIR", help="The folder for the model and its summary.")] = Path(
         "fit-results"
     ),
-    features: Annotated[
-        str, typer.Option(metavar="A,B", help="Use only these columns. [default: all other columns]")
-    ] = "",
-    drop: Annotated[str, typer.Option(metavar="A,B", help="Leave out these columns.")] = "",
+    features: Features = "",
+    drop: Drop = "",
     kind: Annotated[str, typer.Option(help="The model: linear or quadratic.")] = "linear",
     tolerance: Annotated[
         float, typer.Option(help="How much an effect may vary between environments, as a share of its mean.")
@@ -37,8 +49,7 @@ def fit(
         bool,
         typer.Option(
             "--by-feature",
-            help="Only keep or remove features. [default: if these do not tell what holds everywhere, coefficients are what "
-            "the effects of all environments have in common]",
+            help="Only keep or remove features. [default: if these do not tell what holds everywhere, decide on combinations]",
         ),
     ] = False,
     family: Annotated[
@@ -52,16 +63,8 @@ def fit(
         str | None,
         typer.Option(metavar="COLUMN", help="The column that repeated rows of a patient (or class, ...) share."),
     ] = None,
-    missing: Annotated[
-        str, typer.Option(help="What to do with rows that have missing values: error or drop.")
-    ] = "error",
-    min_rows: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N",
-            help="Leave out environments with fewer rows. [default: as many as the number of features requires]",
-        ),
-    ] = None,
+    missing: Missing = "error",
+    min_rows: MinRows = None,
     in_parts: Annotated[
         bool,
         typer.Option(
@@ -74,9 +77,7 @@ def fit(
     decimal: Decimal = None,
     thousands: Thousands = None,
     encoding: Encoding = None,
-    seed: Annotated[
-        int, typer.Option(metavar="K", min=0, max=2**32 - 1, help="The same seed gives the same numbers.")
-    ] = 0,
+    seed: Seed = 0,
 ) -> None:
     """Find the effects that hold in every environment, and fit a model of those.
 

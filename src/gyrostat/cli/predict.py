@@ -20,8 +20,9 @@ def predict(
     purpose: Annotated[
         str,
         typer.Option(
-            help="everywhere: by effects that hold in every environment, also for environments unlike those of the fit. "
-            "same-kind: by effects that are pooled in part, for new environments of the same kind."
+            help="everywhere: by effects that hold in every environment. same-kind: by effects that are pooled in part, for "
+            "new environments of the same kind. worst-case: with the least error in the worst environment, for environments "
+            "that may be unlike those of the fit."
         ),
     ] = "everywhere",
     separator: Separator = None,

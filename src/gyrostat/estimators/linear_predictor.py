@@ -6,6 +6,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+from scipy import optimize
+
+from gyrostat.errors import GyrostatError
 
 Environment = tuple[np.ndarray, np.ndarray]
 """Rows ``X`` and responses ``y`` of one environment."""
@@ -58,10 +61,51 @@ class Risks(NamedTuple):
         penalty = np.diag(np.append(0.0, np.full(len(gram) - 1, ridge)))
         return np.linalg.lstsq(gram + penalty, weights @ self.crosses, rcond=1e-12)[0]
 
+    def least_worst(self) -> np.ndarray:
+        """The exact minimum of ``max_e R_e(w)``.
+
+        Losses are convex, so it is ``max over weights q of min over w of sum q_e R_e(w)``: concave in q, with gradient ``R_e``.
+        """
+        E = len(self.counts)
+
+        def dual(q: np.ndarray) -> tuple[float, np.ndarray]:
+            values = self.values(self.least(q))
+            return -float(q @ values), -values
+
+        minimum = optimize.minimize(
+            dual,
+            np.full(E, 1 / E),
+            jac=True,
+            method="SLSQP",
+            bounds=[(0, 1)] * E,
+            constraints={"type": "eq", "fun": lambda q: q.sum() - 1, "jac": np.ones_like},
+            options={"ftol": 1e-12},
+        )
+        return self.least(np.clip(minimum.x, 0, 1))
+
+    def of_some(self, chosen: np.ndarray) -> Risks:
+        """The losses of the chosen environments."""
+        return Risks(*(x[chosen] for x in self))
+
     @property
     def shares(self) -> np.ndarray:
         """The share of rows of every environment: with these weights every row counts the same."""
         return self.counts / self.counts.sum()
+
+
+def finite_predictions(values: np.ndarray, complete: np.ndarray | bool = True) -> np.ndarray:
+    """The same predictions; refused if one of the complete rows has none because its numbers are too large.
+
+    >>> finite_predictions(np.array([1.0, np.nan]), np.array([True, False])).tolist()
+    [1.0, nan]
+    """
+    odd = np.flatnonzero(complete & ~np.isfinite(values))
+    if len(odd):
+        raise GyrostatError(
+            f"X holds numbers that are too large: {len(odd)} predictions, the first in row {odd[0] + 1}, are not finite; check "
+            "the units of its columns."
+        )
+    return values
 
 
 def predictor(w: np.ndarray) -> LinearPredictor:

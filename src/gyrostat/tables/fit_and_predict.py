@@ -68,6 +68,7 @@ class ModelRows:
     parts: RowsInParts | None = None
     clusters: np.ndarray | None = None
     family: str = "gaussian"
+    row_numbers: np.ndarray | None = None
 
     def __len__(self) -> int:
         return len(self.y) if self.parts is None else sum(found.count for found in self.parts.sums.values())
@@ -107,8 +108,8 @@ def fit(
                 "--cluster needs the whole table in memory: leave out --in-parts, or take fewer columns."
             )
         # Least squares read rows a few times; other models read them many times, from files.
-        read = rows_in_parts if kind == "linear" and family in (None, "gaussian") else large_rows
-        rows = read(data, target, environment, features, drop, missing, **checks)
+        on_disk = kind != "linear" or family not in (None, "gaussian")
+        rows = rows_of_large_table(data, target, environment, features, drop, missing, on_disk=on_disk, **checks)
     else:
         frame = read_table(data, text_format)
         rows = rows_of_table(frame, target, environment, features, drop, missing, cluster=cluster, **checks)
@@ -119,7 +120,9 @@ def fit(
     if rows.parts is not None:
         report = heterogeneity_of_parts(rows.parts, feature_names=list(rows.X), **options)
     else:
-        report = heterogeneity(rows.X, rows.y, rows.labels, cluster=rows.clusters, **options)
+        report = heterogeneity(
+            rows.X, rows.y, rows.labels, cluster=rows.clusters, row_numbers=rows.row_numbers, **options
+        )
     if kind == "linear":
         fitted, report = _linear(rows, {**options, "directions": directions, "random_state": seed}, report)
     else:
@@ -209,7 +212,8 @@ def rows_of_table(
     orders = parsed_orders(ordered, list(frame.columns))
     frame = clean_columns(frame, [*names, target], left_as_words=list(orders))
     notes = list(frame.attrs[NOTES])
-    frame = _complete_rows(frame, [*names, target, environment, *([cluster] if cluster else [])], missing)
+    frame = frame.set_axis(np.arange(1, len(frame) + 1), axis=0)  # rows keep the number they have in the file
+    frame = _complete_rows(frame, [*names, target, environment, *([cluster] if cluster else [])], missing, notes)
     if cluster is None:
         notes += cluster_notes(frame, names, environment)
     _refuse_one_environment(frame[environment], environment)
@@ -221,11 +225,12 @@ def rows_of_table(
     refuse_few_environments(frame[environment].nunique(), environment, least_environments)
     (response,), labels = model_columns(frame, [target]), frame[environment].to_numpy()
     y = _response(frame, response, notes)
-    X = pd.DataFrame(feature_matrix(frame, columns), columns=[name for c in columns for name in c.features])
+    numbers = frame.index.to_numpy()
+    X = pd.DataFrame(feature_matrix(frame, columns, numbers), columns=[name for c in columns for name in c.features])
     refuse_constant_target(target, y)
     clusters = None if cluster is None else frame[cluster].astype(str).to_numpy()
     notes += leakage_notes(X, y, labels, target)
-    return ModelRows(X, y, labels, tuple(columns), tuple(notes), clusters=clusters)
+    return ModelRows(X, y, labels, tuple(columns), tuple(notes), clusters=clusters, row_numbers=numbers)
 
 
 def _response(frame: pd.DataFrame, response: Column, notes: list[str]) -> np.ndarray:
@@ -244,7 +249,7 @@ def _with_family(rows: ModelRows, family: str | None, target: str) -> ModelRows:
     return replace(rows, family=family, notes=tuple(notes))
 
 
-def large_rows(
+def rows_of_large_table(
     data: Path,
     target: str,
     environment: str,
@@ -252,53 +257,41 @@ def large_rows(
     drop: str,
     missing: str,
     *,
+    on_disk: bool,
     ordered: Sequence[str] = (),
     min_rows: int | None = None,
     adjust: bool = True,
 ) -> ModelRows:
-    """As :func:`rows_of_table`, with rows in files on disk: memory is needed for the largest environment only."""
+    """As :func:`rows_of_table`, with rows in files on disk, or (nothing is written) in row groups that are read one at a time.
+
+    With files, memory is needed for the largest environment only.
+    """
     names = pd.DataFrame(columns=column_names(data))
     column(names, "--target", target), column(names, "--environment", environment)
-    rows = rows_on_disk(
-        data,
-        target=target,
-        environment=environment,
-        features=_chosen_features(names, target, environment, features, drop),
-        ordered=ordered,
-        missing=missing,
-        spare_rows=SPARE_ROWS if adjust else None,
-        min_rows=3 if min_rows is None else errors.integer("--min-rows", min_rows, least=1),
-    )
-    refuse_constant_target(target, rows.y)
-    notes = (*rows.notes, *leakage_notes(rows.X, rows.y, rows.labels, target))
+    chosen = {
+        "target": target,
+        "environment": environment,
+        "features": _chosen_features(names, target, environment, features, drop),
+        "ordered": ordered,
+        "missing": missing,
+    }
+    read = _rows_on_disk if on_disk else _rows_in_parts
+    return read(data, chosen, min_rows, adjust=adjust)
+
+
+def _rows_on_disk(data: Path, chosen: dict[str, Any], min_rows: int | None, *, adjust: bool) -> ModelRows:
+    spare = SPARE_ROWS if adjust else None
+    least = 3 if min_rows is None else errors.integer("--min-rows", min_rows, least=1)
+    rows = rows_on_disk(data, spare_rows=spare, min_rows=least, **chosen)
+    refuse_constant_target(chosen["target"], rows.y)
+    notes = (*rows.notes, *leakage_notes(rows.X, rows.y, rows.labels, chosen["target"]))
     return ModelRows(rows.X, rows.y, rows.labels, rows.columns, notes, files=rows)
 
 
-def rows_in_parts(
-    data: Path,
-    target: str,
-    environment: str,
-    features: str,
-    drop: str,
-    missing: str,
-    *,
-    ordered: Sequence[str] = (),
-    min_rows: int | None = None,
-    adjust: bool = True,
-) -> ModelRows:
-    """As :func:`rows_of_table`, with rows that are read in row groups, one at a time; nothing is written."""
-    names = pd.DataFrame(columns=column_names(data))
-    column(names, "--target", target), column(names, "--environment", environment)
-    parts = table_parts(
-        data,
-        target=target,
-        environment=environment,
-        features=_chosen_features(names, target, environment, features, drop),
-        ordered=ordered,
-        missing=missing,
-    )
+def _rows_in_parts(data: Path, chosen: dict[str, Any], min_rows: int | None, *, adjust: bool) -> ModelRows:
+    parts = table_parts(data, **chosen)
     rows = RowsInParts(parts)
-    refuse_constant_target(target, rows.responses)
+    refuse_constant_target(chosen["target"], rows.responses)
     notes, constant = part_notes(parts), np.array(parts.feature_names)[rows.constant_features()]
     flat = [c.name for c in parts.columns if np.isin(c.features, constant).all()]
     kept = without_named([c.name for c in parts.columns], flat, notes)
@@ -306,9 +299,9 @@ def rows_in_parts(
     rows.use(np.concatenate([np.full(len(c.features), c.name in kept) for c in parts.columns]))
     least, why = least_rows(rows.num_features, min_rows, adjust=adjust)
     counts = {label: found.count for label, found in rows.sums.items()}
-    rows.leave_out(small_environments(counts, environment, least, why, notes))
+    rows.leave_out(small_environments(counts, chosen["environment"], least, why, notes))
     X = pd.DataFrame(columns=[name for c in columns for name in c.features], dtype=np.float64)
-    notes += leakage_sentences(dict(zip(X, np.abs(rows.correlations()), strict=True)), target)
+    notes += leakage_sentences(dict(zip(X, np.abs(rows.correlations()), strict=True)), chosen["target"])
     return ModelRows(X, rows.responses, np.array(rows.environments, dtype=object), columns, tuple(notes), parts=rows)
 
 
@@ -332,8 +325,8 @@ def _chosen_features(frame: pd.DataFrame, target: str, environment: str, feature
     return names
 
 
-def _complete_rows(frame: pd.DataFrame, names: Sequence[str], missing: str) -> pd.DataFrame:
-    """The rows without missing values in the columns ``names``; with ``missing="error"`` all rows must be complete."""
+def _complete_rows(frame: pd.DataFrame, names: Sequence[str], missing: str, notes: list[str]) -> pd.DataFrame:
+    """The rows without missing values in the columns ``names``, with a note; with ``missing="error"`` they must be all."""
     errors.choice("missing", missing, ("error", "drop"))
     holes = frame[list(names)].isna()
     if not holes.any(axis=None):
@@ -347,6 +340,7 @@ def _complete_rows(frame: pd.DataFrame, names: Sequence[str], missing: str) -> p
     complete = frame[~holes.any(axis=1)]
     if complete.empty:
         raise GyrostatError("every row has a missing value: leave out the columns that have most with --drop.")
+    notes.append(f"{len(frame) - len(complete)} of {len(frame)} rows have missing values and were left out.")
     return complete
 
 
@@ -359,6 +353,7 @@ def _linear(
         model.fit_parts(rows.parts)
     else:
         model.fit(rows.X, rows.y, environments=rows.labels, cluster=rows.clusters)
+    worst_coef, worst_intercept = model.coefficients("worst-case")
     features = with_coefficients(report.features, model, report.features.attrs["confidence"])
     parts = {
         "centre": np.zeros(rows.X.shape[1]),
@@ -368,6 +363,7 @@ def _linear(
         "family": rows.family,
         "intercept": model.intercept_,
         "same_kind": {"intercept": model.same_kind_intercept_, "coefficients": model.same_kind_coef_},
+        "worst_case": {"intercept": worst_intercept, "coefficients": worst_coef},
         "about": {"status": model.status_, "combined": model.combined_},
     }
     return parts, replace(report, features=features)

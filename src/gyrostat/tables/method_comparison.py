@@ -11,7 +11,7 @@ import pandas as pd
 from rich.console import Console
 from rich.table import Table
 
-from gyrostat.estimators.comparison.compared_methods import OURS, REFERENCE, SAME_KIND
+from gyrostat.estimators.comparison.compared_methods import OWN, REFERENCE
 from gyrostat.estimators.comparison.leave_one_out import FEWEST, MethodComparison, compare_methods
 from gyrostat.figures.declarations import Dots, Figure, Marker, Panel
 from gyrostat.tables.fit_and_predict import rows_of_table, writing
@@ -113,7 +113,7 @@ def comparison_figure(found: MethodComparison, title: str) -> Figure:
 
 def _panel(table: pd.DataFrame, error: str) -> Panel:
     others = table.drop(index=REFERENCE).sort_values("mean_ratio", kind="stable")
-    own = others.index.isin([OURS, SAME_KIND])
+    own = others.index.isin([m.name for m in OWN])
     series: list[Any] = [  # both name all methods, in one order, and draw their own
         _dots(others, error, own, "ours", 0),
         _dots(others, error, ~own, "other methods", 6),

@@ -93,7 +93,11 @@ def rows_on_disk(
 
 def part_notes(parts: TableParts) -> list[str]:
     """Sentences on the rows that the last reading left out, and on how columns are read."""
-    notes = [f"{parts.dropped} rows with missing values were left out."] if parts.dropped else []
+    notes = (
+        [f"{parts.dropped} rows with missing values were left out, and row numbers are counted without them."]
+        if parts.dropped
+        else []
+    )
     return notes + [
         f"{c.name} has an order: {' < '.join(c.levels or ())}." for c in parts.columns if c.kind == "ordered"
     ]

@@ -4,13 +4,14 @@
      "columns": [{"name": "dose", "levels": null, "kind": "number"}, {"name": "sex", "levels": ["f", "m"], "kind": "category"}],
      "features": ["dose", "sex=m"], "centre": [0.0, 0.0], "scale": [1.0, 1.0],
      "intercept": 0.3, "coefficients": [1.0, -0.5], "matrix": null, "family": "gaussian", "standard_errors": [0.1, null],
-     "same_kind": {"intercept": 0.3, "coefficients": [1.1, -0.4]}, "about": {...}}
+     "same_kind": {"intercept": 0.3, "coefficients": [1.1, -0.4]}, "worst_case": {"intercept": 0.3, "coefficients": [1, 0]},
+     "about": {...}}
 
 With ``z = (features - centre) / scale`` the prediction is ``intercept + coefficients . z`` if the kind is linear, and
 ``intercept + z^T matrix z`` if it is quadratic. With the family binomial or poisson this is the log-odds or the logarithm of
-the prediction. ``same_kind`` holds the intercept and the coefficients for the purpose "same-kind" (null in a quadratic model),
-the others are for the purpose "everywhere". ``standard_errors`` of coefficients are null where a coefficient was set to zero.
-``about`` records how the model was fitted and is not needed to use it.
+the prediction. ``same_kind`` and ``worst_case`` hold the intercept and the coefficients for these purposes (null in a quadratic
+model), the others are for the purpose "everywhere". ``standard_errors`` of coefficients are null where a coefficient was set to
+zero. ``about`` records how the model was fitted and is not needed to use it.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from gyrostat import errors
 from gyrostat.errors import GyrostatError
 from gyrostat.estimators.invariant.families import FAMILIES, LinkFamily
 from gyrostat.estimators.invariant.linear import PURPOSES
+from gyrostat.estimators.linear_predictor import finite_predictions
 from gyrostat.parallel.whole_files import write_whole
 from gyrostat.tables.table_files import MOST_LEVELS, as_dates, as_numbers, is_text, known_order, refuse_too_large
 
@@ -122,12 +124,12 @@ def _model_column(values: pd.Series, order: tuple[str, ...] | None) -> Column:
     return Column(name, tuple(levels))
 
 
-def feature_matrix(frame: pd.DataFrame, columns: Sequence[Column]) -> np.ndarray:
-    """All features of ``columns``, (rows, features)."""
+def feature_matrix(frame: pd.DataFrame, columns: Sequence[Column], rows: np.ndarray | None = None) -> np.ndarray:
+    """All features of ``columns``, (rows, features); messages name ``rows``, the numbers of the rows in their file."""
     parts = [c.numbers(frame) for c in columns]
     for c, part in zip(columns, parts, strict=True):
         for values in part.T:
-            refuse_too_large(c.name, values)
+            refuse_too_large(c.name, values, rows)
     return np.hstack(parts)
 
 
@@ -156,6 +158,7 @@ class SavedModel:
     family: str = "gaussian"
     standard_errors: Any = None
     same_kind: dict[str, Any] | None = None
+    worst_case: dict[str, Any] | None = None
     about: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -166,21 +169,26 @@ class SavedModel:
     def predict(self, frame: pd.DataFrame, purpose: str = "everywhere") -> np.ndarray:
         """Predictions for the rows of a table; NaN where one of its columns has no value.
 
-        ``purpose`` is "everywhere" (environments that may be unlike those of the fit) or "same-kind" (new environments of the
-        same kind), which models of earlier versions and quadratic ones do not have.
+        ``purpose`` is "everywhere" (what holds in every environment), "same-kind" (new environments of the same kind) or
+        "worst-case" (environments that may be unlike those of the fit); models of earlier versions and quadratic ones have
+        only the first. Values too large for a number are refused.
         """
-        same = errors.choice("--purpose", purpose, PURPOSES) == "same-kind"
-        if same and self.same_kind is None:
+        everywhere = {"intercept": self.intercept, "coefficients": self.coefficients}
+        by_purpose = {"everywhere": everywhere, "same-kind": self.same_kind, "worst-case": self.worst_case}
+        parts = by_purpose[errors.choice("--purpose", purpose, PURPOSES)]
+        if parts is None:
             raise GyrostatError(
-                "--purpose same-kind is not in this model: fit a linear model with this version, or use --purpose everywhere."
+                f"--purpose {purpose} is not in this model: fit a linear model with this version, or use --purpose everywhere."
             )
-        parts: dict[str, Any] = {"intercept": self.intercept, "coefficients": self.coefficients}
-        parts = self.same_kind if same and self.same_kind else parts
         cleaned = [c.name for c in self.columns if c.kind == "number" and c.name in frame]
         frame = frame.assign(**{name: as_numbers(frame[name], "--drop") for name in cleaned if is_text(frame[name])})
         z = np.full((len(frame), len(self.features)), np.nan)
         whole = frame[[c.name for c in self.columns if c.name in frame]].notna().all(axis=1).to_numpy()
-        z[whole] = (feature_matrix(frame[whole], self.columns) - self.centre) / self.scale
+        z[whole] = (feature_matrix(frame[whole], self.columns, 1 + np.flatnonzero(whole)) - self.centre) / self.scale
+        with np.errstate(over="ignore", invalid="ignore"):
+            return finite_predictions(self._predictions(z, parts), whole)
+
+    def _predictions(self, z: np.ndarray, parts: dict[str, Any]) -> np.ndarray:
         if self.kind == "linear":
             eta = z @ np.asarray(parts["coefficients"], float) + parts["intercept"]
             return eta if self.family == "gaussian" else LinkFamily(self.family).mean(eta)
@@ -228,7 +236,7 @@ FIELDS: tuple[str, ...] = (
     *("centre", "scale", "intercept", "coefficients", "matrix", "about"),
 )
 """The fields of a file: no others, and none missing. A new field is added here and read in :func:`_model_from`."""
-OPTIONAL = ("family", "standard_errors", "same_kind")
+OPTIONAL = ("family", "standard_errors", "same_kind", "worst_case")
 """Fields that files of earlier versions do not have."""
 
 
@@ -296,7 +304,8 @@ def _model_from(record: dict[str, Any]) -> SavedModel:
         about=record["about"],
         family=errors.choice("family", _text("family", record.get("family", "gaussian")), FAMILIES),
         standard_errors=_standard_errors(record.get("standard_errors"), d),
-        same_kind=_same_kind(record.get("same_kind"), kind, d),
+        same_kind=_purpose("same_kind", record.get("same_kind"), kind, d),
+        worst_case=_purpose("worst_case", record.get("worst_case"), kind, d),
         **{used: _numbers(used, record[used], (d,) if kind == "linear" else (d, d))},
     )
 
@@ -309,14 +318,14 @@ def _standard_errors(value: Any, d: int) -> list[float | None] | None:
     return [None if x is None else float(_numbers(f"standard_errors[{i}]", x, ())) for i, x in enumerate(value)]
 
 
-def _same_kind(value: Any, kind: str, d: int) -> dict[str, Any] | None:
+def _purpose(name: str, value: Any, kind: str, d: int) -> dict[str, Any] | None:
     if value is None:
         return None
     if kind != "linear" or not isinstance(value, dict) or set(value) != {"intercept", "coefficients"}:
-        raise GyrostatError(f"same_kind must be null, or have intercept and coefficients; got {errors.shown(value)}")
+        raise GyrostatError(f"{name} must be null, or have intercept and coefficients; got {errors.shown(value)}")
     return {
-        "intercept": float(_numbers("same_kind.intercept", value["intercept"], ())),
-        "coefficients": _numbers("same_kind.coefficients", value["coefficients"], (d,)),
+        "intercept": float(_numbers(f"{name}.intercept", value["intercept"], ())),
+        "coefficients": _numbers(f"{name}.coefficients", value["coefficients"], (d,)),
     }
 
 

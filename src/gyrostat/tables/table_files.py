@@ -396,12 +396,16 @@ def known_order(levels: Sequence[str]) -> tuple[str, ...] | None:
     return None
 
 
-def refuse_too_large(name: str, numbers: np.ndarray) -> None:
-    """Refuse a column with infinite numbers, or with numbers so large that their squares would be."""
+def refuse_too_large(name: str, numbers: np.ndarray, rows: np.ndarray | None = None) -> None:
+    """Refuse a column with infinite numbers, or with numbers so large that their squares would be.
+
+    ``rows`` are the numbers of the rows in their file; 1, 2, ... by default.
+    """
     far = np.flatnonzero(np.abs(numbers) > errors.LARGEST)  # NaN is not
     if far.size:
+        row = far[0] + 1 if rows is None else rows[far[0]]
         raise GyrostatError(
-            f"column {name!r} holds {numbers[far[0]]:g} in row {far[0] + 1}: correct or empty infinite and absurd values, or "
+            f"column {name!r} holds {numbers[far[0]]:g} in row {row}: correct or empty infinite and absurd values, or "
             "give the column in a larger unit."
         )
 

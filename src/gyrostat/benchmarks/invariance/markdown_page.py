@@ -24,6 +24,8 @@ PEERS = tuple(m.name for m in BY_MEAN if m.name not in (REFERENCE, *OWN))
 INTRODUCTION = """\
 # Evidence: what the linear estimator gains, and where it does not
 
+{verdict}
+
 Made by `gyrostat bench invariance`; no number of the results was typed by hand (`make evidence` puts the page here).
 
 ![Errors relative to pooled least squares](images/invariance.png)
@@ -54,7 +56,13 @@ than least squares.
 
 def page(rows: Sequence[InvarianceRow], notes: Sequence[str] = ()) -> str:
     """The whole page."""
-    parts = [INTRODUCTION, "## Ours\n", main_table(rows), *(f"\n{note}\n" for note in notes)]
+    verdicts = [(row.solvable, row.methods[REFERENCE]["ours"], row.methods[row.best_other]["ours"]) for row in rows]
+    parts = [
+        INTRODUCTION.replace("{verdict}", verdict(verdicts)),
+        "## Ours\n",
+        main_table(rows),
+        *(f"\n{note}\n" for note in notes),
+    ]
     parts += ["\n## Where we lose or tie against least squares, and real data\n", *_explained(rows)]
     parts += ["\n## Where another method does better\n", *_beaten(rows)]
     parts += ["\n## All methods, relative to least squares\n", markdown_table(*ratio_table(rows, worst=False))]
@@ -62,6 +70,24 @@ def page(rows: Sequence[InvarianceRow], notes: Sequence[str] = ()) -> str:
     parts += [markdown_table(*ratio_table(rows, worst=True))]
     parts += ["\n## The settings\n", *_settings(rows)]
     return "\n".join(parts) + "\n"
+
+
+def verdict(rows: Sequence[tuple[bool | None, str, str]]) -> str:
+    """The page in three sentences, from what was expected and how ours does against least squares and the best other method.
+
+    >>> verdict([(True, "wins", "ties"), (None, "loses", "loses")])[:76]
+    'Against least squares, ours wins in 1, ties in 0 and loses in 1 of 2 errors;'
+    """
+
+    def counted(words: Sequence[str]) -> str:
+        return f"wins in {words.count('wins')}, ties in {words.count('ties')} and loses in {words.count('loses')}"
+
+    meant = [against for solvable, against, _ in rows if solvable]
+    return (
+        f"Against least squares, ours {counted([against for _, against, _ in rows])} of {len(rows)} errors; where it is meant "
+        f"to find the answer, it {counted(meant)} of {len(meant)}. Against the best other method of each setting, picked "
+        f"afterwards, it {counted([best for *_, best in rows])}."
+    )
 
 
 def write(rows: Sequence[InvarianceRow], notes: Sequence[str], folder: Path) -> None:

@@ -35,7 +35,9 @@ REFERENCE = "least squares"
 FIXED = "fixed effects"
 OURS = "ours, everywhere"
 SAME_KIND = "ours, same kind"
-"""Our estimator for its two purposes: what holds everywhere, and what predicts best in environments of the same kind."""
+WORST_CASE = "ours, worst case"
+"""Our estimator for its purposes: what holds everywhere, what predicts best in environments of the same kind, and in the
+worst environment."""
 PEERS = {
     m.name: m
     for m in (
@@ -54,7 +56,11 @@ PEERS = {
     )
 }
 """The methods of others by name; pooled least squares, the reference, comes first."""
-OWN = (Method(OURS, peer_methods.ours, TOLERANCES, 0.5), Method(SAME_KIND, peer_methods.same_kind))
+OWN = (
+    Method(OURS, peer_methods.ours, TOLERANCES, 0.5),
+    Method(SAME_KIND, peer_methods.same_kind),
+    Method(WORST_CASE, peer_methods.worst_case),
+)
 COMPARED = (*PEERS.values(), *OWN)
 
 

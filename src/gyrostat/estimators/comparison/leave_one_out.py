@@ -14,7 +14,17 @@ from sklearn.utils.validation import check_X_y
 from gyrostat import errors
 from gyrostat.errors import GyrostatError
 from gyrostat.estimators.comparison import peer_methods
-from gyrostat.estimators.comparison.compared_methods import COMPARED, OURS, PEERS, REFERENCE, SAME_KIND, Method, fitted
+from gyrostat.estimators.comparison.compared_methods import (
+    COMPARED,
+    OURS,
+    OWN,
+    PEERS,
+    REFERENCE,
+    SAME_KIND,
+    WORST_CASE,
+    Method,
+    fitted,
+)
 from gyrostat.estimators.environment_labels import rows_by_environment
 from gyrostat.estimators.linear_predictor import Environment
 
@@ -26,9 +36,11 @@ MOST_REFITS, MOST_CELLS, SHORT_RESAMPLES = 12, 5_000_000, 200
 """Limits of the short form: environments, cells of all refits together, and bootstrap samples."""
 PURPOSES = {
     "mean": ("new environments of the same kind", "the mean error in environments left out", SAME_KIND),
-    "worst": ("environments that may be unlike these", "the error in the worst environment left out", OURS),
+    "worst": ("environments that may be unlike these", "the error in the worst environment left out", WORST_CASE),
 }
 """What each error is for, what it is, and which of our models is meant for it."""
+OPTIONS = {OURS: "everywhere", SAME_KIND: "same-kind", WORST_CASE: "worst-case"}
+"""The purpose to ask for, by the name of a model of ours."""
 
 
 @dataclass(frozen=True)
@@ -102,7 +114,7 @@ def compare_methods(
 
     Least squares, ridge, fixed effects, the mean of the slopes of environments, a mixed model with random slopes, anchor
     regression, V-REx, IRMv1, GroupDRO, ANDMask, invariant causal prediction, invariance-guided regularisation, and
-    :class:`~gyrostat.estimators.InvariantLinearRegressor` for its two purposes. Each is a linear model in pooled standard
+    :class:`~gyrostat.estimators.InvariantLinearRegressor` for its three purposes. Each is a linear model in pooled standard
     units. Each with a hyper-parameter chooses it inside the training environments, by environments left out there.
 
     Parameters
@@ -122,7 +134,7 @@ def compare_methods(
     >>> y = X[:, 0] + np.repeat([5.0, 0.0, -5.0], 40) + 0.1 * rng.standard_normal(120)
     >>> found = compare_methods(X, y, site)
     >>> len(found.table), found.errors.columns.tolist()
-    (14, ['a', 'b', 'c'])
+    (15, ['a', 'b', 'c'])
     >>> bool(found.table.loc[found.recommended("worst"), "worst_ratio"] <= 1)
     True
     """
@@ -222,7 +234,8 @@ def deployment_sentences(
             "many rows. gyrostat compare-methods compares methods.",
         )
     everywhere = partial(peer_methods.ours, directions=directions)
-    methods = (PEERS[REFERENCE], Method(SAME_KIND, peer_methods.same_kind), Method(OURS, everywhere, (), tolerance))
+    others = tuple(m for m in OWN if m.name != OURS)
+    methods = (PEERS[REFERENCE], *others, Method(OURS, everywhere, (), tolerance))
     found = comparison(by_environment(X, y, environments), methods, 0.95, SHORT_RESAMPLES, seed)
     return tuple(_short_sentence(found, error) for error in PURPOSES)
 
@@ -237,10 +250,9 @@ def _short_sentence(found: MethodComparison, error: str) -> str:
             f"{measure}. gyrostat compare-methods compares more methods."
         )
     low, ratio, high = (found.table.loc[name, f"{error}_ratio{end}"] for end in ("_low", "", "_high"))
-    option = "same-kind" if name == SAME_KIND else "everywhere"
     return (
-        f"For {purpose}: predict with --purpose {option}. Its mean square error is {ratio:.2f} ({low:.2f} to {high:.2f}) of "
-        f"that of least squares, by {measure}."
+        f"For {purpose}: predict with --purpose {OPTIONS[name]}. Its mean square error is {ratio:.2f} ({low:.2f} to "
+        f"{high:.2f}) of that of least squares, by {measure}."
     )
 
 

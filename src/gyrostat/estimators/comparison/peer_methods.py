@@ -15,7 +15,8 @@ from scipy import optimize
 from gyrostat.errors import GyrostatError
 from gyrostat.estimators.environment_labels import stacked
 from gyrostat.estimators.invariant.linear import InvariantLinearRegressor
-from gyrostat.estimators.invariant.partial_pooling import random_slopes, same_kind_weights
+from gyrostat.estimators.invariant.partial_pooling import fixed_effects, random_slopes, same_kind_weights
+from gyrostat.estimators.invariant.worst_case import worst_case_weights
 from gyrostat.estimators.linear_predictor import Environment, LinearPredictor, Risks, predictor
 
 MASK_STEPS, MASK_STEP = 2000, 0.1
@@ -37,8 +38,7 @@ def ridge(environments: Sequence[Environment], penalty: float) -> LinearPredicto
 
 def within(environments: Sequence[Environment], _: float = 0.0) -> LinearPredictor:
     """Fixed effects: all rows together after the means of each environment are taken out; the intercept fits all rows."""
-    centred = [(X - X.mean(axis=0), y - y.mean()) for X, y in environments]
-    return through_the_mean(least_squares(centred).coef, environments)
+    return predictor(fixed_effects(Risks.of(environments)))
 
 
 def through_the_mean(coef: np.ndarray, environments: Sequence[Environment], status: str = "") -> LinearPredictor:
@@ -113,26 +113,8 @@ def _minimised(objective: Callable, environments: Sequence[Environment], penalty
 
 
 def group_dro(environments: Sequence[Environment], _: float = 0.0) -> LinearPredictor:
-    """Sagawa 2020 without regularisation: the exact minimum of ``max_e R_e(w)``.
-
-    Losses are convex, so it is ``max over weights q of min over w of sum q_e R_e(w)``: concave in q, with gradient ``R_e``.
-    """
-    risks, E = Risks.of(environments), len(environments)
-
-    def dual(q: np.ndarray) -> tuple[float, np.ndarray]:
-        values = risks.values(risks.least(q))
-        return -float(q @ values), -values
-
-    minimum = optimize.minimize(
-        dual,
-        np.full(E, 1 / E),
-        jac=True,
-        method="SLSQP",
-        bounds=[(0, 1)] * E,
-        constraints={"type": "eq", "fun": lambda q: q.sum() - 1, "jac": np.ones_like},
-        options={"ftol": 1e-12},
-    )
-    return predictor(risks.least(np.clip(minimum.x, 0, 1)))
+    """Sagawa 2020 without regularisation: the exact minimum of ``max_e R_e(w)``."""
+    return predictor(Risks.of(environments).least_worst())
 
 
 def and_mask(environments: Sequence[Environment], agreement: float) -> LinearPredictor:
@@ -177,3 +159,8 @@ def principal(environments: Sequence[Environment], tolerance: float) -> LinearPr
 def same_kind(environments: Sequence[Environment], _: float = 0.0) -> LinearPredictor:
     """The purpose "same kind" of our estimator: partial pooling instead of removal."""
     return predictor(same_kind_weights(Risks.of(environments)))
+
+
+def worst_case(environments: Sequence[Environment], _: float = 0.0) -> LinearPredictor:
+    """The purpose "worst-case" of our estimator."""
+    return predictor(worst_case_weights(Risks.of(environments)))

@@ -41,16 +41,21 @@ def common_effects(measured: Effects, gram: np.ndarray, level: float) -> CommonE
     >>> np.abs(common_effects(Effects(covariances, effects, covariances), np.eye(2), 0.01).coef).round(2).tolist()
     [1.0, 0.0]
     """
+    along, back = effects_without_errors(measured, gram, level)
+    w = nearest_to_none(along)
+    coef = back @ (w @ along)
+    coef[np.abs(coef) < ROUNDING * np.abs(measured.effects).max(initial=0.0)] = 0.0
+    return CommonEffects(coef, np.tensordot(w**2, measured.covariances, axes=1), w)
+
+
+def effects_without_errors(measured: Effects, gram: np.ndarray, level: float) -> tuple[np.ndarray, np.ndarray]:
+    """Effects in units of predictions, which differ only where they are seen to, and the matrix back to coefficients."""
     values, vectors = np.linalg.eigh(gram)
     used = vectors[:, values > CONSTANT * values[-1]]
     roots = np.sqrt(values[values > CONSTANT * values[-1]])
     white = _in_units_of_predictions(measured, used * roots)
     W, varies = principal_directions(white, level)
-    along = white.rotated(W).denoised(varies).effects @ W.T
-    w = nearest_to_none(along)
-    coef = (used / roots) @ (w @ along)
-    coef[np.abs(coef) < ROUNDING * np.abs(measured.effects).max(initial=0.0)] = 0.0
-    return CommonEffects(coef, np.tensordot(w**2, measured.covariances, axes=1), w)
+    return white.rotated(W).denoised(varies).effects @ W.T, used / roots
 
 
 def nearest_to_none(points: np.ndarray) -> np.ndarray:

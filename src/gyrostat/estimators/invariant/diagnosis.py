@@ -87,6 +87,7 @@ def heterogeneity(
     adjust: bool = True,
     step_size: float | str = "auto",
     feature_names: Sequence[str] | None = None,
+    row_numbers: Sequence[int] | None = None,
 ) -> HeterogeneityReport:
     """How the effect of each feature, and of each principal direction of variation, differs between environments.
 
@@ -124,6 +125,8 @@ def heterogeneity(
         The step of the descent, or ``"auto"``.
     feature_names
         Names of the columns; those of a data frame by default.
+    row_numbers
+        The number of each row in the file that it comes from, for sentences about a row; 1, 2, ... by default.
 
     >>> rng = np.random.default_rng(0)
     >>> X, site = rng.standard_normal((2000, 3)), np.repeat(["a", "b", "c", "d"], 500)
@@ -160,7 +163,9 @@ def heterogeneity(
     model = InvariantLinearRegressor(
         tolerance=tolerance, level=level, adjust=adjust, step_size=step_size, family=family, random_state=0
     ).fit(X, y, environments=environments, cluster=cluster, sample_weight=sample_weight)
-    return report_of(model, feature_facts(X, y, rows), names, within)
+    if row_numbers is not None and len(row_numbers) != len(X):
+        raise GyrostatError(f"row_numbers must number the {len(X)} rows of X; got {len(row_numbers)} numbers.")
+    return report_of(model, feature_facts(X, y, rows), names, within, row_numbers)
 
 
 def heterogeneity_of_parts(
@@ -197,7 +202,11 @@ def _checked_names(names: Any, count: int) -> list[str]:
 
 
 def report_of(
-    model: InvariantLinearRegressor, facts: FeatureFacts, names: list[str], confidence: float
+    model: InvariantLinearRegressor,
+    facts: FeatureFacts,
+    names: list[str],
+    confidence: float,
+    row_numbers: Sequence[int] | None = None,
 ) -> HeterogeneityReport:
     """The report on a model that was fitted, with ``directions`` that decide on features, to the rows of these facts."""
     options = {
@@ -227,6 +236,8 @@ def report_of(
         "status": model.status_,
     }
     row = most_influential_row(model._measured)
+    if row_numbers is not None:
+        row = row._replace(row=int(row_numbers[row.row]) - 1)
     advice = _advice(features, directions, model, row)
     return HeterogeneityReport(features.assign_attrs(attributes), directions.assign_attrs(attributes), advice, row)
 
@@ -525,8 +536,8 @@ def _common(model: InvariantLinearRegressor) -> str:
     if not model.combined_:
         return ""
     return (
-        "Features alone do not tell what holds everywhere: without the removed ones, effects of others vary. So "
-        "coefficients are what the effects of all environments have in common (their combination nearest to none), and a "
+        "Features alone do not tell what holds everywhere: without the removed ones, effects of others vary, or more is "
+        "removed than varies. So coefficients are those of combinations of features that hold in all environments, and a "
         "removed feature may have one that is not zero; with directions='features' its coefficient is zero."
     )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
@@ -47,15 +47,18 @@ from gyrostat.estimators.invariant.pooled_coefficients import PooledFit, pooled_
 from gyrostat.estimators.invariant.random_effects import between_effects, random_effects
 from gyrostat.estimators.invariant.rows_in_parts import DaskParts, RowsInParts, is_dask, part_source
 from gyrostat.estimators.invariant.score_covariance import LEAST_CLUSTERS
-from gyrostat.estimators.linear_predictor import Risks
+from gyrostat.estimators.invariant.worst_case import worst_case_weights
+from gyrostat.estimators.linear_predictor import Risks, finite_predictions
 from gyrostat.theory.transition import LEARNT
 
+SPARE = 2
+"""Environments beyond those that determine the removed principal directions: k directions pass through any k + 1 of them."""
 PART = 0.1
 """A feature belongs to a direction if its entry in the unit vector is larger than this."""
 LEAST_FREE = 3
 """The fewest environments beyond the coefficients between environments and a mean."""
-PURPOSES = ("everywhere", "same-kind")
-"""What a prediction is for: any environment, also one unlike those at hand; or new environments of the same kind."""
+PURPOSES = ("everywhere", "same-kind", "worst-case")
+"""What a prediction is for: what holds in any environment; new environments of the same kind; the worst environment."""
 HINTS = {
     "binary": "y holds only 0 and 1: use family='binomial' or InvariantLogisticClassifier, whose verdicts do not follow base "
     "rates, or family='gaussian' to take them as numbers.",
@@ -67,6 +70,54 @@ HINTS = {
 
 class OutcomeWarning(UserWarning):
     """The response looks like 0/1 or counts, and no family was given."""
+
+
+class Limits(NamedTuple):
+    """The tolerance of variation, the level of tests, and the size of the start."""
+
+    tolerance: float
+    level: float
+    alpha: float
+
+
+class Descent(NamedTuple):
+    """Recorded steps, the path at them, the mean coefficients over its last half; the number of steps, the step, kappa."""
+
+    steps: np.ndarray
+    path: np.ndarray
+    learnt: np.ndarray
+    num_steps: int
+    step_size: float
+    amplification: np.ndarray
+
+
+class Decision(NamedTuple):
+    """What was decided on each direction: found by the descent, present, removed, kept; the fit to the kept ones."""
+
+    along: MeasuredEffects
+    descent: Descent
+    found: np.ndarray
+    present: np.ndarray
+    removed: np.ndarray
+    kept: np.ndarray
+    fit: PooledFit | None
+
+
+class Pooling(NamedTuple):
+    """Squared losses of environments in standard deviations, and what takes weights back to units of the data."""
+
+    risks: Risks
+    directions: np.ndarray
+    response: float
+
+    @classmethod
+    def of(cls, measured: MeasuredEffects) -> Pooling:
+        """The losses along the basis of measured effects; the means of all rows are subtracted."""
+        return cls(_losses(measured), measured.basis * measured.units[:, None], measured.scales[1])
+
+    def in_units(self, weights: np.ndarray) -> tuple[np.ndarray, float]:
+        """Coefficients, and how far predictions lie above the mean of all rows where features have their means."""
+        return self.directions @ weights[1:], float(self.response * weights[0])
 
 
 class InvariantLinearModel(BaseEstimator):
@@ -106,62 +157,67 @@ class InvariantLinearModel(BaseEstimator):
         alpha = float(errors.number("init_scale", self.init_scale, above=0))
         units = {"adjust": self.adjust, "standardize": self.standardize}
         measured = effects_of_rows(rows, **units) if link is None else link.measured()
-        W, varies = self._basis(measured.effects, level)
+        limits = Limits(tolerance, level, alpha)
+        chosen = self._decide(rows, link, measured, self.directions, limits)
+        self._set_fit(chosen, measured)
+        self.combined_ = self._may_combine(chosen) and self._combine(rows, link, measured, chosen, limits)
+        nothing_kept = not (chosen.kept & chosen.along.effects.known.any(axis=0)).any()
+        if nothing_kept and chosen.along.effects.known.any() and not self.combined_:
+            self.status_ = "nothing invariant"
+        self._measured, self._removed_directions = measured, chosen.removed
+        self._set_between(chosen.along, chosen.fit, level)
+        self._set_same_kind(measured, link, level)
+        return self._coefficients
+
+    def _decide(
+        self, rows: Rows, link: LinkRows | None, measured: MeasuredEffects, directions: str, limits: Limits
+    ) -> Decision:
+        """Keep or remove each direction, and fit the kept ones."""
+        tolerance, level, alpha = limits
+        W, varies = _basis(measured.effects, directions, level)
         rotated = measured.effects.rotated(W)
         model = random_effects(rotated.effects, rotated.errors)
-        path, learnt = self._descend(rotated.denoised(varies), tolerance, alpha)
+        descent = self._descend(rotated.denoised(varies), tolerance, alpha)
+        learnt = descent.learnt
         found = np.abs(learnt) > np.maximum(LEARNT * np.abs(model.mean), 10 * alpha**2)  # and above the start
         # A weak effect may not be learnt in these steps although it hardly varies, which is no reason to remove it.
         removed = ~found & varies & (model.spread > tolerance * np.abs(model.mean))
         present = rotated.present(level) if len(rotated.effects) > 1 else np.ones_like(found)
         # Joint least squares can estimate weak effects too. For features alone, the small start decides what is weak.
         kept = ~removed if self.adjust else found
-        along, unlearnt = measured.along(W), np.where(found, learnt, 0.0)
+        along = measured.along(W)
         fit = self._pooled(rows, along, link.along(W) if link else None, kept, level) if self.refit else None
-        self._set_coefficients(along, fit, kept, unlearnt)
-        self.combined_ = fit is not None and self._combines(along, fit, removed, tolerance, level)
-        if self.combined_:
-            self._combine(along, level)
-        self._set_features(along, found & present, removed)
+        return Decision(along, descent, found, present, removed, kept, fit)
+
+    def _set_fit(self, chosen: Decision, measured: MeasuredEffects) -> None:
+        """The attributes that follow from the decision, except for the coefficients between environments."""
+        along, descent, effects = chosen.along, chosen.descent, chosen.along.effects
+        self._set_coefficients(along, chosen.fit, chosen.kept, np.where(chosen.found, descent.learnt, 0.0))
+        self._set_features(along, chosen.found & chosen.present, chosen.removed)
         self.effects_, self.effect_errors_ = measured.feature_effects
-        self.path_ = path @ along.basis.T * measured.units
-        self.status_ = _status(path, rotated, found, present & ~removed)
-        nothing_kept = not (kept & rotated.known.any(axis=0)).any() and measured.effects.known.any()
-        if nothing_kept and not self.combined_:
-            self.status_ = "nothing invariant"
-        self._measured, self._removed_directions = measured, removed
-        self._set_between(along, fit, level)
-        self._set_same_kind(measured, link, level)
-        return self._coefficients
+        self.path_, self.path_steps_ = descent.path @ along.basis.T * measured.units, descent.steps
+        self.n_iter_, self.step_size_, self.amplification_ = descent.num_steps, descent.step_size, descent.amplification
+        self.status_ = _status(descent.path, effects, chosen.found, chosen.present & ~chosen.removed)
 
     def _link_rows(self, X: np.ndarray, y: np.ndarray, design: RowDesign, family: LinkFamily) -> LinkRows:
         if not (self.adjust and self.fit_intercept):
             raise GyrostatError(f"family={family.name!r} needs adjust=True and fit_intercept=True.")
         return link_rows(X, y, design, family, standardize=self.standardize)
 
-    def _basis(self, measured: Effects, level: float) -> tuple[np.ndarray, np.ndarray]:
-        """The directions to decide on, as columns, and a mask of those that vary."""
-        if errors.choice("directions", self.directions, ("auto", "features", "principal")) != "principal":
-            varies = measured.differ(level) if len(measured.effects) > 1 else np.zeros(len(measured.mean), bool)
-            return np.eye(len(varies)), varies
-        return principal_directions(measured, level)
-
-    def _descend(self, measured: Effects, tolerance: float, alpha: float) -> tuple[np.ndarray, np.ndarray]:
-        """The path, and the mean coefficients over its last half, in standard deviations."""
+    def _descend(self, measured: Effects, tolerance: float, alpha: float) -> Descent:
+        """The descent on the effects along some directions, in standard deviations."""
         count = errors.integer("num_orders", self.num_orders, least=1)
         eta = effect_step(self.step_size, measured)
         steps = effect_num_steps(self.num_steps, eta, alpha)
         kappa = effect_amplification(measured, tolerance, step_size=eta, init_scale=alpha, num_steps=steps)
         environments, random = len(measured.effects), check_random_state(self.random_state)
         orders = environment_orders(environments, steps, count if environments > 1 else 1, random)
-        amplified = measured.amplified(kappa)
-        self.path_steps_, path, late = effect_descent(amplified, orders, step_size=eta, init_scale=alpha)
+        path_steps, path, late = effect_descent(measured.amplified(kappa), orders, step_size=eta, init_scale=alpha)
         if not np.isfinite(late).all():
             raise GyrostatError(
                 f"step_size={eta:g} makes the descent diverge: give a smaller one, such as {eta / 4:g}."
             )
-        self.n_iter_, self.step_size_, self.amplification_ = steps, eta, kappa
-        return path, late.mean(axis=0)
+        return Descent(path_steps, path, late.mean(axis=0), steps, eta, kappa)
 
     def _pooled(
         self,
@@ -191,20 +247,41 @@ class InvariantLinearModel(BaseEstimator):
         belongs = np.where(np.abs(used) > 0, fit.free, np.inf).min(axis=1, initial=np.inf)
         self.coef_dof_ = np.where(variances > 0, belongs, np.nan)
 
-    def _combines(
-        self, along: MeasuredEffects, fit: PooledFit, removed: np.ndarray, tolerance: float, level: float
-    ) -> bool:
-        """Whether features do not identify what holds everywhere: without the removed ones, others vary, or none is left."""
-        identified = not removed.any() or self.directions != "auto" or not self.adjust
-        if identified or len(along.effects.effects) < FEWEST_ENVIRONMENTS or not along.effects.known.all():
+    def _may_combine(self, chosen: Decision) -> bool:
+        """Whether combinations of features may be decided on: some feature was removed, and there are environments enough."""
+        effects = chosen.along.effects
+        wanted = self.directions == "auto" and self.adjust and chosen.fit is not None and chosen.removed.any()
+        return bool(wanted and len(effects.effects) >= FEWEST_ENVIRONMENTS and effects.known.all())
+
+    def _identified(self, chosen: Decision, limits: Limits) -> bool:
+        """Whether what is left holds everywhere: there is something, and without the removed directions it does not vary."""
+        fit, removed = chosen.fit, chosen.removed
+        if fit is None or removed.all():
             return False
         model = random_effects(fit.effects.effects, fit.effects.errors)
-        new = ~along.effects.differ(level)[~removed]  # with the removed features in the model they were alike
-        varying = fit.effects.differ(level) & (new | (model.spread > tolerance * np.abs(model.mean)))
-        return bool(removed.all() or varying.any())
+        new = ~chosen.along.effects.differ(limits.level)[~removed]  # with the removed ones in the model they were alike
+        beyond = model.spread > limits.tolerance * np.abs(model.mean)
+        return not (fit.effects.differ(limits.level) & (new | beyond)).any()
 
-    def _combine(self, along: MeasuredEffects, level: float) -> None:
-        """Coefficients that the environments have in common, in place of those of the kept features."""
+    def _combine(
+        self, rows: Rows, link: LinkRows | None, measured: MeasuredEffects, chosen: Decision, limits: Limits
+    ) -> bool:
+        """Set coefficients of combinations of features, if features do not do; says whether this was done."""
+        identified = self._identified(chosen, limits)
+        directions = int(_basis(measured.effects, "principal", limits.level)[1].sum())
+        spare = len(measured.effects.effects) - 1 - directions >= SPARE
+        if spare and (not identified or directions < chosen.removed.sum()):
+            principal = self._decide(rows, link, measured, "principal", limits)
+            if principal.removed.any() and self._identified(principal, limits):
+                learnt = np.where(principal.found, principal.descent.learnt, 0.0)
+                self._set_coefficients(principal.along, principal.fit, principal.kept, learnt)
+                return True
+        if not identified:
+            self._set_common(chosen.along, limits.level)
+        return not identified
+
+    def _set_common(self, along: MeasuredEffects, level: float) -> None:
+        """Coefficients that the environments have in common."""
         common = common_effects(along.effects, along.data.gram, level)
         directions = along.basis * along.units[:, None]
         tau = random_effects(along.effects.effects, along.effects.errors).tau
@@ -215,14 +292,14 @@ class InvariantLinearModel(BaseEstimator):
 
     def _set_same_kind(self, measured: MeasuredEffects, link: LinkRows | None, level: float) -> None:
         """The coefficients that predict best in new environments of the same kind: all features, pooled in part."""
-        self._same_kind = self._coefficients
+        self._same_kind, self._same_kind_level, self._pooling = self._coefficients, 0.0, None
         if link is not None:
             everything = np.ones(len(measured.basis), bool)
             fit = pooled_link(link, measured, everything, level)
             self._same_kind = (measured.basis * measured.units[:, None]) @ fit.coef
         elif self.adjust and self.fit_intercept:
-            weights = same_kind_weights(_losses(measured))
-            self._same_kind = (measured.basis * measured.units[:, None]) @ weights[1:]
+            self._pooling = Pooling.of(measured)
+            self._same_kind, self._same_kind_level = self._pooling.in_units(same_kind_weights(self._pooling.risks))
 
     def _set_features(self, along: MeasuredEffects, invariant: np.ndarray, removed: np.ndarray) -> None:
         """The lists of features and directions."""
@@ -258,6 +335,14 @@ class InvariantLinearModel(BaseEstimator):
         scale = chosen.std(axis=0)
         self._coefficients[site] = found.coefficients / scale
         self.coef_se_[site], self.coef_dof_[site] = found.errors / scale, found.free
+
+
+def _basis(measured: Effects, directions: str, level: float) -> tuple[np.ndarray, np.ndarray]:
+    """The directions to decide on, as columns, and a mask of those that vary."""
+    if errors.choice("directions", directions, ("auto", "features", "principal")) != "principal":
+        varies = measured.differ(level) if len(measured.effects) > 1 else np.zeros(len(measured.mean), bool)
+        return np.eye(len(varies)), varies
+    return principal_directions(measured, level)
 
 
 def _losses(measured: MeasuredEffects) -> Risks:
@@ -346,10 +431,12 @@ class InvariantLinearRegressor(RegressorMixin, InvariantLinearModel):
         tolerance)^2``.
     directions : ``"auto"``: each feature is kept or removed; if features do not identify what holds everywhere (without the
         removed ones, effects of others begin to vary or vary beyond the tolerance, or no feature is left), and there are at
-        least three environments, coefficients are what the effects of all environments have in common: their combination
-        nearest to none (maximin effects: Meinshausen and Bühlmann 2015). ``"features"``: each feature is kept or removed.
-        ``"principal"``: principal directions in which effects vary between environments (in standard deviations) are kept
-        or removed.
+        least three environments, combinations of features are decided on. If the principal directions that vary stand the
+        same test, and there are at least three more environments than such directions, these are removed; also if features
+        do, but more of them than there are directions. Otherwise coefficients are what the effects of all environments have
+        in common: their combination nearest to none (maximin effects: Meinshausen and Bühlmann 2015). ``"features"``: each
+        feature is kept or removed. ``"principal"``: principal directions in which effects vary between environments (in
+        standard deviations) are kept or removed.
     standardize : whether features are divided by their standard deviation within environments.
     fit_intercept : whether means are subtracted. They are subtracted within each environment: an environment in which all
         responses are higher has another baseline, not another effect. ``intercept_`` fits the mean over all rows.
@@ -362,9 +449,10 @@ class InvariantLinearRegressor(RegressorMixin, InvariantLinearModel):
         features too weak to be learnt. A feature that is constant within environments has a coefficient from the comparison of
         environments, if there are at least four more of them than of such features, and otherwise zero.
     same_kind_coef_, same_kind_intercept_ : the same for the purpose ``"same-kind"``: no feature is removed, effects and
-        levels are pooled in part (a mixed model with random slopes, moved towards least squares where environments left
-        out ask for it). With ``adjust=False`` or ``fit_intercept=False`` the same as ``coef_``.
-    combined_ : whether ``coef_`` holds a combination of the effects of environments (see ``directions``).
+        levels are pooled in part (half a mixed model with random slopes, half fixed effects, moved towards least squares as
+        far as levels follow the means of features). With ``adjust=False`` or ``fit_intercept=False`` the same as ``coef_``.
+    combined_ : whether ``coef_`` belongs to combinations of features (see ``directions``); the lists of features below still
+        say what was decided on each feature.
     coef_se_, coef_dof_ : standard errors of ``coef_``, for environments like these: they allow for uneven noise, for clusters,
         and for the variation of effects over environments. ``coef_ +- t * coef_se_`` is an interval, with Student's t of
         ``coef_dof_`` degrees of freedom. NaN where a coefficient was not estimated.
@@ -456,7 +544,9 @@ class InvariantLinearRegressor(RegressorMixin, InvariantLinearModel):
         )
         if self.fit_intercept:
             self.intercept_ = fitted_intercept(X @ self.coef_, y, weights, family)
-            self.same_kind_intercept_ = fitted_intercept(X @ self.same_kind_coef_, y, weights, family)
+            level = fitted_intercept(X @ self.same_kind_coef_, y, weights, family)
+            self.same_kind_intercept_ = level + self._same_kind_level
+            self._feature_means = np.average(X, axis=0, weights=weights)
         return self
 
     def fit_parts(self, parts: Any) -> InvariantLinearRegressor:
@@ -514,8 +604,23 @@ class InvariantLinearRegressor(RegressorMixin, InvariantLinearModel):
             share = np.array(counts) / sum(counts)
             means = share @ np.stack([found.means for found in rows.sums.values()])
             self.intercept_ = float(means[-1] - means[:-1] @ self.coef_)
-            self.same_kind_intercept_ = float(means[-1] - means[:-1] @ self.same_kind_coef_)
+            self.same_kind_intercept_ = float(means[-1] - means[:-1] @ self.same_kind_coef_) + self._same_kind_level
+            self._feature_means = means[:-1]
         return self
+
+    def coefficients(self, purpose: str = "everywhere") -> tuple[np.ndarray, float]:
+        """The coefficients and the intercept that :meth:`predict` uses for a purpose.
+
+        Those for ``"worst-case"`` are computed here, since they take longer than a fit.
+        """
+        check_is_fitted(self)
+        errors.choice("purpose", purpose, PURPOSES)
+        if purpose == "same-kind":
+            return self.same_kind_coef_, self.same_kind_intercept_
+        if purpose == "everywhere" or self._pooling is None:
+            return self.coef_, self.intercept_
+        coef, level = self._pooling.in_units(worst_case_weights(self._pooling.risks))
+        return coef, float(self.intercept_ + self._feature_means @ (self.coef_ - coef) + level)
 
     def predict(self, X: Any, purpose: str = "everywhere") -> np.ndarray:
         """Predictions for rows of environments without a label: the mean of the response.
@@ -523,14 +628,17 @@ class InvariantLinearRegressor(RegressorMixin, InvariantLinearModel):
         Parameters
         ----------
         X : the rows.
-        purpose : ``"everywhere"``: by the effects that hold in every environment, for environments that may be unlike those
-            of the fit. ``"same-kind"``: by effects that were pooled in part, for new environments of the same kind.
+        purpose : ``"everywhere"``: by the effects that hold in every environment. ``"same-kind"``: by effects that were
+            pooled in part, for new environments of the same kind. ``"worst-case"``: by weights whose error in the worst
+            environment is least, for environments that may be unlike those of the fit; with ``adjust=False``,
+            ``fit_intercept=False`` or another family than the Gaussian the same as ``"everywhere"``.
         """
         check_is_fitted(self)
         X = validate_data(self, X, dtype=np.float64, reset=False)
-        same = errors.choice("purpose", purpose, PURPOSES) == "same-kind"
-        eta = X @ self.same_kind_coef_ + self.same_kind_intercept_ if same else X @ self.coef_ + self.intercept_
-        return eta if self.family_ == "gaussian" else LinkFamily(self.family_).mean(eta)
+        coef, intercept = self.coefficients(purpose)
+        with np.errstate(over="ignore", invalid="ignore"):
+            eta = X @ coef + intercept
+            return finite_predictions(eta if self.family_ == "gaussian" else LinkFamily(self.family_).mean(eta))
 
 
 def _status(path: np.ndarray, measured: Effects, found: np.ndarray, wanted: np.ndarray) -> str:

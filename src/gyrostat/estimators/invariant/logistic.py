@@ -106,7 +106,10 @@ class InvariantLogisticClassifier(ClassifierMixin, InvariantLinearModel):
         return self
 
     def decision_function(self, X: Any, purpose: str = "everywhere") -> np.ndarray:
-        """The log-odds of the second class, for a ``purpose`` of :meth:`InvariantLinearRegressor.predict`."""
+        """The log-odds of the second class, for a ``purpose`` of :meth:`InvariantLinearRegressor.predict`.
+
+        ``"worst-case"``, which is about squared errors, is the same as ``"everywhere"`` here.
+        """
         check_is_fitted(self)
         X = validate_data(self, X, dtype=np.float64, reset=False)
         if errors.choice("purpose", purpose, PURPOSES) == "same-kind":

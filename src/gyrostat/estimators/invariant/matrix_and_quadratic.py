@@ -28,6 +28,7 @@ from gyrostat.estimators.invariant.hetero_sgd import (
     matrix_step,
     scaled_environments,
 )
+from gyrostat.estimators.linear_predictor import finite_predictions
 from gyrostat.models.symmetric_coordinates import smat, svec
 from gyrostat.theory.transition import LEARNT
 
@@ -149,7 +150,8 @@ class InvariantMatrixRegressor(_InvariantOnMatrices):
         X = _matrices(X)
         if X.shape[1:] != self.matrix_.shape:
             raise GyrostatError(f"X must hold matrices of shape {self.matrix_.shape}, as in fit; got {X.shape[1:]}.")
-        return svec(X) @ svec(self.matrix_) + self.intercept_
+        with np.errstate(over="ignore", invalid="ignore"):
+            return finite_predictions(svec(X) @ svec(self.matrix_) + self.intercept_)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -235,7 +237,8 @@ class InvariantQuadraticRegressor(_InvariantOnMatrices):
         """Predictions for rows of any environment."""
         check_is_fitted(self)
         X = validate_data(self, X, dtype=np.float64, reset=False)
-        return np.sum((X @ self.matrix_) * X, axis=1) + self.intercept_
+        with np.errstate(over="ignore", invalid="ignore"):
+            return finite_predictions(np.sum((X @ self.matrix_) * X, axis=1) + self.intercept_)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -3,8 +3,9 @@
 In the model ``y = intercept_e + x . slopes_e + noise`` intercepts and slopes of environments are draws from one law. The best
 linear prediction in a new environment uses the mean of that law: generalised least squares, in which an environment e with
 the information ``H_e = X_e^T X_e / noise_e`` has the weight ``(H_e^{-1} + T)^{-1}``, where T holds the variances over
-environments (Swamy 1970). Pooled least squares is better in one case: if the levels of environments follow the means of their
-features. Environments that are left out in turn show it.
+environments (Swamy 1970). Two things speak for other weights. If slopes depend on how much features vary, which they do
+wherever a line stands for a curve, fixed effects are better: they weigh environments by this variation. And if levels follow
+the means of features, pooled least squares is. How likely this is follows from the levels: see :func:`levels_follow`.
 """
 
 from __future__ import annotations
@@ -12,36 +13,33 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy import stats
 
 from gyrostat.estimators.invariant.effects import Moments, effects_from_moments, free_rows, noise_variances
 from gyrostat.estimators.invariant.pooled_coefficients import LEAST_FREE_ROWS
 from gyrostat.estimators.invariant.random_effects import random_effects
 from gyrostat.estimators.linear_predictor import Risks
 
-CAUTION, NO_CAUTION = 0.1, 0.5
-"""Least squares has no share unless a t-test of its gain in environments left out would be significant at this level."""
-SCALES = 4.0
-"""If the variances of features differ by more than this factor between environments, there is no caution: least squares weigh
-environments by these variances, as errors in new ones do; the mixed model is right only if effects do not depend on them."""
+FOLLOWS = 0.25
+"""The probability, before a look at the data, that levels follow the means of features."""
+SIZES = np.array([0.0, 0.1, 0.3, 1.0, 3.0])
+"""Variances of levels that are compared, as multiples of the one that was seen."""
+SMALL, LARGE = (0.0, 0.25), (0.75, 1.0)
+"""Shares of this variance that follow the means of features: too small to count, and large."""
+ROUNDING = 1e-10
+"""The least variance of a level, as a share of the one that was seen."""
 LEAST_NOISE = 1e-9
 """The least noise variance, as a share of the variance of the response: with less, rounding would decide."""
 
 
 class RandomSlopes(NamedTuple):
-    """The mixed model: mean weights (p,), the intercept first; variances over environments (p,); weights of environments.
+    """The mixed model: mean weights (p,), the intercept first; variances over environments (p,).
 
-    ``matrices`` (K, p, p) and ``products`` (K, p) are the terms of the normal equations, a summand for each environment.
+    ``noise`` is the variance within environments.
     """
 
     weights: np.ndarray
     variances: np.ndarray
-    matrices: np.ndarray
-    products: np.ndarray
-
-    def without(self, e: int) -> np.ndarray:
-        """The mean weights without environment e, at the same variances."""
-        return _solved(self.matrices.sum(axis=0) - self.matrices[e], self.products.sum(axis=0) - self.products[e])
+    noise: float
 
 
 def random_slopes(risks: Risks) -> RandomSlopes:
@@ -54,7 +52,7 @@ def random_slopes(risks: Risks) -> RandomSlopes:
     >>> np.abs(found.weights).round(2).tolist(), np.sqrt(found.variances).round(2).tolist()
     ([0.0, 3.5], [0.0, 1.87])
     """
-    data = _within(risks)
+    data = within_moments(risks)
     means, noise = data.means, _noise(data)
     own = effects_from_moments(data, adjust=True)
     enough = free_rows(data, adjust=True) >= LEAST_FREE_ROWS
@@ -62,42 +60,80 @@ def random_slopes(risks: Risks) -> RandomSlopes:
     scale = risks.counts / noise
     within = _gls(scale[:, None, None] * data.grams, scale[:, None] * data.crosses, slope_variances)
     away = means - risks.shares @ means
-    levels = risks.crosses[:, 0] - away @ within[0]
+    levels = risks.crosses[:, 0] - away @ within
     level_errors = np.sqrt(noise / risks.counts + away**2 @ slope_variances)
     variances = np.append(random_effects(levels[:, None], level_errors[:, None]).tau ** 2, slope_variances)
-    weights, matrices, products = _gls(scale[:, None, None] * risks.grams, scale[:, None] * risks.crosses, variances)
-    return RandomSlopes(weights, variances, matrices, products)
+    weights = _gls(scale[:, None, None] * risks.grams, scale[:, None] * risks.crosses, variances)
+    return RandomSlopes(weights, variances, noise)
+
+
+def fixed_effects(risks: Risks) -> np.ndarray:
+    """All rows after the means of each environment are taken out; the intercept fits all rows.
+
+    >>> environments = [(x, level + 2 * x[:, 0]) for x, level in zip(np.eye(4).reshape(2, 4, 2), (0, 5), strict=True)]
+    >>> fixed_effects(Risks.of(environments))[:2].round(9).tolist()
+    [2.5, 2.0]
+    """
+    data, shares = within_moments(risks), risks.shares
+    coef = _solved(np.tensordot(shares, data.grams, axes=1), shares @ data.crosses)
+    return np.append(shares @ (data.levels - data.means @ coef), coef)
+
+
+def levels_follow(risks: Risks, mixed: RandomSlopes) -> float:
+    """The probability that levels of environments follow the means of their features, given the slopes.
+
+    What slopes leave of the levels has the covariance ``D + size ((1 - share) I + share M M^T)`` over environments: M holds
+    the means of features, D the errors of estimation. Likelihoods (restricted: the common level is free) are averaged over
+    sizes and shares, all with the same weight; those for large shares are compared with those for small ones.
+
+    >>> rng = np.random.default_rng(0)
+    >>> means = rng.standard_normal((12, 1))
+    >>> environments = [(m + rng.standard_normal((50, 1)), m + rng.standard_normal(50)) for m in means]
+    >>> risks = Risks.of(environments)
+    >>> round(levels_follow(risks, random_slopes(risks)), 3)
+    1.0
+    """
+    means, K = risks.grams[:, 0, 1:], len(risks.counts)
+    away = means - means.mean(axis=0)
+    left = risks.crosses[:, 0] - means @ mixed.weights[1:]
+    seen = float(np.sum((left - left.mean()) ** 2) / max(K - 1, 1))
+    if K < 3 or not away.any() or seen == 0:
+        return FOLLOWS
+    along = away @ away.T * (K / np.sum(away**2))
+    errors = mixed.noise / risks.counts + away**2 @ mixed.variances[1:] + ROUNDING * seen
+    mixtures = np.eye(K) + np.array([*SMALL, *LARGE])[:, None, None] * (along - np.eye(K))
+    likelihoods = _restricted(np.diag(errors) + seen * SIZES[:, None, None, None] * mixtures, left)
+    relative = np.exp(likelihoods - likelihoods.max()).sum(axis=0)
+    small, large = (1 - FOLLOWS) * relative[: len(SMALL)].mean(), FOLLOWS * relative[len(SMALL) :].mean()
+    return float(large / (small + large))
+
+
+def _restricted(V: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """The logarithms of restricted likelihoods of values (K,) with covariances V (..., K, K) and a common mean."""
+    inverse = np.linalg.inv(V)
+    of_one = inverse.sum(axis=-1)
+    information = of_one.sum(axis=-1)
+    left = values - (of_one @ values / information)[..., None]
+    squares = np.einsum("...i,...ij,...j->...", left, inverse, left)
+    return -0.5 * (np.linalg.slogdet(V)[1] + np.log(information) + squares)
 
 
 def same_kind_weights(risks: Risks) -> np.ndarray:
     """The weights (the intercept first) that predict best in new environments of the same kind.
 
-    The mixed model, moved towards pooled least squares as far as environments left out in turn clearly ask for it.
+    Half the mixed model and half fixed effects, and least squares with the probability that levels follow features.
 
     >>> rng = np.random.default_rng(0)
     >>> environments = [(x, 3 + 2 * x[:, 0]) for x in rng.standard_normal((4, 30, 1))]
     >>> same_kind_weights(Risks.of(environments)).round(9).tolist()
     [3.0, 2.0]
     """
-    mixed, K = random_slopes(risks), len(risks.counts)
-    least = risks.least(risks.shares)
-    if K < 3:
-        return mixed.weights
-    gains, sizes = np.empty(K), np.empty(K)
-    for e in range(K):
-        w = mixed.without(e)
-        step = risks.least(np.where(np.arange(K) == e, 0.0, risks.shares)) - w
-        gains[e] = step @ (risks.crosses[e] - risks.grams[e] @ w)  # minus half the slope of R_e at w along the step
-        sizes[e] = step @ risks.grams[e] @ step
-    caution = NO_CAUTION if _scale_ratio(_within(risks).grams) > SCALES else CAUTION
-    gain, least_gain = float(gains.mean()), float(stats.t.isf(caution, K - 1) * gains.std(ddof=1) / np.sqrt(K))
-    # the positive part of James and Stein: nothing below the least gain, nearly all of it far above
-    reliable = 1 - (least_gain / gain) ** 2 if gain > least_gain else 0.0
-    share = min(reliable * gain / float(sizes.mean()), 1.0) if gain > 0 else 0.0
-    return mixed.weights + share * (least - mixed.weights)
+    mixed = random_slopes(risks)
+    p = levels_follow(risks, mixed)
+    return (1 - p) * (mixed.weights + fixed_effects(risks)) / 2 + p * risks.least(risks.shares)
 
 
-def _within(risks: Risks) -> Moments:
+def within_moments(risks: Risks) -> Moments:
     """The moments within environments: minus the means of each."""
     means, levels = risks.grams[:, 0, 1:], risks.crosses[:, 0]
     return Moments(
@@ -118,17 +154,9 @@ def _noise(data: Moments) -> float:
     return max(float(free @ own / free.sum()), LEAST_NOISE * float(data.energies.mean()) or 1.0)
 
 
-def _scale_ratio(grams: np.ndarray) -> float:
-    """The largest variance of features within an environment over the smallest, each relative to the mean and averaged."""
-    inverse = np.linalg.pinv(grams.mean(axis=0), rcond=1e-10, hermitian=True)
-    scales = np.einsum("ij,eji->e", inverse, grams)
-    return float(scales.max() / max(scales.min(), np.finfo(float).tiny))
-
-
-def _gls(information: np.ndarray, products: np.ndarray, T: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _gls(information: np.ndarray, products: np.ndarray, T: np.ndarray) -> np.ndarray:
     shares = np.linalg.inv(np.eye(len(T)) + information * T)
-    matrices, terms = shares @ information, np.einsum("eij,ej->ei", shares, products)
-    return _solved(matrices.sum(axis=0), terms.sum(axis=0)), matrices, terms
+    return _solved((shares @ information).sum(axis=0), np.einsum("eij,ej->i", shares, products))
 
 
 def _solved(matrix: np.ndarray, vector: np.ndarray) -> np.ndarray:
