@@ -1,8 +1,10 @@
-"""The documentation site: it builds without a warning or a request, its generated pages are current, its programs run."""
+"""The documentation site: it builds without a warning or a request, its pages are current, found and readable, its programs run."""
 
 from __future__ import annotations
 
 import ast
+import functools
+import http.server
 import inspect
 import itertools
 import re
@@ -10,7 +12,10 @@ import shlex
 import subprocess
 import sys
 import textwrap
+import threading
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,6 +27,9 @@ import docstring_markup  # noqa: E402
 import reference_pages  # noqa: E402
 import tutorial_pages  # noqa: E402
 
+pytest.importorskip("playwright.sync_api", reason="needs playwright, of the extra test")
+from browser import chromium, findings, needs_axe, needs_browser, picture, visit  # noqa: E402
+
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
@@ -29,7 +37,7 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 def site(tmp_path_factory):
     folder = tmp_path_factory.mktemp("site")
     ran = subprocess.run(
-        [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", folder],
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", folder],  # --quiet would hide warnings from --strict
         cwd=ROOT,
         text=True,
         capture_output=True,
@@ -46,6 +54,84 @@ def test_the_site_asks_the_network_for_nothing(site):
     outside = {str(page): found for page in site.rglob("*.html") if (found := loaded.findall(page.read_text()))}
     assert len(list(site.rglob("*.html"))) > 30 and not outside
     assert not re.findall(r"@import|url\(https?:", "".join(style.read_text() for style in site.rglob("*.css")))
+
+
+class QuietHandler(http.server.SimpleHTTPRequestHandler):
+    """Serves files and prints nothing."""
+
+    def log_message(self, *_: Any) -> None:
+        """Nothing."""
+
+
+@pytest.fixture(scope="module")
+def address(site) -> Iterator[str]:
+    """The site on a server of this machine."""
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(QuietHandler, directory=site)) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/"
+        server.shutdown()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with chromium() as found:
+        yield found
+
+
+NEWCOMERS_WORDS = [
+    "use my own matrices",
+    "draw the trajectory",
+    "custom distribution of environments",
+    "adam optimizer",
+    "custom model",
+    "custom metric",
+    "hyperparameter grid",
+    "predict whether it will work",
+    "cycle through environments",
+    "csv rows with site labels",
+    "continue after interruption",
+    "compare my run with a paper figure",
+]
+"""What someone types who has not seen the page of the twelve tasks, task by task."""
+
+
+@needs_browser
+def test_the_twelve_tasks_are_found_from_the_search_box_within_three_clicks(browser, address):
+    """The box, perhaps "more on this page", and the section, on one of the first three pages found; no other host is asked."""
+    with visit(browser, address + "index.html", allowed=address) as page:
+        for number, words in enumerate(NEWCOMERS_WORDS, start=1):
+            clicks = 1
+            page.click(".md-search__input")
+            page.fill(".md-search__input", words)
+            link = f"a[href*='how-to-twelve-tasks.html'][href*='#{number}-']"
+            found = page.locator("li.md-search-result__item:nth-child(-n+3)").filter(has=page.locator(link))
+            section = found.locator(link)
+            section.wait_for(state="attached")
+            if not section.is_visible():
+                found.locator("summary").click()
+                clicks += 1
+            section.click()
+            assert page.locator("h2:target").inner_text().startswith(f"{number}. ") and clicks + 1 <= 3
+
+
+@needs_browser
+@needs_axe
+@pytest.mark.parametrize(
+    ("name", "width", "scheme"),
+    [
+        ("index", 1280, "light"),
+        ("how-to-twelve-tasks", 390, "dark"),
+        ("reference/measurements", 1280, "dark"),
+        ("claims", 390, "light"),
+    ],
+)
+def test_a_page_can_be_used_by_everyone(browser, address, name, width, scheme):
+    window = {"width": width, "height": 850}
+    with visit(browser, f"{address}{name}.html", allowed=address, viewport=window, color_scheme=scheme) as page:
+        page.wait_for_load_state("load")
+        picture(page, f"site-{name.replace('/', '-')}-{width}-{scheme}")
+        assert findings(page, "serious", "critical") == []
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
 @pytest.mark.parametrize("face", docstring_markup.FACES)

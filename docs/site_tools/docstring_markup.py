@@ -1,7 +1,7 @@
 """A griffe extension that lets mkdocstrings read our docstrings: roles become links, doctests become examples.
 
-It changes nothing in the package. Signatures of Equinox modules, which have no ``__init__`` of their own in the source, are
-taken from the imported class.
+It changes nothing in the package. Signatures of Equinox modules and named tuples, which have no ``__init__`` in the source,
+are taken from the imported class.
 """
 
 from __future__ import annotations
@@ -65,13 +65,18 @@ def readable(text: str) -> str:
 
 
 @cache
-def public_modules() -> dict[str, type]:
-    """The public Equinox modules by where they are defined."""
+def without_constructor() -> dict[str, type]:
+    """The public Equinox modules and named tuples by where they are defined."""
     objects = [
         getattr(importlib.import_module(face), name) for face in FACES for name in importlib.import_module(face).__all__
     ]
-    classes = [each for each in objects if isinstance(each, type) and issubclass(each, eqx.Module)]
+    classes = [each for each in objects if isinstance(each, type) and made_by_fields(each)]
     return {f"{each.__module__}.{each.__qualname__}": each for each in classes}
+
+
+def made_by_fields(each: type) -> bool:
+    """Whether the constructor of a class is made from its fields when it is imported."""
+    return issubclass(each, eqx.Module) or (issubclass(each, tuple) and hasattr(each, "_fields"))
 
 
 def constructor_parameters(made: type) -> griffe.Parameters:
@@ -106,7 +111,7 @@ def shown_default(value: Any) -> str | None:
 
 
 class DocstringMarkup(griffe.Extension):
-    """Rewrite docstrings, and give Equinox modules the constructor that they have at run time."""
+    """Rewrite docstrings, and give classes that are made from their fields the constructor that they have at run time."""
 
     def on_instance(self, *, obj: griffe.Object, **_: Any) -> None:
         """Every object: its docstring."""
@@ -114,6 +119,6 @@ class DocstringMarkup(griffe.Extension):
             obj.docstring.value = readable(obj.docstring.value)
 
     def on_class_members(self, *, cls: griffe.Class, **_: Any) -> None:
-        """Classes whose constructor is made by Equinox."""
-        if "__init__" not in cls.members and (made := public_modules().get(cls.path)):
+        """Classes whose constructor is made from their fields."""
+        if "__init__" not in cls.members and (made := without_constructor().get(cls.path)):
             cls.set_member("__init__", griffe.Function("__init__", parameters=constructor_parameters(made), parent=cls))

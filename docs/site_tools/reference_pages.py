@@ -72,7 +72,7 @@ def room_page(room: str, objects: dict[str, Any]) -> str:
     title, sentence = ROOMS[room]
     names = sorted(objects, key=lambda address: (objects[address].__module__, address))
     rows = [f"| [`{name.rpartition('.')[2]}`][{name}] | {first_sentence(objects[name])} |" for name in names]
-    parts = [f"# {title}", sentence, "\n".join(["| name | |", "|---|---|", *rows])]
+    parts = [f"# {title}", sentence, "\n".join(["| name | meaning |", "|---|---|", *rows])]
     parts += [diagnostics_table()] if room == "diagnostics" else []
     return "\n\n".join([*parts, *(f"::: {name}" for name in names)]) + "\n"
 
@@ -118,7 +118,7 @@ def options_table(parameters: Iterable[Any]) -> str:
             "" if each.default in (None, False, ()) or each.required else f" Default: `{shown_default(each.default)}`."
         )
         rows.append(f"| `{in_table(name)}` | {in_table(getattr(each, 'help', '') or '')}{default} |")
-    return "\n".join(["| argument or option | |", "|---|---|", *rows])
+    return "\n".join(["| argument or option | meaning |", "|---|---|", *rows])
 
 
 def shown_default(value: Any) -> str:
@@ -158,7 +158,7 @@ def index_page(rooms: dict[str, dict[str, Any]]) -> str:
         "| [Claims](claims.md) | Every statement that is judged. |",
     ]
     return (
-        "\n".join(["# Reference", "", "Every public name, with every parameter.", "", "| page | |", "|---|---|", *rows])
+        "\n".join(["# Reference", "", "Every public name, with every parameter.", "", "| page | contents |", "|---|---|", *rows])
         + "\n"
     )
 
