@@ -18,6 +18,12 @@ import griffe
 FACES = ("gyrostat", "gyrostat.estimators", "gyrostat.theory", "gyrostat.torch", "gyrostat.experiments")
 """The modules whose names are public; the reference lists all of them."""
 ROLE = re.compile(r":(?:class|func|meth|mod|attr|data|exc):`~?([\w.]+)`")
+CITED = {
+    "Xu 2024": "https://arxiv.org/abs/2403.01420",
+    "Xiong 2024": "https://arxiv.org/abs/2310.01769",
+    "Wang 2023": "https://arxiv.org/abs/2305.16038",
+}
+"""How docstrings and claims name the papers, and where the papers are."""
 PARAMETER = re.compile(r"^(\w+(?:, \w+)*) ?: (.+)$")
 
 
@@ -36,6 +42,18 @@ def linked(match: re.Match[str]) -> str:
     name = match[1].removeprefix("gyrostat.").rpartition(".")[2]
     address = public_names().get(name)
     return f"[`{name}`][{address}]" if address else f"`{match[1]}`"
+
+
+def with_linked_papers(text: str) -> str:
+    """The text with a link wherever it names one of the papers; code stays as it is.
+
+    >>> with_linked_papers("eq. 3 of Xu 2024")
+    'eq. 3 of [Xu 2024](https://arxiv.org/abs/2403.01420)'
+    """
+    spans = re.split(r"(`+[^`]+`+|^\s*(?:>>>|\.\.\.) .*$)", text, flags=re.MULTILINE)
+    for i in range(0, len(spans), 2):
+        spans[i] = re.sub("|".join(CITED), lambda match: f"[{match[0]}]({CITED[match[0]]})", spans[i])
+    return "".join(spans)
 
 
 def with_examples_section(lines: list[str]) -> list[str]:
@@ -61,7 +79,7 @@ def with_descriptions_indented(lines: list[str]) -> list[str]:
 def readable(text: str) -> str:
     """A docstring as mkdocstrings should read it."""
     lines = with_descriptions_indented(with_examples_section(inspect.cleandoc(text).splitlines()))
-    return ROLE.sub(linked, "\n".join(lines))
+    return with_linked_papers(ROLE.sub(linked, "\n".join(lines)))
 
 
 @cache
