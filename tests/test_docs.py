@@ -28,7 +28,9 @@ def run(code: str) -> tuple[str, dict]:
     return printed.getvalue(), names
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/several-environments.md", "docs/completion.md"])
+@pytest.mark.parametrize(
+    "page", ["README.md", "docs/several-environments.md", "docs/completion.md", "docs/how-to-devices.md"]
+)
 def test_the_page_prints_what_it_says(page):
     (code,), (expected,) = blocks(page, "python"), blocks(page, "text")
     # small batches of floating-point sums differ between machines; two decimals of a median do not

@@ -170,10 +170,8 @@ def index_page(rooms: dict[str, dict[str, Any]]) -> str:
         "| [Commands](commands.md) | Every command with its options. |",
         "| [Claims](claims.md) | Every statement that is judged. |",
     ]
-    return (
-        "\n".join(["# Reference", "", "Every public name, with every parameter.", "", "| page | contents |", "|---|---|", *rows])
-        + "\n"
-    )
+    head = ["# Reference", "", "Every public name, with every parameter.", "", "| page | contents |", "|---|---|"]
+    return "\n".join([*head, *rows]) + "\n"
 
 
 def pages() -> dict[str, str]:
