@@ -30,7 +30,9 @@ def run(code: str) -> tuple[str, dict]:
     return printed.getvalue(), names
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/several-environments.md", "docs/completion.md"])
+@pytest.mark.parametrize(
+    "page", ["README.md", "docs/several-environments.md", "docs/completion.md", "docs/how-to-devices.md"]
+)
 def test_the_page_prints_what_it_says(page):
     (code,), (expected,) = blocks(page, "python"), blocks(page, "text")
     # small batches of floating-point sums differ between machines; two decimals of a median do not
@@ -90,7 +92,7 @@ TWELVE = (ROOT / "docs/how-to-twelve-tasks.md").read_text().split("\n## ")[1:]
 def test_twelve_tasks(task, results_of_a_figure, monkeypatch):
     """A block of at most fifteen lines prints what the page says, and a bad input gets the sentence on the page."""
     (code,), (expected,) = (re.findall(rf"```{kind}\n(.*?)```", task, re.DOTALL) for kind in ("python", "text"))
-    ((bad, sentence),) = re.findall(r"What goes wrong: `(.*)`\n\n> (.*)\n", task)
+    ((bad, sentence),) = re.findall(r"A mistake: `(.*)`\n\n> (.*)\n", task)
     monkeypatch.chdir(results_of_a_figure)
     with own_diagnostics_are_removed(), divergence_is_an_error():
         printed, names = run(code)

@@ -1,21 +1,25 @@
-"""The documentation site: it builds without a warning or a request, its generated pages are current, its programs run."""
+"""The documentation site: it builds without a warning or a request, pages are current and easy to find, programs run."""
 
 from __future__ import annotations
 
-import ast
 import contextlib
-import inspect
+import functools
+import http.server
 import io
-import itertools
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
-import textwrap
+import threading
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from rich.console import Console
+from typer.testing import CliRunner
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "docs" / "site_tools"))
@@ -23,16 +27,18 @@ sys.path.insert(0, str(ROOT / "docs" / "site_tools"))
 griffe = pytest.importorskip("griffe", reason="the site needs the extra docs")
 import docstring_markup  # noqa: E402
 import reference_pages  # noqa: E402
+import site_counts  # noqa: E402
 import tutorial_pages  # noqa: E402
 
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+expect = pytest.importorskip("playwright.sync_api", reason="needs playwright, of the extra test").expect
+from browser import chromium, findings, needs_axe, needs_browser, picture, visit  # noqa: E402
 
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
     folder = tmp_path_factory.mktemp("site")
-    ran = subprocess.run(
-        [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", folder],
+    ran = subprocess.run(  # without --quiet, which hides warnings from --strict
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", folder],
         cwd=ROOT,
         text=True,
         capture_output=True,
@@ -51,6 +57,98 @@ def test_the_site_asks_the_network_for_nothing(site):
     assert not re.findall(r"@import|url\(https?:", "".join(style.read_text() for style in site.rglob("*.css")))
 
 
+class QuietHandler(http.server.SimpleHTTPRequestHandler):
+    """Serves files and prints nothing."""
+
+    def log_message(self, *_: Any) -> None:
+        """Nothing."""
+
+
+@pytest.fixture(scope="module")
+def address(site) -> Iterator[str]:
+    """The site on a server of this machine."""
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(QuietHandler, directory=site)) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/"
+        server.shutdown()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with chromium() as found:
+        yield found
+
+
+NEWCOMERS_WORDS = [
+    "use my own matrices",
+    "draw the trajectory",
+    "custom distribution of environments",
+    "adam optimizer",
+    "custom model",
+    "custom metric",
+    "hyperparameter grid",
+    "predict whether it will work",
+    "cycle through environments",
+    "csv rows with site labels",
+    "continue after interruption",
+    "compare my run with a paper figure",
+]
+"""What someone types who has not seen the page of the twelve tasks, task by task."""
+
+
+def type_into_search(page: Any, words: str) -> None:
+    """Replace what is in the search box; the theme looks when a key is released."""
+    page.fill(".md-search__input", words)
+    page.press(".md-search__input", "End")
+
+
+def found_section(page: Any, words: str, number: int) -> Any:
+    """The link to a task on one of the first three pages that the search finds, visible after at most two clicks."""
+    page.click(".md-search__input")
+    type_into_search(page, "")
+    expect(page.locator(".md-search-result__meta")).to_have_text(re.compile("Type to start"))
+    type_into_search(page, words)
+    link = f"a[href*='how-to-twelve-tasks.html'][href*='#{number}-']"
+    found = page.locator("li.md-search-result__item:nth-child(-n+3)").filter(has=page.locator(link))
+    found.locator(link).wait_for(state="attached")
+    if not found.locator(link).is_visible():
+        found.locator("summary").click()
+    expect(found.locator(link)).to_be_visible()
+    return found.locator(link)
+
+
+@needs_browser
+def test_the_twelve_tasks_are_found_from_the_search_box_within_three_clicks(browser, address, site):
+    """The box, perhaps "more on this page", and the section; no other host is asked. The last section is really opened."""
+    headings = re.findall(r'<h2 id="([^"]+)">(\d+)\.', (site / "how-to-twelve-tasks.html").read_text())
+    assert len(headings) == len(NEWCOMERS_WORDS) == 12
+    with visit(browser, address + "index.html", allowed=address) as page:
+        for words, (anchor, number) in zip(NEWCOMERS_WORDS, headings, strict=True):
+            section = found_section(page, words, int(number))
+            assert section.get_attribute("href").endswith(f"#{anchor}")
+        section.click()
+        assert page.locator("h2:target").inner_text().startswith("12. ")
+
+
+@needs_browser
+@needs_axe
+@pytest.mark.parametrize(
+    ("name", "width", "scheme"),
+    [
+        ("index", 1280, "light"),
+        ("reference/errors", 1280, "dark"),
+        ("claims", 390, "dark"),
+    ],
+)
+def test_a_page_can_be_used_by_everyone(browser, address, name, width, scheme):
+    window = {"width": width, "height": 850}
+    with visit(browser, f"{address}{name}.html", allowed=address, viewport=window, color_scheme=scheme) as page:
+        page.wait_for_load_state("load")
+        picture(page, f"site-{name.replace('/', '-')}-{width}-{scheme}")
+        assert findings(page, "serious", "critical") == []
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
 @pytest.mark.parametrize("face", docstring_markup.FACES)
 def test_every_public_name_has_a_place_in_the_reference(face, site):
     pages = "".join(page.read_text() for page in (site / "reference").glob("*.html"))
@@ -67,33 +165,8 @@ def test_the_generated_pages_are_current():
         )
 
 
-def documented_parameters(text: str) -> set[str]:
-    sections = griffe.Docstring(docstring_markup.readable(text)).parse("numpy", warnings=False)
-    found = [section.value for section in sections if section.kind is griffe.DocstringSectionKind.parameters]
-    return {name.strip() for section in found for each in section for name in each.name.split(",")}
-
-
-def documented_fields(each: type) -> set[str]:
-    """Fields of a class that are followed by a docstring of their own."""
-    body = ast.parse(textwrap.dedent(inspect.getsource(each))).body[0].body
-    pairs = [(a, b) for a, b in itertools.pairwise(body) if isinstance(a, ast.AnnAssign) and isinstance(b, ast.Expr)]
-    return {field.target.id for field, text in pairs if isinstance(text.value, ast.Constant)}
-
-
-def undocumented() -> dict[str, list[str]]:
-    found = {}
-    for address, each in reference_pages.public_objects().items():
-        if isinstance(each, type) and issubclass(each, BaseException):
-            continue  # exceptions take a message
-        documented = documented_parameters(inspect.getdoc(each) or "")
-        documented |= documented_fields(each) if isinstance(each, type) else set()
-        missing = [name for name in inspect.signature(each).parameters if name not in documented]
-        found |= {address: missing} if missing else {}
-    return found
-
-
 def test_every_parameter_of_every_public_name_is_documented():
-    assert undocumented() == {}
+    assert site_counts.undocumented() == {}
 
 
 @pytest.mark.usefixtures("optimised")
@@ -111,11 +184,10 @@ def test_a_tutorial_prints_what_its_page_says(name, tmp_path, monkeypatch):
 
 
 def commands_on(page: Path) -> list[str]:
-    lines = "\n".join(re.findall(r"```sh\n(.*?)```", page.read_text(), re.DOTALL)).splitlines()
-    return [line.split(" #")[0].strip() for line in lines if re.match(r"(gyrostat|make) ", line)]
+    return [each.text for each in site_counts.shell_commands(page) if re.match(r"(gyrostat|make) ", each.text)]
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if commands_on(page)], ids=lambda page: page.name)
+@pytest.mark.parametrize("page", [page for page in site_counts.PAGES if commands_on(page)], ids=lambda page: page.name)
 def test_commands_on_a_page_exist_with_their_options(page):
     import typer
 
@@ -130,6 +202,62 @@ def test_commands_on_a_page_exist_with_their_options(page):
         else:
             words = [word for word in words if not word.startswith("$")]
             assert commands[name].make_context(name, words, resilient_parsing=False), line
+
+
+@pytest.fixture(scope="module")
+def files_of_a_reader(tmp_path_factory):
+    """A folder with the files that commands on the pages name: tables, results of two runs, a sweep, a paper."""
+    from gyrostat.reproduce.runner import reproduce
+    from gyrostat.sweeps import run_sweep
+    from gyrostat.tables.examples import example
+
+    folder = tmp_path_factory.mktemp("reader")
+    table = example("sites")
+    table.to_csv(folder / "DATA.csv", index=False)
+    table.head(20).to_csv(folder / "NEW.csv", index=False)
+    reproduce(["wang2023/fold"], size="smoke", out=folder / "results", jobs=1, console=Console(quiet=True))
+    for name in ("results-before", "results-after"):
+        shutil.copytree(folder / "results", folder / name)
+    run_sweep(SMALL_SWEEP, out=folder / "diagram", jobs=0)
+    shutil.copytree(folder / "diagram", folder / "sweep-results")
+    (folder / "mypaper.py").write_text((ROOT / "tests/tools/zoo2024.py").read_text())
+    return folder
+
+
+SMALL_SWEEP = {
+    "num_steps": 20,
+    "seeds": 4,
+    "algorithm": {"kind": "HeteroSGD", "step_size": 0.05},
+    "environments": {"kind": "RandomEnvironments", "dimension": 4, "law": {"kind": "TwoPoint"}},
+    "measurements": {"kind": "Identity"},
+    "axes": {"spread": [1.0, 6.0]},
+    "success": {"spurious": {"below": 0.1}},
+}
+
+
+def executed_on(page: Path) -> list[str]:
+    found = [each.text for each in site_counts.shell_commands(page) if each.reason is None]
+    return [] if site_counts.is_tutorial(page) else found
+
+
+@pytest.mark.parametrize("page", [page for page in site_counts.PAGES if executed_on(page)], ids=lambda page: page.name)
+def test_commands_on_a_page_succeed(page, files_of_a_reader, monkeypatch):
+    """All of them, in order, except for those for which ``site_counts.NOT_RUN`` has a reason."""
+    from gyrostat.cli import app
+
+    monkeypatch.chdir(files_of_a_reader)
+    for line in executed_on(page):
+        program, *words = shlex.split(line)
+        if program == "gyrostat":
+            ran = CliRunner().invoke(app, words)
+            assert ran.exit_code == 0, f"{line}: {ran.output} {ran.exception}"
+        else:
+            subprocess.run([program, *words], check=True, capture_output=True)
+
+
+def test_every_reason_not_to_run_a_command_is_needed():
+    texts = [each.text for page in site_counts.PAGES for each in site_counts.shell_commands(page)]
+    assert [pattern for pattern in site_counts.NOT_RUN if not any(re.match(pattern, text) for text in texts)] == []
 
 
 def test_the_first_page_shows_the_ten_lines_of_the_readme():

@@ -1,7 +1,7 @@
 """A griffe extension that lets mkdocstrings read our docstrings: roles become links, doctests become examples.
 
-It changes nothing in the package. Signatures of Equinox modules, which have no ``__init__`` of their own in the source, are
-taken from the imported class.
+It changes nothing in the package. Signatures of Equinox modules and named tuples, which have no ``__init__`` in the source,
+are taken from the imported class.
 """
 
 from __future__ import annotations
@@ -18,6 +18,12 @@ import griffe
 FACES = ("gyrostat", "gyrostat.estimators", "gyrostat.theory", "gyrostat.torch", "gyrostat.experiments")
 """The modules whose names are public; the reference lists all of them."""
 ROLE = re.compile(r":(?:class|func|meth|mod|attr|data|exc):`~?([\w.]+)`")
+CITED = {
+    "Xu 2024": "https://arxiv.org/abs/2403.01420",
+    "Xiong 2024": "https://arxiv.org/abs/2310.01769",
+    "Wang 2023": "https://arxiv.org/abs/2305.16038",
+}
+"""How docstrings and claims name the papers, and where the papers are."""
 PARAMETER = re.compile(r"^(\w+(?:, \w+)*) ?: (.+)$")
 
 
@@ -36,6 +42,18 @@ def linked(match: re.Match[str]) -> str:
     name = match[1].removeprefix("gyrostat.").rpartition(".")[2]
     address = public_names().get(name)
     return f"[`{name}`][{address}]" if address else f"`{match[1]}`"
+
+
+def with_linked_papers(text: str) -> str:
+    """The text with a link wherever it names one of the papers; code stays as it is.
+
+    >>> with_linked_papers("eq. 3 of Xu 2024")
+    'eq. 3 of [Xu 2024](https://arxiv.org/abs/2403.01420)'
+    """
+    spans = re.split(r"(`+[^`]+`+|^\s*(?:>>>|\.\.\.) .*$)", text, flags=re.MULTILINE)
+    for i in range(0, len(spans), 2):
+        spans[i] = re.sub("|".join(CITED), lambda match: f"[{match[0]}]({CITED[match[0]]})", spans[i])
+    return "".join(spans)
 
 
 def with_examples_section(lines: list[str]) -> list[str]:
@@ -61,17 +79,22 @@ def with_descriptions_indented(lines: list[str]) -> list[str]:
 def readable(text: str) -> str:
     """A docstring as mkdocstrings should read it."""
     lines = with_descriptions_indented(with_examples_section(inspect.cleandoc(text).splitlines()))
-    return ROLE.sub(linked, "\n".join(lines))
+    return with_linked_papers(ROLE.sub(linked, "\n".join(lines)))
 
 
 @cache
-def public_modules() -> dict[str, type]:
-    """The public Equinox modules by where they are defined."""
+def without_constructor() -> dict[str, type]:
+    """The public Equinox modules and named tuples by where they are defined."""
     objects = [
         getattr(importlib.import_module(face), name) for face in FACES for name in importlib.import_module(face).__all__
     ]
-    classes = [each for each in objects if isinstance(each, type) and issubclass(each, eqx.Module)]
+    classes = [each for each in objects if isinstance(each, type) and made_by_fields(each)]
     return {f"{each.__module__}.{each.__qualname__}": each for each in classes}
+
+
+def made_by_fields(each: type) -> bool:
+    """Whether the constructor of a class is made from its fields when it is imported."""
+    return issubclass(each, eqx.Module) or (issubclass(each, tuple) and hasattr(each, "_fields"))
 
 
 def constructor_parameters(made: type) -> griffe.Parameters:
@@ -106,7 +129,7 @@ def shown_default(value: Any) -> str | None:
 
 
 class DocstringMarkup(griffe.Extension):
-    """Rewrite docstrings, and give Equinox modules the constructor that they have at run time."""
+    """Rewrite docstrings, and give classes that are made from their fields the constructor that they have at run time."""
 
     def on_instance(self, *, obj: griffe.Object, **_: Any) -> None:
         """Every object: its docstring."""
@@ -114,6 +137,6 @@ class DocstringMarkup(griffe.Extension):
             obj.docstring.value = readable(obj.docstring.value)
 
     def on_class_members(self, *, cls: griffe.Class, **_: Any) -> None:
-        """Classes whose constructor is made by Equinox."""
-        if "__init__" not in cls.members and (made := public_modules().get(cls.path)):
+        """Classes whose constructor is made from their fields."""
+        if "__init__" not in cls.members and (made := without_constructor().get(cls.path)):
             cls.set_member("__init__", griffe.Function("__init__", parameters=constructor_parameters(made), parent=cls))

@@ -13,8 +13,8 @@ WIDTH = 800
 """Pixels of a thumbnail."""
 HEAD = """# Gallery
 
-Every figure that `gyrostat reproduce` draws, here from a run of the size {size} with seed {seed}. Click on a picture to enlarge
-it; the command below it makes it, at the standard size.
+Every figure that `gyrostat reproduce` draws, here from a run of size {size} with seed {seed}. Click on a picture to enlarge it.
+The command below a picture draws it at the standard size.
 """
 
 

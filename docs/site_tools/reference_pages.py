@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import re
 from collections import defaultdict
 from collections.abc import Iterable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from docstring_markup import FACES
+from docstring_markup import FACES, with_linked_papers
 
 FOLDER = Path(__file__).parents[1] / "reference"
 ROOMS = {
@@ -63,8 +64,18 @@ def first_sentence(each: Any) -> str:
 
 
 def in_table(text: str) -> str:
-    """Text that can stand in a cell of a Markdown table."""
-    return " ".join(text.split()).replace("|", "\\|").replace("<", "&lt;")
+    """Text that can stand in a cell of a Markdown table; code keeps its signs."""
+    spans = re.split("(`+[^`]+`+)", " ".join(text.split()).replace("|", "\\|"))
+    return with_linked_papers("".join(span if span.startswith("`") else span.replace("<", "&lt;") for span in spans))
+
+
+def with_leading_zeros(text: str) -> str:
+    """The short numbers of statements and criteria as prose writes them.
+
+    >>> with_leading_zeros("a share of .95 at eta=.05, above 1.5")
+    'a share of 0.95 at eta=0.05, above 1.5'
+    """
+    return re.sub(r"(?<![\w.)\]])\.(?=\d)", "0.", text)
 
 
 def room_page(room: str, objects: dict[str, Any]) -> str:
@@ -72,7 +83,7 @@ def room_page(room: str, objects: dict[str, Any]) -> str:
     title, sentence = ROOMS[room]
     names = sorted(objects, key=lambda address: (objects[address].__module__, address))
     rows = [f"| [`{name.rpartition('.')[2]}`][{name}] | {first_sentence(objects[name])} |" for name in names]
-    parts = [f"# {title}", sentence, "\n".join(["| name | |", "|---|---|", *rows])]
+    parts = [f"# {title}", sentence, "\n".join(["| name | meaning |", "|---|---|", *rows])]
     parts += [diagnostics_table()] if room == "diagnostics" else []
     return "\n\n".join([*parts, *(f"::: {name}" for name in names)]) + "\n"
 
@@ -102,7 +113,7 @@ def commands_page() -> str:
             ["gyrostat", name, *command.collect_usage_pieces(command.make_context(name, [], resilient_parsing=True))]
         )
         parts += [f"## gyrostat {name}", f"```text\n{usage}\n```", inspect.cleandoc(command.help or "")]
-        parts += [options_table(command.params)]
+        parts += [options_table(command.params)] if command.params else []
     return "\n\n".join(parts) + "\n"
 
 
@@ -113,17 +124,18 @@ def options_table(parameters: Iterable[Any]) -> str:
         if each.param_type_name == "argument":
             name = each.metavar or each.name.upper()
         else:
-            name = ", ".join(each.opts) + (f" {each.metavar}" if each.metavar else "")
-        default = (
-            "" if each.default in (None, False, ()) or each.required else f" Default: `{shown_default(each.default)}`."
-        )
-        rows.append(f"| `{in_table(name)}` | {in_table(getattr(each, 'help', '') or '')}{default} |")
-    return "\n".join(["| argument or option | |", "|---|---|", *rows])
+            name = ", ".join([*each.opts, *each.secondary_opts]) + (f" {each.metavar}" if each.metavar else "")
+        shown = [in_table(getattr(each, "help", "") or ""), shown_default(each)]
+        rows.append(f"| {in_table(f'`{name}`')} | {' '.join(part for part in shown if part)} |")
+    return "\n".join(["| argument or option | meaning |", "|---|---|", *rows])
 
 
-def shown_default(value: Any) -> str:
-    """A default as it would be typed."""
-    return str(getattr(value, "value", value))
+def shown_default(parameter: Any) -> str:
+    """The default of an option as it would be typed; nothing for switches, and for defaults that the help text explains."""
+    value = getattr(parameter.default, "value", parameter.default)
+    if parameter.required or isinstance(value, bool) or value in (None, "", ()):
+        return ""
+    return f"Default: `{value}`."
 
 
 def claims_page() -> str:
@@ -136,10 +148,11 @@ def claims_page() -> str:
     ]
     for name in PAPERS:
         paper = find_paper(name)
-        parts += [f"## {paper.title}"]
+        parts += [f"## {paper.title}", f"<{paper.link}>"]
         for experiment in paper.experiments:
             rows = [
-                f"| `{name}/{experiment.name}/{claim.slug}` | {in_table(claim.statement)} | {in_table(claim.criterion)} "
+                f"| `{name}/{experiment.name}/{claim.slug}` | {in_table(with_leading_zeros(claim.statement))} "
+                f"| {in_table(with_leading_zeros(claim.criterion))} "
                 f"| {claim.kind or claim.expected} |"
                 for claim in experiment.claims
             ]
@@ -157,10 +170,8 @@ def index_page(rooms: dict[str, dict[str, Any]]) -> str:
         "| [Commands](commands.md) | Every command with its options. |",
         "| [Claims](claims.md) | Every statement that is judged. |",
     ]
-    return (
-        "\n".join(["# Reference", "", "Every public name, with every parameter.", "", "| page | |", "|---|---|", *rows])
-        + "\n"
-    )
+    head = ["# Reference", "", "Every public name, with every parameter.", "", "| page | contents |", "|---|---|"]
+    return "\n".join([*head, *rows]) + "\n"
 
 
 def pages() -> dict[str, str]:

@@ -54,7 +54,7 @@ _ = shutil.copy("diagram/diagram.png", "diagram.png")
 # %% [markdown]
 # ## Nothing is lost
 #
-# Interrupt it at any time: the same command goes on where it stopped, and the finished store equals that of an undisturbed
+# Interrupt it at any time: the same command continues where it stopped, and the finished store equals that of an undisturbed
 # run, byte for byte. A finer grid keeps what is done. From Python the spec may also be a dictionary, and the data come back
 # as an xarray dataset:
 

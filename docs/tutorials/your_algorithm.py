@@ -75,7 +75,7 @@ found = gs.run(algorithm, problem, num_steps=400, seeds=16, record=["spurious", 
 print(found.weight.dims, found.weight.attrs["long_name"])
 
 # %% [markdown]
-# ## What goes wrong, and what you are told
+# ## Mistakes, and the messages you get
 #
 # Parts that do not fit are refused before anything is compiled:
 

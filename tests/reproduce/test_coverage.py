@@ -65,7 +65,7 @@ def test_a_complete_list_has_no_problem_and_its_page_shows_everything():
     [
         (changed(Lemma_1=""), "toy2026: Lemma 1 has neither a claim nor a reason."),
         (changed(Lemma_1=()), "toy2026: Lemma 1 has neither a claim nor a reason."),
-        (changed(Lemma_1=("toy2026/lemma2/z",)), "toy2026: Lemma 1 names 'toy2026/lemma2/z', which is no claim."),
+        (changed(Lemma_1=("toy2026/lemma2/z",)), "toy2026: Lemma 1 names 'toy2026/lemma2/z', which is not a claim."),
         (changed(Lemma_4="R."), "toy2026: Lemma 3 is missing."),
         (
             changed(Lemma_2=("toy2026/lemma2/a",)),

@@ -357,7 +357,7 @@ class RidgeDescent(Algorithm):
     model
         A :class:`DeepLinear` model.
     start
-        Any :class:`Start`; that of PyTorch by default.
+        Any :class:`Start`; by default the one of PyTorch.
     convention
         One of those of :class:`RidgeStep`.
     batches

@@ -90,7 +90,7 @@ class Momentum(AccumulatingRule):
     beta
         The share of the memory that a step keeps, in [0, 1).
     of
-        The rule without memory whose directions are accumulated; that of the algorithm by default (the gradient for
+        The rule without memory whose directions are accumulated; by default the rule of the algorithm (the gradient for
         HeteroSGD, the preconditioned gradient for ScaledGD).
 
     >>> import gyrostat as gs
@@ -124,7 +124,7 @@ class Nesterov(AccumulatingRule):
     beta
         The share of the memory that a step keeps, in [0, 1).
     of
-        The rule without memory whose directions are accumulated; that of the algorithm by default.
+        The rule without memory whose directions are accumulated; by default the rule of the algorithm.
 
     >>> Nesterov(0.95).beta.item()
     0.95
@@ -166,7 +166,7 @@ class Adam(AccumulatingRule):
     epsilon
         Added to the root, so that entries without a gradient stay where they are.
     of
-        The rule without memory whose directions are accumulated; that of the algorithm by default.
+        The rule without memory whose directions are accumulated; by default the rule of the algorithm.
 
     >>> Adam(beta2=0.99).beta2.item()
     0.99
@@ -210,7 +210,7 @@ class Optax(AccumulatingRule):
         Whether the transformation commutes with rotations of the parameters (sums and multiples of gradients do, entrywise
         roots do not). If it does, a run without measurement noise can be reduced to a small subspace.
     of
-        The rule without memory whose directions the transformation receives as gradients; that of the algorithm by default.
+        The rule without memory whose directions the transformation receives as gradients; by default the rule of the algorithm.
 
     >>> import optax
     >>> import gyrostat as gs

@@ -22,7 +22,7 @@ def check(
     mean: Annotated[float, typer.Option(help="Mean of a spurious strength.")] = 1.0,
     spread: Annotated[float, typer.Option(help="Heterogeneity M around the mean.")] = 6.0,
     values: Annotated[str, typer.Option(help="A finite list of strengths instead of a law, such as -5,7.")] = "",
-    weights: Annotated[str, typer.Option(help="The probability of each of the values, such as .25,.75.")] = "",
+    weights: Annotated[str, typer.Option(help="The probability of each of the values, such as 0.25,0.75.")] = "",
     dimension: Annotated[int, typer.Option(help="Dimension d.")] = 100,
     rank: Annotated[int, typer.Option(help="Rank r1 of the invariant part.")] = 1,
     spurious_rank: Annotated[int, typer.Option(help="Rank r2 of the spurious part.")] = 1,

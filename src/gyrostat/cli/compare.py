@@ -29,7 +29,7 @@ def compare(
     """Compare two results folders: verdicts, numbers, settings, versions.
 
     Whether a number differs beyond chance is decided by a permutation test over runs, paired where both folders have the
-    same seeds, for all numbers together at level .05 (Holm). Exit status: 0, or 1 when a verdict changed, or 2 for bad usage.
+    same seeds, for all numbers together at level 0.05 (Holm). Exit status: 0, or 1 when a verdict changed, or 2 for bad usage.
     """
     from gyrostat.parallel.threads import one_thread
     from gyrostat.parallel.whole_files import plain

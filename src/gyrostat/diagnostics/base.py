@@ -126,7 +126,7 @@ def diagnostic(
     given
         The function, if the decorator is used without parentheses; otherwise names of dimensions, or a name.
     name
-        The name under which it is recorded; that of the function by default.
+        The name under which it is recorded; by default the name of the function.
     dims
         The name of each dimension of the value.
     rotates
@@ -378,5 +378,7 @@ def _of_function(function: Any) -> Diagnostic:
             return known
     if callable(function):
         called = getattr(function, "__name__", errors.shown(function))
-        raise GyrostatError(f"record got the function {called}, which is no diagnostic: put @gs.diagnostic above it.")
+        raise GyrostatError(
+            f"record got the function {called}, which is not a diagnostic: put @gs.diagnostic above it."
+        )
     raise GyrostatError(f"record must list names or Diagnostic objects; got {errors.shown(function)}.")

@@ -195,7 +195,7 @@ class TwoPoint(Finite):
     rank
         The size of Sigma.
     independent
-        True for a sign of its own for every diagonal entry.
+        True to draw the sign of every diagonal entry separately.
 
     >>> TwoPoint(mean=1.0, spread=6.0).values.ravel().tolist()
     [-5.0, 7.0]
@@ -299,7 +299,7 @@ class Uniform(_DiagonalLaw):
     rank
         The size of Sigma.
     independent
-        True for a draw of its own for every diagonal entry.
+        True to draw every diagonal entry separately.
 
     >>> round(float(Uniform(mean=1.0, spread=3.0).variance[0]), 6)
     3.0
@@ -329,7 +329,7 @@ class Gaussian(_DiagonalLaw):
     rank
         The size of Sigma.
     independent
-        True for a draw of its own for every diagonal entry.
+        True to draw every diagonal entry separately.
 
     >>> Gaussian(mean=1.0, spread=3.0).bound
     inf
@@ -351,7 +351,7 @@ class Sampler(Law):
     """A law given by a function of a JAX key that returns a number, a diagonal or a symmetric matrix.
 
     All randomness must come from the key. The function is compiled once, so that a number drawn elsewhere (by NumPy, by
-    Python's ``random``) would be the same for ever; such a function is refused.
+    Python's ``random``) would never change; such a function is refused.
 
     Parameters
     ----------

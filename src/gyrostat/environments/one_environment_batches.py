@@ -37,7 +37,7 @@ class RowsByEnvironment:
         return self._digest
 
     def codes_of(self, rows: Any) -> np.ndarray:
-        """The code of each of some rows; numbers that are no rows are refused."""
+        """The code of each of some rows; numbers that are not rows are refused."""
         numbers = np.asarray(rows, dtype=np.intp)
         if numbers.size and not 0 <= numbers.min() <= numbers.max() < self.codes.size:
             wrong = numbers[(numbers < 0) | (numbers >= self.codes.size)][0]

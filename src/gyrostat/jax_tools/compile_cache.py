@@ -123,7 +123,7 @@ class ProgramFiles:
         return content
 
     def put(self, key: str, value: bytes) -> None:
-        """Keep a program. A full disk is no error: the program is compiled again next time."""
+        """Keep a program. A full disk is not an error: the program is compiled again next time."""
         part = self.folder / f".{key}.{os.getpid()}.{threading.get_ident()}.part"
         try:
             part.write_bytes(value)

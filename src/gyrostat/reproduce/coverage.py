@@ -54,7 +54,7 @@ def _wrong_items(paper: Paper, known: dict[str, tuple[Experiment, Claim]]) -> It
             yield f"{paper.name}: {item} has neither a claim nor a reason."
         elif not isinstance(checked, str):
             yield from (
-                f"{paper.name}: {item} names {name!r}, which is no claim." for name in checked if name not in known
+                f"{paper.name}: {item} names {name!r}, which is not a claim." for name in checked if name not in known
             )
 
 

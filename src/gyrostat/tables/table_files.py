@@ -290,7 +290,7 @@ def _without_row_numbers(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def is_text(values: pd.Series) -> bool:
-    """Whether a column holds words (numbers, truths and dates are no words)."""
+    """Whether a column holds words (not numbers, truth values or dates)."""
     return not (
         pd.api.types.is_numeric_dtype(values)
         or pd.api.types.is_bool_dtype(values)

@@ -81,7 +81,7 @@ def refuse_second_division(name: str, *, num_replicas: int, hold: int) -> None:
 
 
 def _shares(caller: Any) -> int:
-    """Over how many processes a caller divides what it iterates over; 1 for anything that is no such wrapper."""
+    """Over how many processes a caller divides what it iterates over; 1 for anything that is not such a wrapper."""
     kind = type(caller)
     if kind.__name__ == "DataLoaderDispatcher" and kind.__module__.startswith("accelerate"):
         return int(caller.state.num_processes)

@@ -634,7 +634,7 @@ def _shift(features: xr.Dataset, level: float) -> str:
         return ""
     sentence = f"Covariates shift (their means or variances differ between environments): {_named(features, shifted)}."
     if not (features.differ_p < level).any():
-        return sentence + " No effect is seen to differ, so this by itself is no reason to leave anything out."
+        return sentence + " No effect was found to differ, so this alone is not a reason to leave anything out."
     return sentence
 
 

@@ -146,7 +146,7 @@ def moments(parts: Iterable[EnvironmentPart]) -> Moments:
 def without_rounding(
     gram: np.ndarray, cross: np.ndarray, energy: float, count: int, means: np.ndarray, level: float, size: float
 ) -> tuple[Any, ...]:
-    """The same moments of an environment, with zeros where a feature or the response is constant but for rounding."""
+    """The same moments of an environment, with zeros where a feature or the response is constant up to rounding."""
     flat = np.diagonal(gram) <= (CONSTANT * means) ** 2
     gram[flat], gram[:, flat], cross[flat] = 0.0, 0.0, 0.0
     energy = 0.0 if energy <= np.square(CONSTANT * level) else energy

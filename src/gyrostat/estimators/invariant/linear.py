@@ -552,15 +552,15 @@ class InvariantLinearRegressor(RegressorMixin, InvariantLinearModel):
     def fit_parts(self, parts: Any) -> InvariantLinearRegressor:
         """Fit on rows that do not fit into memory: least squares only, without clusters and weights.
 
+        The first reading gives second moments, and with them all effects. Standard errors that allow for uneven noise, and the
+        row with the largest influence, need the residuals: a second reading, and a third one if a feature is removed. Nothing
+        is written, and memory is needed for one part at a time. The numbers equal those of ``fit``, up to rounding.
+
         Parameters
         ----------
         parts : a function without arguments that returns the parts of the table one after another, as tuples (X, y,
             environments) of arrays, each time it is called; or what :func:`gyrostat.tables.table_parts.table_parts` makes of
             a Parquet file or a Dask dataframe with its columns of words and dates.
-
-        The first reading gives second moments, and with them all effects. Standard errors that allow for uneven noise, and the
-        row with the largest influence, need the residuals: a second reading, and a third one if a feature is removed. Nothing
-        is written, and memory is needed for one part at a time. The numbers are those of ``fit``, to rounding.
 
         >>> rng = np.random.default_rng(0)
         >>> X, site = rng.standard_normal((600, 3)), np.tile(["a", "b", "c"], 200)

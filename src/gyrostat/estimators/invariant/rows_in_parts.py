@@ -199,7 +199,7 @@ def first_reading(X: np.ndarray, y: np.ndarray, labels: Any) -> FirstReading:
 
 
 def _witnesses(y: np.ndarray) -> np.ndarray:
-    """The extremes of responses and one that is no integer: they show that responses are not 0/1, or no counts."""
+    """The extremes of the responses and one that is not an integer: they show whether responses are 0/1 or counts."""
     return np.concatenate([[y.min(), y.max()], y[y != np.round(y)][:1]])
 
 
