@@ -100,7 +100,7 @@ function openTab(tab) {
 
 async function buildPresets() {
   const select = byId("preset");
-  select.append(new Option("choose a setting of a paper", ""));
+  select.append(new Option("of a paper …", ""));
   const presets = await (await fetch("api/presets")).json();
   for (const lab of state.labs) {
     const group = Object.assign(document.createElement("optgroup"), { label: lab.title });
