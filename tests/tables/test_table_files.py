@@ -170,7 +170,9 @@ def test_rows_on_disk_give_the_same_model(tmp_path, source):
     X = whole[["a", "b", "c"]].assign(**{"sex=m": (whole.sex == "m").astype(float)})
     expected = InvariantLinearRegressor(random_state=0).fit(X, whole.y, environments=whole.site)
     with rows_on_disk(parts, target="y", environment="site", missing="drop", folder=tmp_path) as rows:
-        assert list(rows.X) == list(X) and rows.notes == ("1 rows with missing values were left out.",)
+        assert list(rows.X) == list(X) and rows.notes == (
+            "1 rows with missing values were left out, and row numbers are counted without them.",
+        )
         found = InvariantLinearRegressor(random_state=0).fit(rows.X, rows.y, environments=rows.labels)
         assert list(tmp_path.glob("gyrostat-rows-*"))
     assert not list(tmp_path.glob("gyrostat-rows-*")) and found.environments_ == expected.environments_

@@ -362,19 +362,21 @@ def verdict(parts: dict[str, list[BenchmarkRecord]]) -> str:
     law, tables, worst = (parts[name] for name in ("law", "table", "worst"))
     missed = [r.settings["table"] for r in tables if not r.meets]
     sentences = [
-        f"In new sites of the same law, our model for this purpose is within 2 percent of the better of least squares and "
+        f"In new sites of the same law, our model `same-kind` is within 2 percent of the better of least squares and "
         f"fixed effects in {sum(bool(r.meets) for r in law)} of {len(law)} simulations and {len(tables) - len(missed)} of "
         f"{len(tables)} tables{f' (not in {_listed(missed)})' if missed else ''}."
     ]
     each = [f"{r.ours / r.peer:.2f} times that of the best other method ({r.settings['law']})" for r in worst if r.peer]
     further = [f"{r.settings['further'][WORST_CASE] / r.settings['further'][MINIMAX]:.2f}" for r in worst]
     sentences += [
-        f"Where effects flip sign, the worst error of ours is {_listed(each)}; in further repetitions it is "
+        f"Where effects flip sign, the error of our model `worst-case` in the worst site is {_listed(each)}; in further "
+        "repetitions it is "
         f"{_listed(further)} times that of {MINIMAX}."
     ] * bool(each)
     best = [r.settings["ratios"]["worst"][WORST_CASE] for r in tables if WORST_CASE in r.settings["ratios"]["worst"]]
     sentences += [
-        f"On the tables its worst error is below that of least squares in {sum(x < 1 for x in best)} of {len(best)}."
+        "On the tables, its error in the worst site is below that of least squares in "
+        f"{sum(x < 1 for x in best)} of {len(best)}."
     ] * bool(best)
     return " ".join(sentences)
 

@@ -87,7 +87,7 @@ def heterogeneity(
     adjust: bool = True,
     step_size: float | str = "auto",
     feature_names: Sequence[str] | None = None,
-    row_numbers: Sequence[int] | None = None,
+    row_numbers: Sequence[int] | np.ndarray | None = None,
 ) -> HeterogeneityReport:
     """How the effect of each feature, and of each principal direction of variation, differs between environments.
 
@@ -206,7 +206,7 @@ def report_of(
     facts: FeatureFacts,
     names: list[str],
     confidence: float,
-    row_numbers: Sequence[int] | None = None,
+    row_numbers: Sequence[int] | np.ndarray | None = None,
 ) -> HeterogeneityReport:
     """The report on a model that was fitted, with ``directions`` that decide on features, to the rows of these facts."""
     options = {
