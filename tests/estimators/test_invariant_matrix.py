@@ -52,9 +52,7 @@ def diagonals(X: np.ndarray) -> np.ndarray:
     return X[:, :, None] * np.eye(X.shape[1])
 
 
-@parametrize_with_checks(
-    [InvariantQuadraticRegressor(), Diagonals(num_orders=1)]
-)  # none is skipped or expected to fail
+@parametrize_with_checks([InvariantQuadraticRegressor(), Diagonals(num_orders=1)])  # none is expected to fail
 def test_scikit_learn_s_checks(estimator, check):
     check(estimator)
 
