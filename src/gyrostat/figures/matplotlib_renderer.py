@@ -7,6 +7,7 @@ import math
 import os
 import re
 import textwrap
+import zlib
 from collections.abc import Callable
 from functools import singledispatch
 from pathlib import Path
@@ -100,11 +101,21 @@ def _svg(canvas: Canvas) -> bytes:
     """The canvas as SVG. Control characters of names are replaced: XML cannot hold them, not even in a comment."""
     written = io.StringIO()
     FigureCanvasSVG(canvas).print_svg(written, metadata={"Date": None})
-    return NOT_IN_XML.sub("\N{REPLACEMENT CHARACTER}", written.getvalue()).encode()
+    return NOT_IN_XML.sub("\N{REPLACEMENT CHARACTER}", _with_stable_clips(written.getvalue())).encode()
+
+
+def _with_stable_clips(svg: str) -> str:
+    """Name clipping rectangles after their numbers as written.
+
+    matplotlib names them after all digits, and the last digit of a layout can differ from one drawing to the next.
+    """
+    names = {name: f"p{zlib.crc32(rectangle.encode()):08x}" for name, rectangle in CLIP.findall(svg)}
+    return re.sub("|".join(names) or "(?!)", lambda found: names[found[0]], svg)
 
 
 MARKUP = re.compile(r"\$\\mathregular\{|\}\$|[_^]\{|\}|\\,?")
 """What :func:`gyrostat.figures.mathematics.mathtext` adds around the letters that are seen."""
+CLIP = re.compile(r'<clipPath id="(p[0-9a-f]{10})">\s*(<rect [^>]*>)')
 NOT_IN_XML = re.compile("[\\x00-\\x08\\x0b\\x0c\\x0e-\\x1f\\ufffe\\uffff]")
 
 
