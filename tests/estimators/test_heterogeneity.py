@@ -214,3 +214,10 @@ def test_bad_input_is_refused(options, message):
     X, y = data(0)
     with pytest.raises(gs.GyrostatError, match=message):
         gs.heterogeneity(X, y, options.pop("environments", SITES), **options)
+
+
+@pytest.mark.parametrize("bad", [True, 0, [1], [0.5] * 60, [-1] * 60, {}])
+def test_row_numbers_are_one_whole_number_for_each_row(bad):
+    X = np.random.default_rng(0).standard_normal((60, 2))
+    with pytest.raises(GyrostatError, match="row_numbers must"):
+        gs.heterogeneity(X, X[:, 0] + 0.1 * X[:, 1] ** 2, np.repeat(["a", "b", "c"], 20), row_numbers=bad)

@@ -139,9 +139,9 @@ def heterogeneity(
         raise GyrostatError(f"feature_names must be a list of names; got {errors.shown(feature_names)}.")
     names = feature_names if feature_names is not None else getattr(X, "columns", None)
     if is_dask(X):
-        if cluster is not None or sample_weight is not None:
+        if cluster is not None or sample_weight is not None or row_numbers is not None:
             raise GyrostatError(
-                "cluster and sample_weight need the rows in memory: call compute() on the Dask columns."
+                "cluster, sample_weight and row_numbers need the rows in memory: call compute() on the Dask columns."
             )
         return heterogeneity_of_parts(
             DaskParts(X, y, environments),
@@ -163,9 +163,18 @@ def heterogeneity(
     model = InvariantLinearRegressor(
         tolerance=tolerance, level=level, adjust=adjust, step_size=step_size, family=family, random_state=0
     ).fit(X, y, environments=environments, cluster=cluster, sample_weight=sample_weight)
-    if row_numbers is not None and len(row_numbers) != len(X):
-        raise GyrostatError(f"row_numbers must number the {len(X)} rows of X; got {len(row_numbers)} numbers.")
-    return report_of(model, feature_facts(X, y, rows), names, within, row_numbers)
+    return report_of(model, feature_facts(X, y, rows), names, within, _checked_row_numbers(row_numbers, len(X)))
+
+
+def _checked_row_numbers(row_numbers: Any, count: int) -> np.ndarray | None:
+    if row_numbers is None:
+        return None
+    numbers = errors.array("row_numbers", row_numbers, ndim=1)
+    if len(numbers) != count or not (numbers == np.round(numbers)).all() or not (numbers > 0).all():
+        raise GyrostatError(
+            f"row_numbers must be {count} whole numbers of at least 1, one for each row; got {errors.shown(row_numbers)}."
+        )
+    return numbers.astype(np.int64)
 
 
 def heterogeneity_of_parts(
