@@ -9,6 +9,7 @@ from scipy import stats
 
 import gyrostat as gs
 from conftest import orthonormal
+from gyrostat.errors import GyrostatError
 from gyrostat.estimators import InvariantLinearRegressor
 from gyrostat.estimators.invariant.effects import Effects, principal_directions
 from gyrostat.estimators.invariant.hypothesis_tests import covariate_shifts, look_like_consequences
