@@ -188,7 +188,7 @@ LANDSCAPE = Experiment(
         "goes to zero; where descent ends for small and large ridges."
     ),
     sizes={
-        "smoke": {"tries": 1000, "num_steps": 4000},
+        "smoke": {"tries": 1600, "num_steps": 4000},
         "standard": {"tries": 1500, "num_steps": 20_000},
         "full": {"tries": 6000, "num_steps": 40_000},
     },

@@ -293,7 +293,7 @@ FIG12 = Experiment(
         "learning rate .2 does not fit the printed axes; .003 does. Curves depend on eta x iteration only."
     ),
     sizes={
-        "smoke": {"dimension": 20, "starts": 2, "designs": 1, "stretch": 1.0, "figure_starts": 2},
+        "smoke": {"dimension": 20, "starts": 6, "designs": 3, "stretch": 1.0, "figure_starts": 2},
         "standard": {"dimension": 50, "starts": 4, "designs": 2, "stretch": 1.0, "figure_starts": 4},
         "full": {"dimension": 50, "starts": 8, "designs": 8, "stretch": 2.0, "figure_starts": 8},
     },

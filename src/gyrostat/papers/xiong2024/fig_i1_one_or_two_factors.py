@@ -15,7 +15,7 @@ from gyrostat.experiments.statistics import median
 from gyrostat.figures.declarations import Figure, Marker, Panel, Printed, band
 from gyrostat.measurements.dense import DesignRows
 from gyrostat.models.spaces import RectangularMatrices, Space
-from gyrostat.papers.xiong2024.settings import FIGURE_I1, LITERAL, designs_of, losses, over_designs
+from gyrostat.papers.xiong2024.settings import FIGURE_I1, LITERAL, designs_of, losses, over_designs, size_text
 
 SCALES = FIGURE_I1.scales
 MODELS = {"symmetric": True, "asymmetric": False}
@@ -100,8 +100,9 @@ def draw_figure_i1(ds: xr.Dataset) -> Figure:
         ],
         note=(
             "Medians and quartiles over starts and designs; both models see the same measurements. k = 4, r = 2, "
-            f"m = 24 n, eta = .2. The printed axis ends at {ITERATIONS:,} iterations: before the crossing at small alpha if "
-            "the learning rate is the .003 that fits the printed curves, after it if it is the printed .2."
+            f"{size_text(ds, FIGURE_I1.per_row)}, eta = .2. The printed axis ends at {ITERATIONS:,} iterations: before the "
+            "crossing at small alpha if the learning rate is the .003 that fits the printed curves, after it if it is the "
+            "printed .2."
         ),
     )
 
@@ -137,8 +138,8 @@ FIG_I1 = Experiment(
         "at the end of the printed axis for both learning rates: the printed .2, and the .003 that fits the printed curves."
     ),
     sizes={
-        "smoke": {"dimension": 14, "starts": 2, "designs": 6, "num_steps": ITERATIONS},
-        "standard": {"dimension": 50, "starts": 3, "designs": 2, "num_steps": ITERATIONS},
+        "smoke": {"dimension": 14, "starts": 12, "designs": 2, "num_steps": ITERATIONS},
+        "standard": {"dimension": 24, "starts": 8, "designs": 2, "num_steps": ITERATIONS},
         "full": {"dimension": 50, "starts": 5, "designs": 4, "num_steps": 2 * ITERATIONS},
     },
     compute=figure_i1_data,
@@ -182,5 +183,5 @@ FIG_I1 = Experiment(
             ),
         ),
     ],
-    weight=165,
+    weight=60,
 )

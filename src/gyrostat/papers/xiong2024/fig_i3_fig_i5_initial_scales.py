@@ -117,8 +117,8 @@ FIG_I3 = Experiment(
         ".2."
     ),
     sizes={
-        "smoke": {"dimension": 20, "starts": 3, "designs": 1, "eta": 0.03},
-        "standard": {"dimension": 50, "starts": 4, "designs": 1, "eta": 0.015},
+        "smoke": {"dimension": 20, "starts": 12, "designs": 1, "eta": 0.03},
+        "standard": {"dimension": 50, "starts": 8, "designs": 1, "eta": 0.015},
         "full": {"dimension": 50, "starts": 5, "designs": 4, "eta": 0.003},
     },
     compute=figure_i3_data,

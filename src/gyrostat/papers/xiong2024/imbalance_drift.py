@@ -143,7 +143,7 @@ IMBALANCE = Experiment(
     source="Xiong 2024, (D.5) and (D.6)",
     summary="F^T F - G^T G is what drives the linear rate; one step changes it by eta^2 (G^T M^T M G - F^T M M^T F).",
     sizes={
-        "smoke": {"seeds": 3, "dimension": 50, "tau": 6.0},
+        "smoke": {"seeds": 4, "dimension": 50, "tau": 9.0},
         "standard": {"seeds": 10, "dimension": 50, "tau": 80.0},
         "full": {"seeds": 50, "dimension": 50, "tau": 80.0},
     },

@@ -125,6 +125,11 @@ def calibration_at(eta: float, alpha: float, steps: np.ndarray) -> np.ndarray:
     return np.sqrt(grown / (1 - alpha**2 + grown))
 
 
+def _late(values: xr.DataArray) -> xr.DataArray:
+    """The last six recorded steps, which are nearly independent: the error forgets its past in a few of them."""
+    return values.isel(step=slice(-6, None))
+
+
 WINDOW = Experiment(
     name="window",
     title="The literal step window of Theorem 2",
@@ -133,7 +138,7 @@ WINDOW = Experiment(
         "With the printed constants the theorem needs M2 > 1536 M1; such settings exist, and the method works there."
     ),
     sizes={
-        "smoke": {"seeds": 6, "mean": 0.0, "spread": 1550.0, "dimension": 6, "batches": (1e7,)},
+        "smoke": {"seeds": 10, "mean": 0.0, "spread": 1550.0, "dimension": 6, "batches": (1e7,)},
         "standard": {"seeds": 16, "mean": 1.0, "spread": 3200.0, "dimension": 8, "batches": (1e6, 1e8)},
         "full": {"seeds": 60, "mean": 1.0, "spread": 3200.0, "dimension": 8, "batches": (1e6, 1e7, 1e8)},
     },
@@ -150,10 +155,10 @@ WINDOW = Experiment(
             slug="error-law",
             statement="There, too, the error follows our law: it falls as m^-1/2.",
             criterion=(
-                "median over runs and batch sizes of error over law in [.7, 1.3] (a run scatters by .3, with heavy "
-                "tails)"
+                "median over runs, batch sizes and the last six recorded steps of error over law in [.7, 1.3] (a run scatters "
+                "by .3, with heavy tails)"
             ),
-            measure=lambda ds: within(0.7, 1.3, ratio=(last(ds.distance) / ds.law).fillna(np.inf).median()),
+            measure=lambda ds: within(0.7, 1.3, ratio=(_late(ds.distance) / ds.law).fillna(np.inf).median()),
         ),
         Claim(
             slug="covers-the-experiments",
