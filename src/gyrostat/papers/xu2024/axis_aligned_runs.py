@@ -110,3 +110,17 @@ def operator_norm(A: np.ndarray) -> np.ndarray:
     tall = A.shape[1] > A.shape[2]
     gram = A.swapaxes(1, 2) @ A if tall else A @ A.swapaxes(1, 2)
     return np.sqrt(np.linalg.eigvalsh(gram)[:, -1])
+
+
+def factor_norms(setting: AxisSetting, U: np.ndarray) -> dict[str, np.ndarray]:
+    """The singular values of R, the column norms of Q, and both norms of E."""
+    r1, r = setting.rank, setting.ranks
+    R, E = U[:, :r1], U[:, r:]
+    sigma = np.sqrt(np.linalg.eigvalsh(R @ R.swapaxes(1, 2)))[:, ::-1]
+    return {
+        "sigma": sigma,
+        "q": np.linalg.norm(U[:, r1:r], axis=2),
+        "e": operator_norm(E),
+        "f": np.sum(E**2, axis=(1, 2)),
+        "u": np.linalg.norm(U, axis=(1, 2)),
+    }

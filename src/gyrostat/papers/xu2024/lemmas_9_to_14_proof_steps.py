@@ -1,4 +1,4 @@
-"""Lemmas 8 to 15, Corollary 1, Theorems 4 and 5 of Xu 2024: every step of the proof, where its conditions hold."""
+"""Lemmas 9 to 14, Corollary 1, Theorems 4 and 5 of Xu 2024: every step of the proof, where its conditions hold."""
 
 from __future__ import annotations
 
@@ -11,142 +11,9 @@ import xarray as xr
 
 import gyrostat as gs
 from gyrostat.experiments.declarations import Claim, Experiment, Outcome, together, within
-from gyrostat.figures.declarations import Dots, Figure, Line, Marker, Panel, Points, band
-from gyrostat.papers.xu2024.axis_aligned_runs import AxisSetting, axis_runs, operator_norm
+from gyrostat.figures.declarations import Dots, Figure, Line, Marker, Panel, band
+from gyrostat.papers.xu2024.axis_aligned_runs import AxisSetting, axis_runs, factor_norms, operator_norm
 from gyrostat.theory import calibration, calibration_line, envelope, moment_growth
-
-# ------------------------------------------------------------------------------ Lemma 8, and (22) to (24), (57)
-
-OVERLAPS = [0.01, 0.03, 0.1, 0.3]
-IDENTITIES = ("(22)", "(23)", "(24)", "(57)")
-
-
-def lemma8_data(*, seed: int, progress: Any = None, states: int) -> xr.Dataset:
-    """The left side of (51) in units of epsilon_1 ||U||^2 at random U and at the worst U, and the gaps of four identities."""
-    rng = np.random.default_rng(seed)
-    cells = [_overlap_cell(rng, overlap, states) for overlap in OVERLAPS]
-    return xr.Dataset(
-        {
-            "typical": ("overlap", [np.max(typical) for typical, _, _ in cells]),
-            "worst": ("overlap", [worst for _, worst, _ in cells]),
-            "gap": (("overlap", "identity"), [gaps for _, _, gaps in cells]),
-        },
-        coords={"overlap": OVERLAPS, "identity": list(IDENTITIES)},
-        attrs={"states": states},
-    )
-
-
-def _overlap_cell(rng: np.random.Generator, overlap: float, states: int) -> tuple[list[float], float, np.ndarray]:
-    d, r1, r2 = 12, 3, 2
-    typical, gaps = [], []
-    for _ in range(states):
-        frame = np.linalg.qr(rng.standard_normal((d, r1 + r2)))[0]
-        U_star = frame[:, :r1]
-        V_star = overlap * U_star[:, :r2] + math.sqrt(1 - overlap**2) * frame[:, r1:]
-        U = rng.standard_normal((d, d)) * 10.0 ** rng.uniform(-3, 0, d)
-        typical.append(float(_interaction(U, U_star, V_star) / (overlap * np.linalg.norm(U, 2) ** 2)))
-        gaps.append(_identity_gaps(rng, U / np.linalg.norm(U, 2), U_star, V_star))
-    # U^T (S - S^2) U with S = Id_U* + Id_V*: the worst U is an eigenvector.
-    S = U_star @ U_star.T + V_star @ V_star.T
-    values, vectors = np.linalg.eigh(S - S @ S)
-    worst = vectors[:, [np.abs(values).argmax()]]
-    return typical, float(_interaction(worst, U_star, V_star) / overlap), np.max(gaps, axis=0)
-
-
-def _interaction(U: np.ndarray, U_star: np.ndarray, V_star: np.ndarray) -> float:
-    R, Q, E = _parts(U, U_star, V_star)
-    return float(np.linalg.norm(U.T @ U - R @ R.T - Q @ Q.T - E.T @ E, 2))
-
-
-def _parts(U: np.ndarray, U_star: np.ndarray, V_star: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    R, Q = U.T @ U_star, U.T @ V_star
-    return R, Q, U - U_star @ R.T - V_star @ Q.T
-
-
-def _identity_gaps(rng: np.random.Generator, U: np.ndarray, U_star: np.ndarray, V_star: np.ndarray) -> list[float]:
-    """How far one step (21) is from the printed (22), (23) and (24), and how far (57) is from an identity."""
-    eta, d = 0.05, len(U)
-    sigma, noise = np.diag(rng.standard_normal(V_star.shape[1])), rng.standard_normal((d, d))
-    noise = (noise + noise.T) / 2
-    R, Q, E = _parts(U, U_star, V_star)
-    truth, spurious = U_star @ U_star.T, V_star @ sigma @ V_star.T
-    rest = np.eye(d) - truth - V_star @ V_star.T
-    new = U - eta * (U @ U.T - truth - spurious) @ U - eta * noise @ U
-    gaps = (
-        new.T @ U_star - (R - eta * U.T @ U @ R + eta * R + eta * U.T @ spurious @ U_star - eta * U.T @ noise @ U_star),
-        new.T @ V_star
-        - (Q - eta * U.T @ U @ Q + eta * Q @ sigma + eta * U.T @ truth @ V_star - eta * U.T @ noise @ V_star),
-        rest @ new - (E @ (np.eye(d) - eta * U.T @ U) + eta * rest @ (truth + spurious) @ U - eta * rest @ noise @ U),
-        U @ U.T - truth - E @ E.T - _expansion(R, Q, E, U_star, V_star),
-    )
-    return [float(np.abs(gap).max()) for gap in gaps]
-
-
-def _expansion(R: np.ndarray, Q: np.ndarray, E: np.ndarray, U_star: np.ndarray, V_star: np.ndarray) -> np.ndarray:
-    """The right side of (57)."""
-    crossed = E @ (R @ U_star.T + Q @ V_star.T) + V_star @ Q.T @ R @ U_star.T
-    squares = U_star @ (R.T @ R - np.eye(R.shape[1])) @ U_star.T + V_star @ Q.T @ Q @ V_star.T
-    return squares + crossed + crossed.T
-
-
-def draw_lemma8(ds: xr.Dataset) -> Figure:
-    x = ds.overlap.values
-    panel = Panel(
-        title="Left side of (51) over ε₁‖U‖²",
-        xlabel="overlap ε₁ of the two subspaces",
-        ylabel="ratio",
-        series=[
-            Points(x, ds.typical.values, "largest at random U", colour=0),
-            Points(x, ds.worst.values, "at the worst U", colour=1),
-            Line(x, 1 + x, "1 + ε₁, sharp", role="theory"),
-            Marker(6.0, "6, the lemma", role="bound"),
-        ],
-        xscale="log",
-        ylim=(0, 6.5),
-    )
-    return Figure(
-        title="The overlap of the subspaces costs at most (1 + ε₁) ε₁ ‖U‖²",
-        panels=[panel],
-        note=f"d = 12, ranks (3, 2), {ds.attrs['states']} random factors U for each ε₁.",
-    )
-
-
-LEMMA8 = Experiment(
-    name="lemma8",
-    title="The interaction error of subspaces that are not orthogonal",
-    source="Xu 2024, Lemma 8, (22) to (24) and (57)",
-    summary=(
-        "U^T U is the sum of the squares of R, Q and E up to the overlap of the subspaces; the dynamics are identities."
-    ),
-    sizes={"smoke": {"states": 40}, "standard": {"states": 400}, "full": {"states": 4000}},
-    compute=lemma8_data,
-    draw=draw_lemma8,
-    claims=[
-        Claim(
-            slug="lemma-8",
-            statement="||U^T U - (R R^T + Q Q^T + E^T E)|| <= 6 epsilon_1 ||U||^2.",
-            criterion="largest left side over epsilon_1 ||U||^2, at random U and at the worst U, in (0, 6]",
-            measure=lambda ds: within(1e-9, 6, typical=ds.typical.max(), worst=ds.worst.max()),
-        ),
-        Claim(
-            slug="sharp-constant",
-            statement="Ours: the sharp constant is 1 + epsilon_1.",
-            criterion="random U below it; the worst U reaches it to 1e-6, at every overlap",
-            measure=lambda ds: together(
-                within(0, 1, typical_over_sharp=(ds.typical / (1 + ds.overlap)).max()),
-                within(-1e-6, 1e-6, gap=abs(ds.worst - 1 - ds.overlap).max()),
-            ),
-        ),
-        Claim(
-            slug="dynamics",
-            statement="The dynamics (22), (23), (24) of R, Q and E and the expansion (57) are identities.",
-            criterion="largest gap of any entry <= 1e-12 for factors of norm 1",
-            measure=lambda ds: within(0, 1e-12, gap=ds.gap.max()),
-        ),
-    ],
-)
-
-# ---------------------------------------------------------- Lemmas 9 to 14, Corollary 1, Theorems 4 and 5
 
 PROOF = AxisSetting(
     dimension=16, values=(1.0, 1.0), spurious_rank=2, spread=20.0, step_size=0.05, init_scale=1e-18, num_samples=1e33
@@ -217,7 +84,7 @@ class _ProofRecord:
 def _proof_runs(setting: AxisSetting, runs: int, rng: np.random.Generator) -> xr.Dataset:
     record, before = _ProofRecord(setting, runs), None
     for step in axis_runs(setting, _last_step(), runs=runs, rng=rng):
-        now = _norms(setting, step.U)
+        now = factor_norms(setting, step.U)
         _bounds_at(record, step.t, now)
         if before is not None:
             _step_inequalities(record, step.t - 1, *before, now)
@@ -230,20 +97,6 @@ def _proof_runs(setting: AxisSetting, runs: int, rng: np.random.Generator) -> xr
         before = (now, step.sigma)
     end = np.abs(now["sigma"] - 1).max(1)
     return _proof_dataset(record, end)
-
-
-def _norms(setting: AxisSetting, U: np.ndarray) -> dict[str, np.ndarray]:
-    """The singular values of R, the column norms of Q, and both norms of E."""
-    r1, r = setting.rank, setting.ranks
-    R, E = U[:, :r1], U[:, r:]
-    sigma = np.sqrt(np.linalg.eigvalsh(R @ R.swapaxes(1, 2)))[:, ::-1]
-    return {
-        "sigma": sigma,
-        "q": np.linalg.norm(U[:, r1:r], axis=2),
-        "e": operator_norm(E),
-        "f": np.sum(E**2, axis=(1, 2)),
-        "u": np.linalg.norm(U, axis=(1, 2)),
-    }
 
 
 def _bounds_at(record: _ProofRecord, t: int, now: dict[str, np.ndarray]) -> None:
@@ -532,113 +385,6 @@ PROOF_STEPS = Experiment(
                 "It takes a batch of more than 1e32: p^-1.5 r2^2 multiplies delta. At the batches of the paper's "
                 "figures the bounds of Theorems 4 and 5 are above 1 and say nothing."
             ),
-        ),
-    ],
-    weight=4,
-)
-
-# ------------------------------------------------------------------------------------------------ Lemma 15
-
-STABLE = AxisSetting(
-    dimension=16, values=(1.0, 1.0), spurious_rank=2, spread=10.0, step_size=0.05, init_scale=1e-4, num_samples=1e10
-)
-STABLE_BATCHES = (1e10, 1e12)
-
-
-def lemma15_data(*, seed: int, progress: Any = None, runs: int) -> xr.Dataset:
-    """g of (88) in every run, where the singular values of R are from then on in units of g, and how long it takes."""
-    cells = [
-        _stable_runs(STABLE._replace(num_samples=m), runs, np.random.default_rng([seed, i]))
-        for i, m in enumerate(STABLE_BATCHES)
-    ]
-    dims = ("num_samples", "seed")
-    return xr.Dataset(
-        {name: (dims, np.array([cell[name] for cell in cells])) for name in cells[0]},
-        coords={"num_samples": list(STABLE_BATCHES)},
-    )
-
-
-def _stable_runs(setting: AxisSetting, runs: int, rng: np.random.Generator) -> dict[str, np.ndarray]:
-    T1 = len(envelope(setting.step_size, setting.init_scale).middle) - 1
-    sigma, size = [], []
-    for step in axis_runs(setting, T1 + round(80 / setting.step_size), runs=runs, rng=rng):
-        if step.t > T1:
-            now = _norms(setting, step.U)
-            error = operator_norm(step.U.swapaxes(1, 2) @ step.noise)
-            sigma.append(now["sigma"])
-            # The norm of Q is at most its Frobenius norm.
-            size.append(np.sum(now["q"] ** 2, axis=1) + now["e"] ** 2 + 4 * error)
-    g = np.max(size, axis=0)
-    return _stability(np.array(sigma), g, setting.step_size)
-
-
-def _stability(sigma: np.ndarray, g: np.ndarray, eta: float) -> dict[str, np.ndarray]:
-    """The extreme (sigma - 1)/g from 8 log(1/g)/eta steps after T1 on, and the time to 1 - 5g in units of log(1/g)/eta."""
-    steps = np.arange(len(sigma))[:, None]
-    late = steps >= 8 / eta * np.log(1 / np.minimum(g, 0.5))
-    low = np.where(late, sigma.min(2) - 1, np.inf).min(0) / g
-    high = np.where(late, sigma.max(2) - 1, -np.inf).max(0) / g
-    reached = (sigma.min(2) >= 1 - 5 * g).argmax(0)
-    return {"g": g, "low": low, "high": high, "time": eta * reached / np.log(1 / np.minimum(g, 0.5))}
-
-
-def draw_lemma15(ds: xr.Dataset) -> Figure:
-    worst = np.maximum(abs(ds.low), abs(ds.high))
-    series = [
-        Points(ds.g.values[i], worst.values[i], f"m = {m:.0e}", colour=i) for i, m in enumerate(ds.num_samples.values)
-    ]
-    return Figure(
-        title="Small disturbances keep the singular values of R near 1",
-        panels=[
-            Panel(
-                title="From 8 log(1/g)/η steps after T₁ on",
-                xlabel="g of (88)",
-                ylabel="largest |σ − 1| / g of a run",
-                series=[
-                    *series,
-                    Marker(5.0, "5: the lemma, from below", role="bound"),
-                    Marker(1.0, "1: the lemma, from above", role="bound"),
-                    Marker(0.01, "g = 0.01", axis="x"),
-                ],
-                xscale="log",
-                yscale="log",
-            )
-        ],
-        note=f"d = 16, ranks (2, 2), s = 1 − 10 or 1 + 10, η = 0.05; {ds.sizes['seed']} runs for each batch size m.",
-    )
-
-
-def _stable(ds: xr.Dataset) -> Outcome:
-    good = ds.where(ds.g < 0.01)
-    return together(
-        within(0.5, 1, share_of_runs_with_small_g=(ds.g < 0.01).mean()),
-        within(-5, 1, least=good.low.min(), largest=good.high.max()),
-    )
-
-
-LEMMA15 = Experiment(
-    name="lemma15",
-    title="Stability of the invariant part",
-    source="Xu 2024, Lemma 15",
-    summary="If Q, E and the isometry error stay below g, the singular values of R stay between 1 - 5g and 1 + g.",
-    sizes={"smoke": {"runs": 4}, "standard": {"runs": 40}, "full": {"runs": 200}},
-    compute=lemma15_data,
-    draw=draw_lemma15,
-    claims=[
-        Claim(
-            slug="lemma-15",
-            statement=(
-                "Lemma 15: 1 - 5g <= sigma <= 1 + g for all singular values of R, from 8 log(1/g)/eta steps after "
-                "T1 on."
-            ),
-            criterion="(sigma - 1)/g in [-5, 1] in every run with g < 0.01, which at least half of the runs have",
-            measure=_stable,
-        ),
-        Claim(
-            slug="time",
-            statement="Lemma 15, its proof: it takes at most 8 log(1/g)/eta steps to reach 1 - 5g.",
-            criterion="steps over log(1/g)/eta in every run with g < 0.01 in (0, 8]",
-            measure=lambda ds: within(1e-3, 8, largest=ds.time.where(ds.g < 0.01).max()),
         ),
     ],
     weight=4,
