@@ -189,7 +189,7 @@ LANDSCAPE = Experiment(
     ),
     sizes={
         "smoke": {"tries": 1600, "num_steps": 4000},
-        "standard": {"tries": 1500, "num_steps": 20_000},
+        "standard": {"tries": 2400, "num_steps": 20_000},
         "full": {"tries": 6000, "num_steps": 40_000},
     },
     compute=landscape_data,
