@@ -333,7 +333,7 @@ THEOREM51 = Experiment(
         "beta^2 per step."
     ),
     sizes={
-        "smoke": {"starts": 2, "dimension": 16, "per_nk": (PER_NK[0], PER_NK[-1])},
+        "smoke": {"starts": 12, "dimension": 16, "per_nk": (PER_NK[0], PER_NK[-1])},
         "standard": {"starts": 8, "dimension": 20, "per_nk": PER_NK},
         "full": {"starts": 32, "dimension": 30, "per_nk": PER_NK},
     },
