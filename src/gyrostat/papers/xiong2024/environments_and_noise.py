@@ -128,7 +128,7 @@ HETERO = Experiment(
         "one might expect G to learn the mean of the spurious signal as in a linear regression; it does not."
     ),
     sizes={
-        "smoke": {"seeds": 8, "dimension": 12, "num_steps": 400},
+        "smoke": {"seeds": 32, "dimension": 12, "num_steps": 400},
         "standard": {"seeds": 50, "dimension": 40, "num_steps": 600},
         "full": {"seeds": 200, "dimension": 60, "num_steps": 1000},
     },

@@ -239,7 +239,7 @@ PREDICTOR = Experiment(
     source="ours; Xu 2024, section 4 and Lemma 7 for comparison",
     summary="Over (eta, M) and two horizons: which rule predicts whether most runs eliminate the spurious signal?",
     sizes={
-        "smoke": {"seeds": 24, "dimension": 6, "horizons": (10,)},
+        "smoke": {"seeds": 56, "dimension": 6, "horizons": (10,)},
         "standard": {"seeds": 40, "dimension": 20, "horizons": (10, 40)},
         "full": {"seeds": 200, "dimension": 30, "horizons": (10, 40)},
     },
