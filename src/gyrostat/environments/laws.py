@@ -350,7 +350,7 @@ class Gaussian(_DiagonalLaw):
 class Sampler(Law):
     """A law given by a function of a JAX key that returns a number, a diagonal or a symmetric matrix.
 
-    All randomness must come from the key. The function is compiled once, so that a number drawn elsewhere (by NumPy, by
+    All randomness must come from the key. The function is compiled once, so a number drawn in another way (by NumPy, by
     Python's ``random``) would never change; such a function is refused.
 
     Parameters

@@ -36,9 +36,10 @@ def audit_environments(
 ) -> Iterator[EnvironmentAudit]:
     """Watch a training loop and count the optimiser steps whose gradient came from several environments.
 
-    The steps are those that PyTorch's optimisers take inside the ``with`` block, also where a trainer calls them. Which
-    environments a step used is told by :meth:`EnvironmentAudit.batch`, called once for each batch before its backward pass,
-    or found by ``environment`` in what ``module`` is called with. :meth:`EnvironmentAudit.report` puts the processes together.
+    It counts all steps of PyTorch's optimisers inside the ``with`` block, including those that a trainer makes. Call
+    :meth:`EnvironmentAudit.batch` once for each batch, before its backward pass, to say which environments it holds; or give
+    ``module`` and ``environment``, which finds them in the arguments of the module. :meth:`EnvironmentAudit.report` combines
+    the counts of all processes.
 
     Parameters
     ----------

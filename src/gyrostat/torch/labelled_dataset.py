@@ -84,13 +84,13 @@ class LabelledDataset(Dataset):
 class EnvironmentCollate:
     """A collate function that adds the environment to each batch of a :class:`LabelledDataset`.
 
-    A batch that is a mapping gets the key ``"environment"``, a tuple or list gets it as last entry, and anything else becomes
-    the first of a pair. A batch with rows of several environments is refused.
+    A batch that is a mapping gets the key ``"environment"``, a tuple or list gets it as last entry, and anything else
+    becomes the first entry of a pair. A batch with rows of several environments is refused.
 
     Parameters
     ----------
     collate : the function that makes a batch of samples; PyTorch's own by default
-    mixed : whether batches of several environments are let through, with a list of labels, one per row; for an audit
+    mixed : whether batches of several environments are accepted, with a list of labels, one per row; for an audit
 
     >>> batch = EnvironmentCollate()([((1.0, 2.0), "a"), ((3.0, 4.0), "a")])
     >>> len(batch), environment_of(batch)

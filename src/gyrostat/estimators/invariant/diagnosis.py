@@ -92,9 +92,9 @@ def heterogeneity(
     """How the effect of each feature, and of each principal direction of variation, differs between environments.
 
     ``cluster``, ``sample_weight``, ``family``, ``tolerance``, ``level``, ``adjust`` and ``step_size`` are those of
-    :class:`~gyrostat.estimators.InvariantLinearRegressor`, whose decisions are reported; intervals have ``confidence``. A
-    verdict is ``"kept"`` if the interval of the variation is within the tolerance, ``"removed"`` if the estimator leaves the
-    direction out, and otherwise ``"unclear"``, with a reason.
+    :class:`~gyrostat.estimators.InvariantLinearRegressor`, whose decisions are reported. Intervals have the coverage
+    ``confidence``. A verdict is ``"kept"`` if the interval of the variation is within the tolerance, ``"removed"`` if the
+    estimator leaves the direction out, and otherwise ``"unclear"``, with a reason.
 
     ``X``, ``y`` and ``environments`` may be columns of one Dask dataframe (see :func:`heterogeneity_of_parts`).
 
@@ -126,7 +126,7 @@ def heterogeneity(
     feature_names
         Names of the columns; those of a data frame by default.
     row_numbers
-        The number of each row in the file that it comes from, for sentences about a row; 1, 2, ... by default.
+        The number of each row in its file, which messages about a row use; 1, 2, ... by default.
 
     >>> rng = np.random.default_rng(0)
     >>> X, site = rng.standard_normal((2000, 3)), np.repeat(["a", "b", "c", "d"], 500)
