@@ -159,7 +159,7 @@ def test_predictors_and_presets_of_the_wheel_are_drawn_like_ours(site, tmp_path)
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("Smith 2026", "small letters, digits and '_', as in smith2026; got 'Smith 2026'"),
+        ("Smith 2026", "lower-case letters, digits and '_', as in smith2026; got 'Smith 2026'"),
         ("class", "small letters"),
         ("../up", "small letters"),
         ("xu2024", "there is a paper 'xu2024' already"),

@@ -305,5 +305,5 @@ class Orthogonal(_LayerStart):
 def _need_two_factors(start: str, model: Model) -> None:
     if not isinstance(model, Asymmetric):
         raise GyrostatError(
-            f"{start} starts two factors F and G; {type(model).__name__} has none such: use Asymmetric."
+            f"{start} starts two factors F and G; {type(model).__name__} has no such factors: use Asymmetric."
         )

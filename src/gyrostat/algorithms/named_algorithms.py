@@ -334,7 +334,7 @@ class QuadraticNetwork(Algorithm):
     ):
         if pooled and amplify is not None:
             raise GyrostatError(
-                "amplify makes more of differences between batches, which pooled=True mixes: leave one out."
+                "amplify enlarges differences between environments, which pooled=True mixes: leave one out."
             )
         batches = Pooled() if pooled else OneEnvironment(order, amplify)
         super().__init__(**_environment_parts(step_size, init_scale, None, batches, rule), events=(Shrinkage(),))

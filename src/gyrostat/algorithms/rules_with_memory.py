@@ -236,7 +236,7 @@ class Optax(AccumulatingRule):
         self.transformation, is_made = _transformation(transformation)
         if is_made and arguments is not None:
             raise GyrostatError(
-                "arguments are for a function that makes a transformation; got one that is made: leave arguments out, or "
+                "arguments are for a function that makes a transformation; got a finished one: leave arguments out, or "
                 "write the function or its name, as in Optax('adam', {'learning_rate': 1.0})."
             )
         if not (arguments is None or isinstance(arguments, Mapping)):
@@ -295,7 +295,7 @@ class Optax(AccumulatingRule):
             ) from None
         if up:
             raise GyrostatError(
-                "transformation moves up the gradient: its updates are added to the parameters, so end it with "
+                "transformation moves up the gradient, not down: its updates are added to the parameters, so end it with "
                 "optax.scale(-1.0), as optax.adam does with its learning rate."
             )
 

@@ -33,11 +33,13 @@ def impute(
     scale_columns: Annotated[
         str, typer.Option(help=f"Whether to divide columns by their spread first: {AUTO}")
     ] = "auto",
-    scale_rows: Annotated[bool, typer.Option("--scale-rows", help="Divide rows by their spread, too.")] = False,
+    scale_rows: Annotated[bool, typer.Option("--scale-rows", help="Also divide rows by their spread.")] = False,
     offsets: Annotated[str, typer.Option(help=f"Whether rows and columns have levels of their own: {AUTO}")] = "auto",
     exact: Annotated[str, typer.Option(help=f"Whether to look for a fit without any error: {AUTO}")] = "auto",
-    max_rank: Annotated[int | None, typer.Option(metavar="R", help="The largest rank. [default: found]")] = None,
-    depth: Annotated[str, typer.Option(help="The depth of the ridge: auto, or a number from 2 on.")] = "auto",
+    max_rank: Annotated[
+        int | None, typer.Option(metavar="R", help="The largest rank to try. [default: from the number of cells]")
+    ] = None,
+    depth: Annotated[str, typer.Option(help="The depth of the ridge: auto, or a number of at least 2.")] = "auto",
     ridge: Annotated[float | None, typer.Option(help="The ridge. [default: chosen on held-out cells]")] = None,
     validation: Annotated[
         float, typer.Option(metavar="P", help="The share of cells held out to choose the model.")

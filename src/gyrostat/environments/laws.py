@@ -409,8 +409,8 @@ def _check_uses_key(function: Callable[[PRNGKeyArray], Array]) -> None:
     first = program_and_constants(function, jax.random.key(0))
     if any(program_and_constants(function, jax.random.key(k % 2)) != first for k in range(TRACES)):
         raise GyrostatError(
-            "function gives another program whenever it is traced: it draws numbers that do not come from its key, which "
-            "would be frozen at their first values; draw all of them with jax.random and the key."
+            "function draws numbers that do not come from its key; it is compiled once, so they would never change: "
+            "draw all of them with jax.random and the key."
         )
 
 

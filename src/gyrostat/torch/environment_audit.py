@@ -185,7 +185,7 @@ class AuditReport:
             raise GyrostatError("no optimiser step was taken: run the training loop inside the with block.")
         if not any(batches for steps, _ in everyone for batches in steps):
             raise GyrostatError(
-                "no batch was noted: call audit.batch(labels) for each batch, or give module and environment."
+                "no batch was recorded: call audit.batch(labels) for each batch, or give module and environment."
             )
         together = list(zip(*(steps for steps, _ in everyone), strict=False))
         causes: dict[str, list[int]] = {name: [] for name in CAUSES}
@@ -210,7 +210,7 @@ class AuditReport:
             advice = CAUSES[name].format(most=self.most)
             lines.append(f"{len(steps)} by {name} (first in step {steps[0]}): {advice}.")
         if self.unknown:
-            lines.append(f"{self.unknown} steps without a noted batch in some process: nothing is known of them.")
+            lines.append(f"{self.unknown} steps had no recorded batch in some process: their environments are unknown.")
         if self.repeated:
             lines.append(f"In {self.repeated} steps processes used the same rows: give each its rank and num_replicas.")
         return "\n".join(lines)

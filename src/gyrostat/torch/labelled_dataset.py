@@ -29,7 +29,7 @@ def labels_of_rows(dataset: Dataset, labels: Any) -> np.ndarray:
     if codes.size != total:
         inside = "" if len(places) == total else f" (dataset has {len(places)} rows, which are part of them)"
         raise GyrostatError(
-            f"labels must hold one label for each of the {total} rows of the data set at the bottom{inside}; got {codes.size}."
+            f"labels must hold one label for each of the {total} rows of the innermost data set{inside}; got {codes.size}."
         )
     distinct = np.empty(len(names), dtype=object)
     distinct[:] = names
@@ -131,5 +131,6 @@ def environment_of(batch: Any) -> Any:
     if isinstance(batch, list | tuple) and batch:
         return batch[-1]
     raise GyrostatError(
-        f"batch says no environment: use LabelledDataset and EnvironmentCollate; got {errors.shown(type(batch).__name__)}."
+        "batch does not carry its environment: use LabelledDataset and EnvironmentCollate; "
+        f"got {errors.shown(type(batch).__name__)}."
     )

@@ -219,7 +219,7 @@ class EnvironmentBatchSampler(BatchSampler):
         """After a state was loaded, a trainer that counts epochs from zero again must not undo it without a word."""
         if self._loaded and (epoch < self.epoch or (self._start and epoch != self.epoch)):
             raise GyrostatError(
-                f"set_epoch({epoch}) contradicts the loaded state, which goes on with batch {self._start} of epoch "
+                f"set_epoch({epoch}) contradicts the loaded state, which continues with batch {self._start} of epoch "
                 f"{self.epoch}: with accelerate call loader.set_epoch({self.epoch}) before the loop; "
                 f"set_epoch({epoch}, start=0) drops the state."
             )

@@ -127,7 +127,7 @@ def check(s: Setting) -> None:
     work = s["num_steps"] * s["seeds"] * (1 if s["target"] == "2 × 2" else s["size"])
     if work > MOST_WORK:
         raise GyrostatError(
-            f"num_steps={s['num_steps']} with seeds={s['seeds']} takes too long to move sliders with: lower one of them."
+            f"num_steps={s['num_steps']} with seeds={s['seeds']} takes too long for a live slider: lower one of them."
         )
 
 
