@@ -289,8 +289,8 @@ def markdown(sections: dict[str, Any]) -> str:
         *(_verdict(size, sections[size]["claims"]) for size in SIZES if size in sections),
         "",
         "A surprise is a verdict that is not the expected one ([what a claim means](claims.md)). This page counts them",
-        f"over many seeds. A claim with a share above {LARGEST_SHARE:.0%} is wrong, too sharp, or looks at too few runs. Intervals",
-        "are 95 % intervals (Wilson).",
+        f"over many seeds. A claim with a share above {LARGEST_SHARE:.0%} is wrong, too sharp, or looks at too few runs.",
+        "Intervals are 95 % intervals (Wilson).",
     ]
     for size in SIZES:
         lines += _section_lines(size, sections[size]) if size in sections else []
