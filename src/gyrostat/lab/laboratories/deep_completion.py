@@ -316,7 +316,7 @@ def presets() -> list[Preset]:
         ),
         Preset(
             name="wang2023/fig2-L4",
-            title="Depth 4 does",
+            title="Depth 4 jumps at ε = 0.1",
             values=_figure(replace(wang.FIGURE2, depth=four), **switch),
             note=low,
         ),
@@ -352,7 +352,7 @@ COMPLETION = Lab(
         across="ridge",
         up="step_size",
         side="sgd",
-        title="What most runs end with (SGD)",
+        title="How most runs end (SGD)",
         label="runs",
         outcomes=OUTCOMES,
         record=("singular_values",),
