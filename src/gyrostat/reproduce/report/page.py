@@ -52,7 +52,7 @@ PAGES = "pages"
 SCRIPTS = ("announce_and_copy", "plots", "plot_keys", "figure_csv", "filters", "contents")
 MEANINGS = {
     HOLDS: "The criterion is met. The statement is the paper's, or ours where it says so.",
-    WEAKER: "Not refuted: the statement is true of some runs, under other conditions or in another reading. The claim says which.",
+    WEAKER: "Not refuted: it is true of some runs, under other conditions or in another reading. The claim says which.",
     PRINTED: "There is a counterexample to the statement as the paper prints it. The claim gives the reason.",
     SURPRISE: "The verdict is not the one that we expect: look at it first.",
 }
