@@ -544,7 +544,7 @@ def _evaluated(
         if path in waiting:
             raise GyrostatError(f"formulas depend on each other in a circle: {' needs '.join((*waiting, path))}.")
         if len(waiting) > MOST_DEPTH:
-            raise GyrostatError(f"formulas need each other more than {MOST_DEPTH} levels deep: simplify them.")
+            raise GyrostatError(f"formulas refer to each other more than {MOST_DEPTH} levels deep: simplify them.")
         if path not in known:
             known[path] = _evaluated(setting_at(tree, path), tree, paths, (*waiting, path), known)
         return known[path]

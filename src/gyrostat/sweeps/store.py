@@ -475,7 +475,7 @@ def check_sweep(folder: Path) -> tuple[str, list[str]]:
     marks = read_marks(store.data)
     counted = f"{int((marks > 0).sum())} of {marks.size} cells are done"
     if not store.is_checked():
-        return f"{counted}; {folder} is older than checksums, so damage cannot be noticed.", []
+        return f"{counted}; {folder} is older than checksums, so damage cannot be detected.", []
     return f"{counted}, and all of their data are there and undamaged.", []
 
 

@@ -19,7 +19,7 @@ from torch import distributed
 CAUSES = {
     "batch": "a batch held rows of several environments: give the loader batch_sampler=EnvironmentBatchSampler(...), for a "
     "Subset EnvironmentBatchSampler.for_dataset(...)",
-    "accumulation": "batches of different environments were accumulated: use hold={most}, the batches of a step",
+    "accumulation": "batches of different environments were accumulated: use hold={most}, the batches per step",
     "processes": "processes used different environments in the same step: let nothing but EnvironmentBatchSampler divide "
     "batches over processes (prepare_loader for accelerate and Hugging Face's Trainer; for Lightning "
     "Trainer(use_distributed_sampler=False))",
@@ -58,7 +58,7 @@ def audit_environments(
     ...             optimizer.zero_grad()
     >>> print(audit.report())
     1 of 2 optimiser steps (50.0%) mixed environments, on 1 process.
-    1 by accumulation (first in step 0): batches of different environments were accumulated: use hold=2, the batches of a step.
+    1 by accumulation (first in step 0): batches of different environments were accumulated: use hold=2, the batches per step.
     """
     if (module is None) != (environment is None):
         raise GyrostatError(
