@@ -26,11 +26,11 @@ def compare(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Compare two results folders: verdicts, numbers, settings, versions.
+    """Compare the verdicts and numbers of two results folders.
 
-    A permutation test over runs decides whether a number differs by more than chance. It is paired if both folders have the
-    same seeds, and it tests all numbers together at level 0.05 (Holm). Exit status: 0, or 1 when a verdict changed, or 2 for
-    bad usage.
+    Settings and versions that differ are listed too. A permutation test over runs decides whether a number differs by more
+    than chance. It is paired if both folders have the same seeds, and it tests all numbers together at level 0.05 (Holm).
+    Exit status: 0, or 1 when a verdict changed, or 2 for bad usage.
     """
     from gyrostat.parallel.threads import one_thread
     from gyrostat.parallel.whole_files import plain

@@ -31,7 +31,10 @@ def export(
         str, typer.Option("--license", metavar="URL", help="The licence of the results, for the crate.")
     ] = "",
 ) -> None:
-    """Write results as an RO-Crate, or the data of a sweep as netCDF or CSV."""
+    """Write results as an RO-Crate, netCDF or CSV.
+
+    netCDF and CSV are for the data of a sweep.
+    """
     from gyrostat.errors import GyrostatError
 
     is_results = (folder / "results.zarr").is_dir()

@@ -81,9 +81,9 @@ def fit(
     encoding: Encoding = None,
     seed: Seed = 0,
 ) -> None:
-    """Find the effects that hold in every environment, and fit a model with them.
+    """Find the effects that hold in every environment.
 
-    Writes model.json (plain JSON), heterogeneity.csv, a forest plot and summary.html.
+    Fits a model with these effects. Writes model.json (plain JSON), heterogeneity.csv, a forest plot and summary.html.
     """
     from gyrostat.errors import GyrostatError
     from gyrostat.tables import fit_and_predict

@@ -53,10 +53,10 @@ def impute(
     ] = 0,
     verbose: Annotated[bool, typer.Option("--verbose", help="Show progress.")] = False,
 ) -> None:
-    """Fill the empty cells of a table with a matrix of low rank.
+    """Fill the missing cells of a table.
 
-    Columns may have different units, and may hold categories and dates. The rank is found from the data. Ctrl-C ends a long
-    fit and keeps the best one found until then.
+    The cells are filled by a matrix of low rank. Columns may have different units, and may hold categories and dates. The
+    rank is found from the data. Ctrl-C ends a long fit and keeps the best one found until then.
     """
     from gyrostat import errors
     from gyrostat.tables import impute as imputing

@@ -32,9 +32,9 @@ def lab(
     ] = None,
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page.")] = True,
 ) -> None:
-    """Explore the models live in the browser: sliders, curves, theory.
+    """Explore the models live in the browser.
 
-    The page is served on this machine only. Ctrl-C ends it.
+    You move sliders and see the curves and the theory change. The page is served on this machine only. Ctrl-C ends it.
     """
     from gyrostat.parallel.threads import one_thread
 

@@ -30,7 +30,7 @@ def predict(
     thousands: Thousands = None,
     encoding: Encoding = None,
 ) -> None:
-    """Predict the target for the rows of a table with a saved model."""
+    """Predict the rows of a table with a saved model."""
     from gyrostat.tables import fit_and_predict
     from gyrostat.tables.table_files import FileFormat
 
