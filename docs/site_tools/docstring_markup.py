@@ -22,8 +22,18 @@ CITED = {
     "Xu 2024": "https://arxiv.org/abs/2403.01420",
     "Xiong 2024": "https://arxiv.org/abs/2310.01769",
     "Wang 2023": "https://arxiv.org/abs/2305.16038",
+    "Wang, Jacot 2023": "https://arxiv.org/abs/2305.16038",
+    "Xiong, Ding, Du 2024": "https://arxiv.org/abs/2310.01769",
+    "Arjovsky et al. 2019": "https://arxiv.org/abs/1907.02893",
+    "Kingma and Ba 2015": "https://arxiv.org/abs/1412.6980",
+    "Li and others 2018": "https://arxiv.org/abs/1712.09203",
+    "Meinshausen and Bühlmann 2015": "https://doi.org/10.1214/15-AOS1325",
+    "Polyak 1964": "https://doi.org/10.1016/0041-5553%2864%2990137-5",
+    "Stoeger and Soltanolkotabi 2021": "https://arxiv.org/abs/2106.15013",
+    "Tong, Ma, Chi 2021": "https://arxiv.org/abs/2005.08898",
+    "Zhang, Fattahi, Zhang 2021": "https://arxiv.org/abs/2504.09708",
 }
-"""How docstrings and claims name the papers, and where the papers are."""
+"""How docstrings and claims name papers, and where the papers are."""
 PARAMETER = re.compile(r"^(\w+(?:, \w+)*) ?: (.+)$")
 
 
@@ -52,7 +62,7 @@ def with_linked_papers(text: str) -> str:
     """
     spans = re.split(r"(`+[^`]+`+|^\s*(?:>>>|\.\.\.) .*$)", text, flags=re.MULTILINE)
     for i in range(0, len(spans), 2):
-        spans[i] = re.sub("|".join(CITED), lambda match: f"[{match[0]}]({CITED[match[0]]})", spans[i])
+        spans[i] = re.sub("|".join(map(re.escape, CITED)), lambda match: f"[{match[0]}]({CITED[match[0]]})", spans[i])
     return "".join(spans)
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 
+from docstring_markup import CITED
 from PIL import Image
 
 DOCS = Path(__file__).parents[1]
@@ -25,6 +27,16 @@ def thumbnail(picture: Path, to: Path) -> None:
     image.quantize(64).save(to, optimize=True)
 
 
+def source(text: str) -> str:
+    """Where a figure is from, with links to papers other than ours, whose links stand above their figures.
+
+    >>> source("Xu 2024, Lemma 20 (Lemma 5.1 of Li and others 2018)")
+    'Xu 2024, Lemma 20 (Lemma 5.1 of <a href="https://arxiv.org/abs/1712.09203">Li and others 2018</a>)'
+    """
+    others = {name: link for name, link in CITED.items() if not re.match("Xu|Xiong|Wang", name)}
+    return re.sub("|".join(map(re.escape, others)), lambda m: f'<a href="{others[m[0]]}">{m[0]}</a>', text)
+
+
 def entry(paper: str, experiment: object, results: Path) -> str:
     """One figure of the gallery."""
     name = experiment.name  # type: ignore[attr-defined]
@@ -33,7 +45,9 @@ def entry(paper: str, experiment: object, results: Path) -> str:
     picture = (
         f'<a href="images/gallery/{file}"><img src="images/gallery/{file}" alt="{experiment.title}" loading="lazy"></a>'  # type: ignore[attr-defined]
     )
-    words = f"{experiment.title}<br><em>{experiment.source}</em><br><code>gyrostat reproduce {paper}/{name}</code>"  # type: ignore[attr-defined]
+    words = (
+        f"{experiment.title}<br><em>{source(experiment.source)}</em><br><code>gyrostat reproduce {paper}/{name}</code>"  # type: ignore[attr-defined]
+    )
     return f"<figure>{picture}<figcaption>{words}</figcaption></figure>"
 
 

@@ -112,7 +112,11 @@ def commands_page() -> str:
         usage = " ".join(
             ["gyrostat", name, *command.collect_usage_pieces(command.make_context(name, [], resilient_parsing=True))]
         )
-        parts += [f"## gyrostat {name}", f"```text\n{usage}\n```", inspect.cleandoc(command.help or "")]
+        parts += [
+            f"## gyrostat {name}",
+            f"```text\n{usage}\n```",
+            with_linked_papers(inspect.cleandoc(command.help or "")),
+        ]
         parts += [options_table(command.params)] if command.params else []
     return "\n\n".join(parts) + "\n"
 

@@ -1,8 +1,8 @@
 # %% [markdown]
 # # Missing cells
 #
-# A table has holes. If few patterns are behind its columns, the cells that are there determine those that are not. You will
-# fill a table, see how sure each filled cell is, and learn when not to use this.
+# A table has missing cells. If a few patterns explain its columns, the observed cells determine the missing ones. You
+# will fill a table, see how certain each filled cell is, and learn when not to use this method.
 #
 # ## A table whose rank nobody knows
 
@@ -21,12 +21,12 @@ print("rank", imputer.rank_, "exact", imputer.exact_)
 print("every cell is right to six digits:", bool(np.abs(filled - truth).max() < 1e-6))
 
 # %% [markdown]
-# The imputer was not told the rank. `exact_` says that a matrix of this rank fits more cells than it has free numbers, which
-# happens by chance with probability zero.
+# The imputer was not told the rank. `exact_` says that a matrix of this rank fits more cells than it has free parameters.
+# The probability that this happens by chance is zero.
 #
 # ## With noise, and with units
 #
-# Real cells are noisy, and real columns have units. Columns of different units are scaled before anything else.
+# Real cells are noisy, and real columns have units. Columns with different units are scaled first.
 
 # %%
 units = 10.0 ** rng.integers(0, 4, 80)
@@ -40,13 +40,13 @@ print("rank", imputer.rank_, "- error over that of column means:", round(float(i
 print("error at missing cells, in units of the noise:", round(float(error / 0.3), 1))
 
 # %% [markdown]
-# `relative_error_` compares with column means at cells that the model has not seen. Above one, use the means: the imputer
-# warns.
+# `relative_error_` is the error at cells that the model has not seen, divided by the error of column means. If it is
+# above one, column means are better, and the imputer warns you.
 #
 # ## A file
 #
-# `gyrostat impute` does the same for CSV and Parquet, with categories and dates. `--intervals` lists every filled cell with
-# an interval.
+# `gyrostat impute` does the same for CSV and Parquet files, and also fills categories and dates. `--intervals` lists
+# every filled cell with an interval.
 
 # %%
 import pandas as pd
@@ -65,5 +65,5 @@ print(pd.read_csv("cells.csv").columns.tolist())
 # %% [markdown]
 # ## Next
 #
-# [Missing cells and few measurements](../completion.md) says how it works and when it fails;
-# [the evidence](../completion-evidence.md) compares it with other methods.
+# [Missing cells and few measurements](../completion.md) explains how the method works and when it fails; [the
+# evidence](../completion-evidence.md) compares it with other methods.

@@ -1,13 +1,12 @@
 # %% [markdown]
 # # A phase diagram, from laptop to cluster
 #
-# Where does HeteroSGD forget the spurious part, and where does it keep it? You will answer with a map over two settings, on
-# your own machine first, and then see what changes on a cluster: one option.
+# Where does HeteroSGD forget the spurious part, and where does it keep it? You will answer this with a map over two
+# settings. You compute it on your own machine first. On a cluster only one option changes.
 #
 # ## A spec
 #
-# A sweep is described by a *spec*, a TOML file. Any setting of any part may be an axis. Text that begins with `=` is a
-# formula.
+# A sweep is described by a *spec*, a TOML file. Any setting can be an axis. Text that begins with `=` is a formula.
 
 # %%
 from pathlib import Path
@@ -43,8 +42,8 @@ _ = Path("spec.toml").write_text(spec)
 # !gyrostat sweep spec.toml --out diagram --jobs 1
 
 # %% [markdown]
-# Success is the share of runs that end with less than 0.1 of the spurious part. The boundary, where half of the runs
-# succeed, stands beside what the theory predicts. So it does in the picture:
+# `success` is the share of runs that end with less than 0.1 of the spurious part. The output lists the boundary, where
+# half of the runs succeed, beside the prediction of the theory. The picture shows both:
 
 # %%
 import shutil
@@ -54,9 +53,9 @@ _ = shutil.copy("diagram/diagram.png", "diagram.png")
 # %% [markdown]
 # ## Nothing is lost
 #
-# Interrupt it at any time: the same command continues where it stopped, and the finished store equals that of an undisturbed
-# run, byte for byte. A finer grid keeps what is done. From Python the spec may also be a dictionary, and the data come back
-# as an xarray dataset:
+# You can interrupt a sweep at any time. The same command continues where it stopped, and the finished store is byte for
+# byte the same as after an uninterrupted run. A finer grid reuses the cells that are done. In Python the spec can also be
+# a dictionary, and the data come back as an xarray dataset:
 
 # %%
 import tomllib
@@ -79,12 +78,13 @@ print(dict(result.success.sizes), "runs that diverged:", int((result.diverged < 
 # %% [markdown]
 # ## On all cores, and on a cluster
 #
-# `--jobs` is the number of worker processes; without it there is one per core. On a
-# [Dask](https://distributed.dask.org) cluster the same command takes the address of its scheduler. Your machine writes the folder,
-# workers only compute, and they may come, go and be killed.
+# `--jobs` is the number of worker processes; the default is one per core. On a [Dask](https://distributed.dask.org)
+# cluster, give the same command the address of the scheduler. Your machine writes the folder. Workers only compute, and
+# they may join, leave or be killed at any time.
 #
 # ```sh
 # gyrostat sweep spec.toml --out diagram --scheduler tcp://127.0.0.1:8786
 # ```
 #
-# [Sweeps](../sweeps.md) has the rest: TLS, Slurm, Kubernetes, refinement that computes only the cells near the boundary.
+# [Sweeps](../sweeps.md) covers the rest: TLS, Slurm, Kubernetes, and refinement, which computes only the cells near the
+# boundary.

@@ -1,20 +1,20 @@
 # %% [markdown]
 # # Data from several sites
 #
-# Rows come from several hospitals, schools or seasons. Which effects hold everywhere, and what predicts best in a new site?
-# These are two questions with two answers. You will get both, first without writing Python.
+# Rows come from several hospitals, schools or seasons. Which effects hold everywhere, and what predicts best at a new
+# site? These are different questions and have different answers. You will get both, first without writing Python.
 #
 # ## A table
 #
-# `example:sites` is a table with a known answer: five features, six sites, and one feature whose effect differs between
-# sites.
+# `example:sites` is a table with a known answer. It has five features and six sites, and the effect of one feature
+# differs between sites.
 
 # %%
 # !gyrostat fit example:sites --target outcome --environment site --out fit
 
 # %% [markdown]
-# `fit/summary.html` is the same as a page that you can send on. This is its picture, the effect of every feature in every
-# site:
+# `fit/summary.html` shows the same as a page that you can send to others. This is its picture, the effect of every
+# feature at every site:
 
 # %%
 import shutil
@@ -24,7 +24,7 @@ _ = shutil.copy("fit/forest.png", "forest.png")
 # %% [markdown]
 # ## The same in Python
 #
-# The estimators follow scikit-learn. Labels of environments may be of any kind.
+# The estimators follow the conventions of scikit-learn. Environment labels can be of any type.
 
 # %%
 import numpy as np
@@ -42,8 +42,8 @@ model = InvariantLinearRegressor(random_state=0).fit(X, y, environments=site)
 print("coefficients", model.coef_.round(1), "removed features", model.spurious_features_)
 
 # %% [markdown]
-# The third feature is removed, because its effect changes from site to site. A coefficient comes with a standard error that
-# contains the variation of effects between sites:
+# The third feature is removed, because its effect changes from site to site. Each coefficient has a standard error, which
+# includes the variation of effects between sites:
 
 # %%
 print(model.coef_se_.round(2))
@@ -51,17 +51,17 @@ print(model.coef_se_.round(2))
 # %% [markdown]
 # ## What the data can and cannot show
 #
-# `gs.heterogeneity` gives the evidence behind every verdict: effects by environment, intervals, tests.
+# `gs.heterogeneity` gives the evidence behind every verdict: the effects in each environment, intervals and tests.
 
 # %%
 evidence = gs.heterogeneity(X, y, site)
 print(evidence.features.verdict.to_series().to_string())
 
 # %% [markdown]
-# ## What to use in a new site
+# ## What to use at a new site
 #
-# Coefficients answer what holds *everywhere*. If the new site is of the same kind as these, a feature whose effect varies
-# still helps a little, because its mean effect is known. `predict` takes the purpose:
+# The coefficients describe what holds *everywhere*. If the new site is of the same kind as these, a feature whose effect
+# varies still helps a little, because its mean effect is known. Tell `predict` the purpose:
 
 # %%
 new = rng.standard_normal((200, 3))
@@ -70,12 +70,12 @@ for purpose in ("everywhere", "same-kind"):
     print(f"{purpose:10}: the prediction changes by {abs(slope[2]):.1f} per unit of the third feature")
 
 # %% [markdown]
-# `gyrostat compare-methods` leaves out one site at a time and compares fifteen models, ours among them, on your own table. It
-# says which to deploy for new sites of the same kind, and which for sites that may be unlike these.
+# `gyrostat compare-methods` leaves out one site at a time and compares fifteen models, including ours, on your own table.
+# It recommends one for new sites of the same kind, and one for sites that may be unlike these.
 #
 # ## Next
 #
 # - [Data from several environments](../several-environments.md): 0/1 outcomes and counts, clusters of rows, large tables, and what
 #   the method cannot do.
 # - [Comparing methods](../compare-methods.md) on your own table.
-# - [Evidence](../invariance.md): where it wins and where it does not, against other methods.
+# - [Evidence](../invariance.md): where it does better than other methods, and where it does not.

@@ -2,12 +2,13 @@
 # # Your own algorithm and model
 #
 # Every algorithm here is a combination of parts: a model, a start, batches, a schedule, an update rule. You will replace
-# two of them, one at a time, by parts of your own, and compare. The engine, the recording and the plots stay as they are.
+# two of them with parts of your own, one at a time, and compare the results. The engine, the recording and the plots stay
+# as they are.
 #
 # ## An update rule
 #
-# A rule turns a gradient into new parameters. It has `init`, which makes its memory, and `update`. This one divides the
-# gradient by its norm, so every step has the same length.
+# An update rule turns a gradient into new parameters. It has two methods: `init` creates its memory, and `update` makes a
+# step. This rule divides the gradient by its norm, so every step has the same length.
 
 # %%
 import jax.numpy as jnp
@@ -39,8 +40,8 @@ for name, algorithm in candidates.items():
     print(f"{name:11}: invariant {end.signal:.1f}, spurious {end.spurious:.1f}, diverged {end.diverged_share:.0%}")
 
 # %% [markdown]
-# Steps of equal length forget the spurious part as plain steps do. Adam scales every entry of the gradient by its own
-# history, and keeps a part of it.
+# Steps of equal length forget the spurious part, as plain steps do. Adam scales each entry of the gradient by that
+# entry's history, and keeps some of the spurious part.
 #
 # ## A model
 #
@@ -61,7 +62,7 @@ print(f"invariant {end.signal:.1f}, spurious {end.spurious:.1f}, diverged {end.d
 # %% [markdown]
 # ## Something of your own to record
 #
-# A diagnostic is a function of a snapshot. Give it to `record`.
+# A diagnostic is a function of a snapshot of the run. Pass its name to `record`.
 
 
 # %%
@@ -88,6 +89,7 @@ except gs.GyrostatError as error:
 # %% [markdown]
 # ## Next
 #
-# - [Adding an algorithm](../adding-an-algorithm.md) says what each part may assume, and how its tests look.
-# - [Your optimiser](../how-to-optimisers.md) and [your model](../how-to-models.md) have more: optax, schedules, tensors, networks.
+# - [Adding an algorithm](../adding-an-algorithm.md) says what each part may assume, and how to test it.
+# - [Your optimiser](../how-to-optimisers.md) and [your model](../how-to-models.md) say more about optax, schedules,
+#   tensors and networks.
 # - [Your own paper](your-paper.md) turns a study into figures and claims.

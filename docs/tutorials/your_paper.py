@@ -1,9 +1,9 @@
 # %% [markdown]
 # # Your own paper, from skeleton to report
 #
-# A *paper* is a set of experiments. An experiment computes a labelled dataset, draws it, and judges *claims* about it. You
-# will write one with a command, run it, change it, and compare the two runs. Everything that the built-in papers have
-# works for yours: figures, a report, claims, seeds, sizes, presets for the laboratory.
+# A *paper* is a set of experiments. An experiment computes a labelled dataset, draws it, and judges *claims* about it.
+# You will create a paper with one command, run it, change it, and compare the two runs. Your paper gets everything that
+# the built-in ones have: figures, a report, claims, seeds, sizes and presets for the laboratory.
 #
 # ## A skeleton that works
 
@@ -14,8 +14,8 @@
 # !gyrostat reproduce smith2026/smith2026.py --size smoke --jobs 1 --out first
 
 # %% [markdown]
-# The folder `first` holds `index.html` (open it in a browser), `claims.json`, the figures and the data. The claims again,
-# from the command line:
+# The folder `first` holds `index.html` (open it in a browser), `claims.json`, the figures and the data. To see the claims
+# again on the command line:
 
 # %%
 # !gyrostat claims first
@@ -23,8 +23,8 @@
 # %% [markdown]
 # ## What is in the file
 #
-# The experiment is three functions and a declaration. `compute` returns a dataset, `draw` returns a figure as data, and a
-# claim measures the dataset:
+# The experiment consists of three functions and a declaration. `compute` returns a dataset, `draw` turns it into a
+# figure, and a claim measures something in it. This is `compute`:
 
 # %%
 from pathlib import Path
@@ -35,7 +35,8 @@ print(source[source.index("def compute") : source.index("def draw")].rstrip())
 # %% [markdown]
 # ## Change it
 #
-# Say that you expect the same at a larger spread. Change one number in the file and run it into another folder:
+# Suppose you expect the same result at a larger spread. Change one number in the file and write the new run to another
+# folder:
 
 # %%
 _ = Path("smith2026/smith2026.py").write_text(source.replace("spread: float = 5.0", "spread: float = 6.0"))
@@ -44,7 +45,7 @@ _ = Path("smith2026/smith2026.py").write_text(source.replace("spread: float = 5.
 # !gyrostat reproduce smith2026/smith2026.py --size smoke --jobs 1 --out second
 
 # %% [markdown]
-# `compare` says which verdicts and numbers differ, and whether by more than chance:
+# `compare` lists the verdicts and numbers that differ, and says whether the difference is larger than chance explains:
 
 # %%
 # !gyrostat compare first second --paper smith2026/smith2026.py
@@ -52,5 +53,6 @@ _ = Path("smith2026/smith2026.py").write_text(source.replace("spread: float = 5.
 # %% [markdown]
 # ## Next
 #
-# - [Your paper](../how-to-your-paper.md): install it by name, offer a predictor, hand the results to a referee as a crate.
+# - [Your paper](../how-to-your-paper.md): install it under its own name, add a predictor, hand the results to a referee
+#   as a crate.
 # - [What a claim means](../claims.md): criteria that can fail, verdicts, surprises.

@@ -135,7 +135,7 @@ def test_pieces_are_kept_and_the_page_shows_them(tmp_path):
     markdown_page.write([record], ["Something is left out."], tmp_path)
     text = (tmp_path / markdown_page.NAME).read_text()
     assert "Something is left out." in text and f"| rectified | {rows[0]['reversed'][1]:.3f} |" in text
-    assert text.splitlines()[2].count(". ") == 2  # three sentences
+    assert [line[:4] for line in text.splitlines()[2:5]] == ["- **"] * 3  # three points
     assert (tmp_path / "images" / f"{markdown_page.PICTURE}.png").stat().st_size > 10_000
 
 

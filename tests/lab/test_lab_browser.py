@@ -288,7 +288,7 @@ def test_a_slider_that_compiles_asks_once_when_it_rests(page):
     page.on("request", lambda request: asked.append(request.url) if request.url.endswith("/api/draw") else None)
     with page.expect_request("**/api/draw") as waiting:
         page.evaluate(f"for (let n = 51; n <= 60; n++) ({MOVE})(['slide-dimension', n])")
-        assert "let it rest" in page.inner_text("#pending")
+        assert "slider rests" in page.inner_text("#pending")
     assert waiting.value.post_data_json["setting"]["dimension"] == "60" and len(asked) == 1
     page.unroute("**/api/draw")
 

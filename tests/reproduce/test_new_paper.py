@@ -159,9 +159,9 @@ def test_predictors_and_presets_of_the_wheel_are_drawn_like_ours(site, tmp_path)
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("Smith 2026", "small letters, digits and '_', as in smith2026; got 'Smith 2026'"),
-        ("class", "small letters"),
-        ("../up", "small letters"),
+        ("Smith 2026", "lower-case letters, digits and '_', as in smith2026; got 'Smith 2026'"),
+        ("class", "lower-case letters"),
+        ("../up", "lower-case letters"),
         ("xu2024", "there is a paper 'xu2024' already"),
         ("json", "there is a Python module 'json' already"),
     ],

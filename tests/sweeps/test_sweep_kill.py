@@ -249,4 +249,4 @@ def test_a_lost_scheduler_ends_the_sweep_with_a_word(processes, monkeypatch):
         summary = run_sweep(str(processes.folder / "spec.toml"), out=processes.folder / "out", scheduler="tcp://gone:1")
     assert summary.status == 1 and summary.done == 0
     (line,) = summary.sentences(processes.folder)
-    assert "the scheduler is gone" in line and "run the same command to go on" in line
+    assert "the scheduler is gone" in line and "run the same command to continue" in line

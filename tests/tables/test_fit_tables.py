@@ -154,7 +154,7 @@ def test_missing_values_are_told_or_dropped(frame, tmp_path, quiet):
             {},
             "column 'sex' holds 600 different words.*--drop sex",
         ),
-        (lambda f: f.assign(dose=[np.inf, *f.dose[1:]]), {}, "column 'dose' holds inf in row 1: correct or empty"),
+        (lambda f: f.assign(dose=[np.inf, *f.dose[1:]]), {}, "column 'dose' holds inf in row 1: correct or delete"),
         (lambda f: f.rename(columns={"outcome": "out"}), {}, "unknown --target 'outcome': did you mean 'out'"),
         (lambda f: f.assign(outcome=1.0), {}, "target 'outcome' is 1 in every row"),
         (lambda f: f.assign(dose=1.0, protocol=2.0, sex="f"), {}, "every feature has only one value"),

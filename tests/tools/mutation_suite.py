@@ -250,13 +250,13 @@ def page(trials: Sequence[Trial]) -> str:
     lines = [
         "# Do the claims notice bugs?",
         "",
-        "`make mutation` seeds bugs in copies of the package, one at a time, and runs experiments at smoke size on each until",
+        summary(trials),
+        "",
+        "`make mutation` plants bugs in copies of the package, one at a time, and runs experiments at smoke size on each until",
         "a [claim](claims.md) has an unexpected verdict. A bug is killed when the same claim surprises at two seeds "
         f"({' and '.join(map(str, SEEDS))})",
-        "and does not without the bug, or when an experiment raises an error. A result is kept until the core, the code of its",
+        "but not without the bug, or when an experiment raises an error. A result is kept until the core, the code of its",
         "experiment or the bug changes.",
-        "",
-        summary(trials),
         "",
         "| bug | file | what is wrong | killed by |",
         "|---|---|---|---|",

@@ -254,7 +254,7 @@ def sampler_again(sampler):
 @pytest.mark.parametrize(
     ("dataset", "labels", "message"),
     [
-        (TensorDataset(torch.arange(4)), [0, 1, 0], "each of the 4 rows of the data set at the bottom; got 3"),
+        (TensorDataset(torch.arange(4)), [0, 1, 0], "each of the 4 rows of the innermost data set; got 3"),
         (
             Subset(TensorDataset(torch.arange(4)), [0, 1]),
             [0, 1],
@@ -290,7 +290,7 @@ def test_a_batch_says_its_environment():
         sampler.environment_of([labels.index("a"), labels.index("b")])
     with pytest.raises(GyrostatError, match="batch must hold numbers of the 51 labelled rows; got 51"):
         sampler.environment_of([0, 51])
-    with pytest.raises(GyrostatError, match="batch says no environment"):
+    with pytest.raises(GyrostatError, match="batch does not carry its environment"):
         environment_of(torch.zeros(2))
 
 
@@ -379,11 +379,11 @@ def test_an_audit_without_evidence_is_refused():
         with pytest.raises(GyrostatError, match="no optimiser step was taken"):
             audit.report()
         optimizer.step()
-        with pytest.raises(GyrostatError, match="no batch was noted"):
+        with pytest.raises(GyrostatError, match="no batch was recorded"):
             audit.report()
         audit.batch(3)
         optimizer.step()
-    assert audit.report().unknown == 1 and "nothing is known of them" in str(audit.report())
+    assert audit.report().unknown == 1 and "their environments are unknown" in str(audit.report())
     with (
         pytest.raises(GyrostatError, match="module and environment belong together"),
         audit_environments(module=weight),

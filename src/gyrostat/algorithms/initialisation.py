@@ -277,8 +277,8 @@ class FanInGaussian(_LayerStart):
 class Orthogonal(_LayerStart):
     """``scale`` times uniformly random matrices with orthonormal columns or rows, whichever are fewer.
 
-    Square hidden layers are then orthogonal, and the whole run moves only a few dimensions of each, which the engine's
-    exact reduction uses.
+    Square hidden layers are then orthogonal, and a run changes only a few dimensions of each layer. The exact reduction of
+    the engine makes use of this.
 
     Parameters
     ----------
@@ -305,5 +305,5 @@ class Orthogonal(_LayerStart):
 def _need_two_factors(start: str, model: Model) -> None:
     if not isinstance(model, Asymmetric):
         raise GyrostatError(
-            f"{start} starts two factors F and G; {type(model).__name__} has none such: use Asymmetric."
+            f"{start} starts two factors F and G; {type(model).__name__} has no such factors: use Asymmetric."
         )

@@ -334,7 +334,7 @@ class QuadraticNetwork(Algorithm):
     ):
         if pooled and amplify is not None:
             raise GyrostatError(
-                "amplify makes more of differences between batches, which pooled=True mixes: leave one out."
+                "amplify enlarges differences between environments, which pooled=True mixes: leave one out."
             )
         batches = Pooled() if pooled else OneEnvironment(order, amplify)
         super().__init__(**_environment_parts(step_size, init_scale, None, batches, rule), events=(Shrinkage(),))
@@ -346,7 +346,7 @@ class RidgeDescent(Algorithm):
     :class:`Entries` decides which entries a step sees: one at a time is the paper's SGD, all of them its control (GD). The
     default start is that of PyTorch, as in the paper's figures; :class:`Orthogonal` shows the same jumps and runs fastest.
     ``batches=OneEnvironment()`` takes the entries of each step from one environment. A ``rule`` with memory such as
-    :class:`Momentum` accumulates gradient and ridge as the ``convention`` weighs them.
+    :class:`Momentum` accumulates the gradient and the ridge, weighted as ``convention`` says.
 
     Parameters
     ----------

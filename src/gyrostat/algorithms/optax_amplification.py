@@ -36,7 +36,8 @@ def amplified_heterogeneity(
     This is :class:`gyrostat.torch.AmplifiedHeterogeneity` for JAX. Each step takes the gradient g of a batch of one
     environment; nothing is amplified until every environment has been seen. The state holds ``averaged``, the running
     average of the parameters, which is what to deploy. A gradient that is not finite is neither used nor remembered: the
-    update is zero, and ``skipped`` counts it. Under ``jit``, so is a step with an environment out of range.
+    update is zero, and ``skipped`` counts it. Under ``jit``, a step whose environment is out of range is skipped in the same
+    way.
 
     Parameters
     ----------

@@ -194,10 +194,10 @@ class Adam(AccumulatingRule):
 class Optax(AccumulatingRule):
     """Any gradient transformation of optax: ``theta <- theta + step_size * update``.
 
-    The schedule of the algorithm multiplies what the transformation returns, so use a step size of 1 with a transformation
-    that has a learning rate: ``gs.HeteroSGD(1.0, rule=gs.Optax(optax.adam(1e-3)))``. In the other direction,
-    ``gs.HeteroSGD(1e-3, rule=gs.Optax(optax.adam(1.0)))`` makes the same steps, and a grid over its step size compiles once
-    if all settings share one rule. A grid over other numbers of the transformation compiles once if it is named:
+    The result of the transformation is multiplied by the step size of the algorithm. So use a step size of 1 with a
+    transformation that has a learning rate: ``gs.HeteroSGD(1.0, rule=gs.Optax(optax.adam(1e-3)))``. ``gs.HeteroSGD(1e-3,
+    rule=gs.Optax(optax.adam(1.0)))`` makes the same steps, and a grid over its step size compiles once if all settings share
+    one rule. For a grid over other parameters of the transformation, give it by name; the grid then compiles once:
     ``gs.Optax("adam", {"learning_rate": 1.0, "b1": beta})``.
 
     Parameters
@@ -236,7 +236,7 @@ class Optax(AccumulatingRule):
         self.transformation, is_made = _transformation(transformation)
         if is_made and arguments is not None:
             raise GyrostatError(
-                "arguments are for a function that makes a transformation; got one that is made: leave arguments out, or "
+                "arguments are for a function that makes a transformation; got a finished one: leave arguments out, or "
                 "write the function or its name, as in Optax('adam', {'learning_rate': 1.0})."
             )
         if not (arguments is None or isinstance(arguments, Mapping)):
@@ -295,7 +295,7 @@ class Optax(AccumulatingRule):
             ) from None
         if up:
             raise GyrostatError(
-                "transformation moves up the gradient: its updates are added to the parameters, so end it with "
+                "transformation moves up the gradient, not down: its updates are added to the parameters, so end it with "
                 "optax.scale(-1.0), as optax.adam does with its learning rate."
             )
 

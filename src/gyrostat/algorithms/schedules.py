@@ -195,7 +195,7 @@ class WarmUp(Schedule):
     step_size
         The largest step size during it.
     then
-        The schedule, also during the warm-up where its steps are smaller.
+        The schedule after the warm-up. During the warm-up it applies where its steps are smaller.
 
     >>> from gyrostat import Constant
     >>> schedule = WarmUp(500, 0.03, then=Constant(0.2, 0.1))

@@ -16,7 +16,10 @@ def bench(
     ] = None,
     out: Annotated[Path, typer.Option(metavar="DIR", help="The folder for bench.json.")] = Path("bench-results"),
 ) -> None:
-    """Compare gyrostat with other packages, both measured in the same run."""
+    """Compare gyrostat with other packages.
+
+    Both are measured in the same run.
+    """
     from gyrostat.benchmarks.runner import run_suites
 
     raise typer.Exit(run_suites(suites or [], out, console()))

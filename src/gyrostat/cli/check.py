@@ -89,7 +89,7 @@ def show(setting: Setting, assessment: Assessment, console: Console) -> None:
     from gyrostat.theory.condition import condition_text
 
     headings = ("condition", "source", "value", "", "bound", "verdict", "note")
-    table = Table(*headings, title="What Xu 2024 asks of this setting")
+    table = Table(*headings, title="Conditions of Xu 2024 for this setting")
     for condition in assessment.conditions:
         *start, verdict, note = map(Text, condition_text(condition))
         verdict.stylize("green" if condition.holds else "red")

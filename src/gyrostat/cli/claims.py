@@ -36,8 +36,8 @@ def claims(
     """List the claims of a results folder with their verdicts.
 
     Without a folder, lists the statements that the papers' experiments can check. With --coverage, prints every numbered
-    item that a paper lists (Paper(items=...)), and exits with status 1 if an item has neither a claim nor a reason, if a
-    claim or a number is missing, or if a claim about a numbered item belongs to none.
+    item that a paper lists (Paper(items=...)). It exits with status 1 if an item has neither a claim nor a reason, if a
+    claim does not exist or the numbering has a gap, or if a claim about a numbered item is listed with none.
     """
     from gyrostat.errors import GyrostatError
     from gyrostat.reproduce.claims import show_claims, show_coverage

@@ -19,17 +19,18 @@ if TYPE_CHECKING:
 
 def compare(
     first: Annotated[Path, typer.Argument(metavar="DIR1", help="A results folder.")],
-    second: Annotated[Path, typer.Argument(metavar="DIR2", help="Another one.")],
+    second: Annotated[Path, typer.Argument(metavar="DIR2", help="Another results folder.")],
     paper: Annotated[
         list[str] | None,
         typer.Option(metavar="FILE.py", help="A file or module with a paper that is not installed; may be repeated."),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Compare two results folders: verdicts, numbers, settings, versions.
+    """Compare the verdicts and numbers of two results folders.
 
-    Whether a number differs beyond chance is decided by a permutation test over runs, paired where both folders have the
-    same seeds, for all numbers together at level 0.05 (Holm). Exit status: 0, or 1 when a verdict changed, or 2 for bad usage.
+    Settings and versions that differ are listed too. A permutation test over runs decides whether a number differs by more
+    than chance. It is paired if both folders have the same seeds, and it tests all numbers together at level 0.05 (Holm).
+    Exit status: 0, or 1 when a verdict changed, or 2 for bad usage.
     """
     from gyrostat.parallel.threads import one_thread
     from gyrostat.parallel.whole_files import plain

@@ -49,10 +49,10 @@ def compare_methods(
     encoding: Encoding = None,
     seed: Seed = 0,
 ) -> None:
-    """Compare methods for several environments by their errors in environments left out.
+    """Compare methods by their errors in new environments.
 
-    Writes comparison.csv, environments.csv and a picture, and says what to deploy in new environments of the same kind, and in
-    environments that may be unlike these.
+    Every environment is left out in turn. Writes comparison.csv, environments.csv and a picture, and recommends a method for
+    new environments of the same kind and one for environments that may be unlike these.
     """
     from gyrostat.tables.method_comparison import compare_on_table
     from gyrostat.tables.table_files import FileFormat

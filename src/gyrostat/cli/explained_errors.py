@@ -9,8 +9,8 @@ TRACEBACK = "GYROSTAT_TRACEBACK"
 """The environment variable that shows tracebacks instead of sentences, for developers."""
 
 REMEDIES = {
-    errno.ENOSPC: "the disk is full: free some space and run the same command again, what was computed is kept",
-    errno.EDQUOT: "the disk quota is used up: free some space and run the same command again, what was computed is kept",
+    errno.ENOSPC: "the disk is full: free some space and run the same command again; finished results are kept",
+    errno.EDQUOT: "the disk quota is used up: free some space and run the same command again; finished results are kept",
     errno.EACCES: "choose a place that you may read and write, or change its permissions",
     errno.EPERM: "choose a place that you may read and write, or change its permissions",
     errno.EROFS: "it cannot be written to: choose another place",
@@ -49,10 +49,7 @@ def explained(error: BaseException) -> str:
     if type(error).__module__.partition(".")[0] in ("zarr", "numcodecs"):
         return f"stored results cannot be read ({_line(error)}): they are damaged; compute them again with --fresh."
     text = f"{type(error).__name__}: {_line(error)}".rstrip(": ")
-    return (
-        f"an error that should not happen ({text}): this is a fault of gyrostat; "
-        f"please report it with what {TRACEBACK}=1 shows."
-    )
+    return f"an unexpected error ({text}): this is a fault of gyrostat; please report it with what {TRACEBACK}=1 shows."
 
 
 def _of_the_system(error: OSError) -> str:

@@ -12,7 +12,9 @@ def export(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="A results folder, or the folder of a sweep.")],
     files: Annotated[
         list[Path] | None,
-        typer.Argument(metavar="FILE", help="Of a sweep: a .nc file for all data, or a .csv file with a row per cell."),
+        typer.Argument(
+            metavar="FILE", help="For a sweep: a .nc file for all data, or a .csv file with a row per cell."
+        ),
     ] = None,
     crate: Annotated[
         Path | None,
@@ -20,19 +22,24 @@ def export(
     ] = None,
     paper: Annotated[
         list[str] | None,
-        typer.Option(metavar="FILE.py", help="A file or module with a paper whose code to include; may be repeated."),
+        typer.Option(
+            metavar="FILE.py", help="A file or module with a paper whose code goes into the crate; may be repeated."
+        ),
     ] = None,
     author: Annotated[str, typer.Option(metavar="NAME", help="Who ran it, for the crate.")] = "",
     licence: Annotated[
         str, typer.Option("--license", metavar="URL", help="The licence of the results, for the crate.")
     ] = "",
 ) -> None:
-    """Write results as an RO-Crate, or the data of a sweep as netCDF or CSV."""
+    """Write results as an RO-Crate, netCDF or CSV.
+
+    netCDF and CSV are for the data of a sweep.
+    """
     from gyrostat.errors import GyrostatError
 
     is_results = (folder / "results.zarr").is_dir()
     if not files and crate is None:
-        raise GyrostatError("there is nothing to write: give --crate FILE.zip, or of a sweep FILE.nc or FILE.csv.")
+        raise GyrostatError("there is nothing to write: give --crate FILE.zip, or, for a sweep, FILE.nc or FILE.csv.")
     if files and is_results:
         raise GyrostatError(f"{str(folder)!r} is a results folder: write it with --crate FILE.zip; got {files[0]}.")
     for path in files or ():

@@ -8,10 +8,12 @@ from typing import Annotated
 import typer
 
 Separator = Annotated[
-    str | None, typer.Option(metavar="C", help="The sign between cells of a text file. [default: detected]")
+    str | None, typer.Option(metavar="C", help="The character between cells of a text file. [default: detected]")
 ]
-Decimal = Annotated[str | None, typer.Option(metavar="C", help="The decimal sign: . or , [default: detected]")]
-Thousands = Annotated[str | None, typer.Option(metavar="C", help="The sign between thousands. [default: detected]")]
+Decimal = Annotated[str | None, typer.Option(metavar="C", help="The decimal mark: . or , [default: detected]")]
+Thousands = Annotated[
+    str | None, typer.Option(metavar="C", help="The character between thousands. [default: detected]")
+]
 Encoding = Annotated[
     str | None, typer.Option(metavar="NAME", help="The encoding, such as utf-8 or cp1252. [default: detected]")
 ]

@@ -49,7 +49,7 @@ def fit(
         bool,
         typer.Option(
             "--by-feature",
-            help="Only keep or remove features. [default: if these do not tell what holds everywhere, decide on combinations]",
+            help="Keep or remove features only. [default: combinations, if no choice of features holds everywhere]",
         ),
     ] = False,
     family: Annotated[
@@ -61,7 +61,9 @@ def fit(
     ] = None,
     cluster: Annotated[
         str | None,
-        typer.Option(metavar="COLUMN", help="The column that repeated rows of a patient (or class, ...) share."),
+        typer.Option(
+            metavar="COLUMN", help="The column that is the same for dependent rows, such as all rows of a patient."
+        ),
     ] = None,
     missing: Missing = "error",
     min_rows: MinRows = None,
@@ -69,7 +71,7 @@ def fit(
         bool,
         typer.Option(
             "--in-parts",
-            help="Read a Parquet table in row groups, one at a time, as one of more than 2 GB is.",
+            help="Read a Parquet table one row group at a time. [default: only above 2 GB]",
         ),
     ] = False,
     ordered: Ordered = None,
@@ -79,9 +81,9 @@ def fit(
     encoding: Encoding = None,
     seed: Seed = 0,
 ) -> None:
-    """Find the effects that hold in every environment, and fit a model of those.
+    """Find the effects that hold in every environment.
 
-    Writes model.json (plain JSON), heterogeneity.csv, a forest plot and summary.html.
+    Fits a model with these effects. Writes model.json (plain JSON), heterogeneity.csv, a forest plot and summary.html.
     """
     from gyrostat.errors import GyrostatError
     from gyrostat.tables import fit_and_predict

@@ -33,11 +33,13 @@ def impute(
     scale_columns: Annotated[
         str, typer.Option(help=f"Whether to divide columns by their spread first: {AUTO}")
     ] = "auto",
-    scale_rows: Annotated[bool, typer.Option("--scale-rows", help="Divide rows by their spread, too.")] = False,
+    scale_rows: Annotated[bool, typer.Option("--scale-rows", help="Also divide rows by their spread.")] = False,
     offsets: Annotated[str, typer.Option(help=f"Whether rows and columns have levels of their own: {AUTO}")] = "auto",
     exact: Annotated[str, typer.Option(help=f"Whether to look for a fit without any error: {AUTO}")] = "auto",
-    max_rank: Annotated[int | None, typer.Option(metavar="R", help="The largest rank. [default: found]")] = None,
-    depth: Annotated[str, typer.Option(help="The depth of the ridge: auto, or a number from 2 on.")] = "auto",
+    max_rank: Annotated[
+        int | None, typer.Option(metavar="R", help="The largest rank to try. [default: from the number of cells]")
+    ] = None,
+    depth: Annotated[str, typer.Option(help="The depth of the ridge: auto, or a number of at least 2.")] = "auto",
     ridge: Annotated[float | None, typer.Option(help="The ridge. [default: chosen on held-out cells]")] = None,
     validation: Annotated[
         float, typer.Option(metavar="P", help="The share of cells held out to choose the model.")
@@ -51,10 +53,10 @@ def impute(
     ] = 0,
     verbose: Annotated[bool, typer.Option("--verbose", help="Show progress.")] = False,
 ) -> None:
-    """Fill the empty cells of a table with a matrix of low rank.
+    """Fill the missing cells of a table.
 
-    Columns may have different units, and may hold categories and dates. The rank is found from the data. Ctrl-C ends a long
-    fit and keeps the best one found until then.
+    The cells are filled by a matrix of low rank. Columns may have different units, and may hold categories and dates. The
+    rank is found from the data. Ctrl-C ends a long fit and keeps the best one found until then.
     """
     from gyrostat import errors
     from gyrostat.tables import impute as imputing

@@ -15,7 +15,8 @@ def lab(
         str, typer.Option(metavar="STATE", help="The initial state: what follows the ? in the address of the page.")
     ] = "",
     csv: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write the curves of the state to a file; open no page.")
+        Path | None,
+        typer.Option(metavar="FILE", help="Write the curves of the state to a file, and do not open a page."),
     ] = None,
     host: Annotated[str, typer.Option(metavar="ADDRESS", help="The address to listen on.")] = "127.0.0.1",
     port: Annotated[
@@ -24,13 +25,16 @@ def lab(
     ] = None,
     paper: Annotated[
         list[str] | None,
-        typer.Option(metavar="FILE.py", help="A file or module with a paper whose settings to offer; may be repeated."),
+        typer.Option(
+            metavar="FILE.py",
+            help="A file or module with a paper whose settings are offered as presets; may be repeated.",
+        ),
     ] = None,
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page.")] = True,
 ) -> None:
-    """Explore the models live in the browser: sliders, curves, theory.
+    """Explore the models live in the browser.
 
-    The page is served on this machine only. Ctrl-C ends it.
+    You move sliders and see the curves and the theory change. The page is served on this machine only. Ctrl-C ends it.
     """
     from gyrostat.parallel.threads import one_thread
 

@@ -23,9 +23,10 @@ def new(
         Path | None, typer.Option(metavar="DIR", help="The folder to write to. [default: a new folder NAME]")
     ] = None,
 ) -> None:
-    """Write a paper of your own that works: settings, a figure, two claims, a test.
+    """Write a working skeleton for a paper of your own.
 
-    It is run with gyrostat reproduce DIR/NAME.py, and can be installed with pip install DIR.
+    It has settings, a figure, two claims and a test. Run it with gyrostat reproduce DIR/NAME.py, and install it with
+    pip install DIR.
     """
     from gyrostat.reproduce.new_paper import write_paper_skeleton
 

@@ -20,9 +20,9 @@ def predict(
     purpose: Annotated[
         str,
         typer.Option(
-            help="everywhere: by effects that hold in every environment. same-kind: by effects that are pooled in part, for "
-            "new environments of the same kind. worst-case: with the least error in the worst environment, for environments "
-            "that may be unlike those of the fit."
+            help="everywhere: use effects that hold in every environment. same-kind: use partially pooled effects, for "
+            "new environments of the same kind. worst-case: use weights with the least error in the worst environment, for "
+            "environments that may be unlike those of the fit."
         ),
     ] = "everywhere",
     separator: Separator = None,
@@ -30,7 +30,7 @@ def predict(
     thousands: Thousands = None,
     encoding: Encoding = None,
 ) -> None:
-    """Predict the target for the rows of a table with a saved model."""
+    """Predict the rows of a table with a saved model."""
     from gyrostat.tables import fit_and_predict
     from gyrostat.tables.table_files import FileFormat
 

@@ -52,7 +52,7 @@ def sweep(
     A spec names the experiment, the axes, what to record and what a success is. A spec is code: a kind module:function
     imports that module and calls that function. Give --no-code for a spec from someone else.
 
-    Exit status: 0 when all cells are done, 1 when some failed or the scheduler is gone, 2 for bad usage or a full disk, 130
+    Exit status: 0 when all cells are done, 1 when some failed or the scheduler was lost, 2 for bad usage or a full disk, 130
     when interrupted.
     """
     from gyrostat.errors import GyrostatError

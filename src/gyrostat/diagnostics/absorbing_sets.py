@@ -17,7 +17,7 @@ from gyrostat.typing import Params
 
 @errors.checks_fields
 class Region(NamedTuple):
-    """B_r: balanced to ``balance``, of approximate rank ``rank`` + ``excess``, with layers of at most ``bound``.
+    """The set B_r: balanced to ``balance``, of approximate rank ``rank`` + ``excess``, with layers of at most ``bound``.
 
     ``||W_l W_l^T - W_(l+1)^T W_(l+1)||_2 <= balance`` (epsilon_1), ``sum_i f_alpha(s_i(W_l^T W_l)) <= rank + excess``
     (epsilon_2) and ``||W_l||_F^2 <= bound`` (C), for every layer. (The main text has a squared Frobenius norm in the first

@@ -116,10 +116,10 @@ def diagnostic(
 ) -> Any:
     """Register a function of a :class:`Snapshot`, so that ``record=[name]`` finds it.
 
-    ``@diagnostic`` alone is for a function that gives a number. ``@diagnostic(name="top")`` gives it another name than that
-    of the function, ``@diagnostic(dims="layer")`` or ``@diagnostic(dims=["row", "column"])`` names the dimensions of an
-    array. Without keywords, ``@diagnostic("row", "column")`` names dimensions, too; a single word is the name if the function
-    gives a number. The function is tried on small models, so most mistakes are reported here.
+    ``@diagnostic`` alone is for a function that gives a number. ``@diagnostic(name="top")`` registers it under another name,
+    and ``@diagnostic(dims="layer")`` or ``@diagnostic(dims=["row", "column"])`` names the dimensions of an array.
+    ``@diagnostic("row", "column")``, without keywords, also names dimensions; a single word is taken as the name if the
+    function gives a number. The function is tried on small models, so most mistakes are reported here.
 
     Parameters
     ----------

@@ -87,7 +87,7 @@ def jumps(values: ArrayLike, steps: ArrayLike, *, ratio: float = 0.01, zero: flo
 
 @errors.explains_keywords
 def jump_times(values: ArrayLike, steps: ArrayLike, *, rank: int = 1, ratio: float = 0.01) -> np.ndarray:
-    """The first step from which each run keeps at most ``rank``, infinite if it never does or diverges.
+    """The first step from which the rank of each run stays at most ``rank``; infinite if there is none or the run diverges.
 
     ``values`` has the shape (..., records, singular values).
 

@@ -42,12 +42,12 @@ def run(
 ) -> xr.Dataset:
     """Run one algorithm on one problem for many seeds; dimensions ``seed`` and ``step``.
 
-    ``diverged`` holds the step at which a run diverged, and is infinite if it did not; its values are NaN from there, and a
-    :class:`DivergenceWarning` says how many runs did. :func:`gyrostat.summary` counts them as infinite.
-    With ``tolerance``, ``reached`` holds the first step at which ``||A - A_star||_F^2 / 2`` is below it (infinite: none).
-    ``reduction`` is ``"auto"`` (run in a small subspace when that is exact), ``"never"`` or ``"always"``.
-    ``progress=True`` shows a bar with the time left on standard error; a function is called with the runs done and all runs.
-    Without it, only a compilation of more than a second is announced, and only on a terminal (``False`` for silence).
+    ``diverged`` is the step at which a run diverged, or infinity if it did not. From that step on its values are NaN, and a
+    :class:`DivergenceWarning` says how many runs diverged. :func:`gyrostat.summary` counts them as infinite. With
+    ``tolerance``, ``reached`` is the first step at which ``||A - A_star||_F^2 / 2`` is below it, or infinity. ``reduction``
+    is ``"auto"`` (run in a small subspace when that is exact), ``"never"`` or ``"always"``. ``progress=True`` shows a bar
+    with the time left on standard error; a function is called with the number of runs that are done and of all runs. By
+    default only a compilation of more than a second is announced, and only on a terminal; ``False`` is silent.
 
     Parameters
     ----------

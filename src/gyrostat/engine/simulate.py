@@ -136,11 +136,11 @@ def _tolerance(tolerance: float | None, cells: Sequence[Cell]) -> float | None:
         limit, rank = algorithm.model.rank_limit(problem.shape), rank_of(problem.environments)
         if rank == 0:
             raise GyrostatError(
-                "tolerance asks for the distance to the truth, which Observed environments do not know: leave it out."
+                "tolerance needs the distance to the truth, which is unknown for Observed environments: leave it out."
             )
         if rank is not None and limit < rank:
             raise GyrostatError(
-                f"tolerance asks for exact recovery, but {type(algorithm.model).__name__} makes rank {limit} at most and the "
+                f"tolerance needs exact recovery, but {type(algorithm.model).__name__} makes rank {limit} at most and the "
                 f"truth has rank {rank}: raise width to at least {rank}, or leave tolerance out."
             )
     return float(errors.number("tolerance", tolerance, above=0))

@@ -31,14 +31,14 @@ def summary(result: xr.Dataset, *, over: str = "seed", quantiles: Sequence[float
         What :func:`gyrostat.run`, :func:`gyrostat.run_grid`, :func:`gyrostat.offshoots` or :func:`gyrostat.sweep` returned,
         or a part of it (``result.isel(step=-1)``).
     over:
-        The dimension that goes away.
+        The dimension to summarise, which the result no longer has.
     quantiles:
         The quantiles to take, as in ``xarray.Dataset.quantile``; the values between two runs are interpolated.
 
     Returns
     -------
     A Dataset in which every recorded variable has a dimension ``quantile`` in place of ``over``, with ``diverged_share``, the
-    share of the runs that diverged, and ``runs``, their number. A variable that is NaN without having diverged (its truth is
+    share of the runs that diverged, and ``runs``, their number. A variable that is NaN for another reason (the truth is
     unknown) stays NaN.
 
     >>> import gyrostat as gs

@@ -121,12 +121,12 @@ class Environments(ReadableModule):
 
     @property
     def right_basis(self) -> Float[Array, "n2 r1"]:
-        """The basis of the columns of the invariant part; that of its rows unless the targets are rectangular."""
+        """The basis of the columns of the invariant part; the same as that of its rows unless the targets are rectangular."""
         return self.invariant_basis
 
     @property
     def right_spurious_basis(self) -> Float[Array, "n2 r2"]:
-        """The basis of the columns of the spurious part; that of its rows unless the targets are rectangular."""
+        """The basis of the columns of the spurious part; the same as that of its rows unless the targets are rectangular."""
         return self.spurious_basis
 
     def signal_block(self, product: Array) -> Float[Array, "r1 r1"]:
@@ -177,11 +177,12 @@ class Environments(ReadableModule):
         ``sum_e (A_e - A_star)^2``. Targets of deficient rank, equal targets (then nothing is spurious) and subspaces that
         overlap are all allowed.
 
-        What is recorded of a run then means: ``signal`` is ``||U*^T A U*||_F / ||A_star||_F``, and ``spurious`` is
-        ``||V*^T A V*||_F / ||E Sigma||_F``, where the expectation goes by ``weights`` (divided by sqrt(r2) instead if
-        E Sigma is zero, that is, if A_star is the mean of the targets). Where the subspaces overlap (:attr:`overlap`), each
-        of the two also sees the part of the other that lies in its subspace: at A = A_star, ``spurious`` is
-        ``||V*^T A_star V*||_F / ||E Sigma||_F`` and not zero. ``distance`` is ``||A - A_star||_F`` in every case.
+        The recorded variables then have these meanings: ``signal`` is ``||U*^T A U*||_F / ||A_star||_F``, and ``spurious``
+        is ``||V*^T A V*||_F / ||E Sigma||_F``, where the expectation is weighted by ``weights`` (if E Sigma is zero, that
+        is, if A_star is the mean of the targets, it is divided by sqrt(r2) instead). If the subspaces overlap
+        (:attr:`overlap`), each of the two also includes the part of the other signal that lies in its subspace: at A =
+        A_star, ``spurious`` is ``||V*^T A_star V*||_F / ||E Sigma||_F`` and not zero. ``distance`` is ``||A - A_star||_F``
+        in every case.
 
         Args:
             A_star: what is true in every environment, a symmetric d x d matrix that is not zero.
@@ -209,12 +210,11 @@ class Environments(ReadableModule):
     def from_features(features: Any, spurious_features: Any = None, law: Law | None = None) -> Environments:
         """``A_e = sum_j a_j a_j^T + sum_kl Sigma_kl b_k b_l^T`` for given feature vectors (Xu 2024, Example 1).
 
-        The features need be neither orthogonal nor of length one. Both bases are made orthonormal, each on its own, and
-        the targets stay what the formula says: A_star gets the eigenvalues of ``sum_j a_j a_j^T``, and the law is
-        expressed in the new spurious basis (Gram-Schmidt in the given order), so its matrices are diagonal only if the
-        b_k are orthogonal. Features that depend linearly on the others lower the rank. An overlap between the a_j and the
-        b_k is kept and not removed: see :attr:`overlap`, and :meth:`from_matrices` for what ``signal`` and ``spurious``
-        mean then.
+        The features need be neither orthogonal nor of length one. Each of the two bases is made orthonormal separately. The
+        targets are still those of the formula: A_star gets the eigenvalues of ``sum_j a_j a_j^T``, and the law is expressed
+        in the new spurious basis (Gram-Schmidt in the given order), so its matrices are diagonal only if the b_k are
+        orthogonal. Features that depend linearly on the others lower the rank. An overlap between the a_j and the b_k is not
+        removed: see :attr:`overlap`, and :meth:`from_matrices` for the meaning of ``signal`` and ``spurious`` in that case.
 
         Args:
             features: the a_j as the columns of a (d, r1) array, or one vector of length d.
@@ -382,8 +382,8 @@ class RectangularEnvironments(Environments):
 
         The invariant bases are the singular vectors of ``A_star``. The differences ``A_e - A_star`` must have common left
         and right singular vectors, which become the spurious bases: the same patterns in every environment, with strengths
-        of their own, so that every Sigma_e is diagonal. (One pattern, or two environments of which one is A_star itself,
-        always do.) Other differences are refused.
+        of their own, so that every Sigma_e is diagonal. (This always holds if there is only one pattern, or if there are two
+        environments and one is A_star itself.) Other differences are refused.
 
         Args:
             A_star: what is true in every environment, an n1 x n2 matrix that is not zero.
@@ -438,8 +438,8 @@ class RectangularEnvironments(Environments):
 class ArrayEnvironments(Environments):
     """Targets that are arrays of any shape: ``A_e = A_star + S_e``, for tensors and outputs of networks.
 
-    The diagnostic ``signal`` is then the coordinate of the product along A_star, over the norm of A_star, and ``spurious`` its
-    coordinates in the span of the S_e, over those of their mean.
+    The diagnostic ``signal`` is then the coordinate of the product along A_star, divided by the norm of A_star. ``spurious``
+    is the norm of its coordinates in the span of the S_e, divided by that of the mean of the S_e.
 
     Parameters
     ----------
@@ -513,7 +513,7 @@ class ArrayEnvironments(Environments):
 class Observed(Environments):
     """Environments whose truth is unknown, for data that bring their own responses (:class:`DenseData`).
 
-    Whatever compares with the truth (``signal``, ``spurious``, ``distance``, ...) is NaN.
+    Everything that compares with the truth (``signal``, ``spurious``, ``distance``, ...) is NaN.
 
     ``shape`` is the shape of a target, ``count`` the number of environments, and ``weights`` are theirs (equal by default).
 

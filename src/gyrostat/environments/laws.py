@@ -350,7 +350,7 @@ class Gaussian(_DiagonalLaw):
 class Sampler(Law):
     """A law given by a function of a JAX key that returns a number, a diagonal or a symmetric matrix.
 
-    All randomness must come from the key. The function is compiled once, so that a number drawn elsewhere (by NumPy, by
+    All randomness must come from the key. The function is compiled once, so a number drawn in another way (by NumPy, by
     Python's ``random``) would never change; such a function is refused.
 
     Parameters
@@ -409,8 +409,8 @@ def _check_uses_key(function: Callable[[PRNGKeyArray], Array]) -> None:
     first = program_and_constants(function, jax.random.key(0))
     if any(program_and_constants(function, jax.random.key(k % 2)) != first for k in range(TRACES)):
         raise GyrostatError(
-            "function gives another program whenever it is traced: it draws numbers that do not come from its key, which "
-            "would be frozen at their first values; draw all of them with jax.random and the key."
+            "function draws numbers that do not come from its key; it is compiled once, so they would never change: "
+            "draw all of them with jax.random and the key."
         )
 
 

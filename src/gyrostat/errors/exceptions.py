@@ -19,9 +19,9 @@ class UnknownArgument(GyrostatError, TypeError):
 
 
 class DivergenceWarning(UserWarning):
-    """Some runs of a result diverged, and a statistic that skips NaN would leave them out without a word.
+    """Some runs of a result diverged, and a statistic that skips NaN would silently leave them out.
 
-    The message says how many. :func:`gyrostat.summary` counts them as infinite. Python's own tools apply:
+    The message says how many. :func:`gyrostat.summary` counts them as infinite. Python's warning filters apply:
 
     >>> import warnings, gyrostat as gs
     >>> problem = gs.Problem(gs.Environments.diagonal(4), gs.Identity())

@@ -122,7 +122,9 @@ def text(name: str, value: Any) -> str:
     if not isinstance(value, str):
         raise GyrostatError(f"{name} must be text; got {class_or_value(value)}.")
     if not value.isascii() and any("\ud800" <= character <= "\udfff" for character in value):
-        raise GyrostatError(f"{name} holds half of a character (a lone surrogate), which no file can: got {value!a}.")
+        raise GyrostatError(
+            f"{name} holds half of a character (a lone surrogate), which no file can hold; got {value!a}."
+        )
     return value
 
 
@@ -172,7 +174,7 @@ def squarable(name: str, values: np.ndarray, columns: Sequence[Any] | None = Non
                 f"{name} holds {peak:g}{where}, whose square is too large a number: give it in a larger unit."
             )
         raise GyrostatError(
-            f"{name} holds no number above {peak:g}{where}, and squares of these vanish: give it in a smaller unit."
+            f"{name} holds no number above {peak:g}{where}, and their squares vanish: give it in a smaller unit."
         )
 
 
@@ -192,7 +194,7 @@ def orthonormal(name: str, value: Any, *, tolerance: float = 1e-8) -> np.ndarray
     gap = float(np.abs(x.T @ x - np.eye(r)).max()) if r else 0.0
     if gap > tolerance:
         raise GyrostatError(
-            f"{name} must have orthonormal columns; its Gram matrix is off by {gap:.2g}: "
+            f"{name} must have orthonormal columns; its Gram matrix differs from the identity by {gap:.2g}: "
             "pass numpy.linalg.qr(basis)[0], or build it with Environments.from_features."
         )
     return x

@@ -121,7 +121,9 @@ def _import_function(kind: str) -> Callable[..., Any]:
         reason = f"{type(error).__name__}: {' '.join(str(error).split())[:120]}"
         raise GyrostatError(f"kind {kind!r} cannot be imported ({reason}): write it as 'module:function'.") from None
     if not callable(found):
-        raise GyrostatError(f"kind {kind!r} is no function but {errors.shown(found)}: write it as 'module:function'.")
+        raise GyrostatError(
+            f"kind {kind!r} is not a function but {errors.shown(found)}: write it as 'module:function'."
+        )
     return found
 
 

@@ -29,11 +29,11 @@ def check_no_frozen_numbers(name: str, function: Callable[..., Any], *arguments:
     >>> rng = np.random.default_rng(0)
     >>> check_no_frozen_numbers("order", lambda t: rng.integers(2), jax.ShapeDtypeStruct((), int))
     Traceback (most recent call last):
-    gyrostat.errors.GyrostatError: order draws random numbers that do not come from its arguments, and would give the first...
+    gyrostat.errors.GyrostatError: order draws random numbers that do not come from its arguments; it is compiled once...
     """
     first = program_and_constants(function, *arguments)
     if any(program_and_constants(function, *arguments) != first for _ in range(TRACES)):
         raise GyrostatError(
-            f"{name} draws random numbers that do not come from its arguments, and would give the first ones for ever, because "
-            "it is compiled once: draw an array of them before, and use that in the function."
+            f"{name} draws random numbers that do not come from its arguments; it is compiled once, so they "
+            "would never change: draw an array of them beforehand, and use it in the function."
         )

@@ -73,7 +73,7 @@ class RequestGuard:
                 return None
         elif not any(name == "token" and self._is_token(value) for name, value in query):
             return PlainTextResponse(
-                "This laboratory belongs to who started it: open the address that gyrostat lab printed, with its token.",
+                "This laboratory is for the person who started it: open the address that gyrostat lab printed, with its token.",
                 status_code=403,
             )
         rest = [(name, value) for name, value in query if name != "token"]

@@ -88,7 +88,7 @@ def resolved(host: str) -> Address:
     if found.is_unspecified or found.is_multicast:
         raise GyrostatError(
             f"--host {host} means every address ({found}), and would answer to any name: "
-            "give the one address of this machine to be reached at."
+            "give one address of this machine."
         )
     return found
 

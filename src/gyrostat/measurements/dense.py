@@ -181,8 +181,9 @@ class DenseData(Measurements):
 
     :meth:`from_arrays` takes labels of any kind, pandas tables, and one array per environment.
 
-    A batch of one environment is all of its rows, or ``batch_size`` of them drawn with replacement. A mixed batch draws,
-    ``batch_size`` times, an environment by its weight and one of its rows (by default as often as there are rows).
+    A batch of one environment is all of its rows, or ``batch_size`` of them drawn with replacement. For each row of a mixed
+    batch, an environment is drawn according to its weight, and then one of its rows. A mixed batch has ``batch_size`` rows,
+    by default as many as the data.
 
     Parameters
     ----------

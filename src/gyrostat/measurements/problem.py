@@ -44,7 +44,7 @@ class Problem(ReadableModule):
         given = isinstance(self.environments, Environments)
         if self.measurements.brings_responses and not given:
             raise GyrostatError(
-                f"{data} brings its own responses, but {kind} draws another truth for every seed, which they know nothing of: "
+                f"{data} brings its own responses, but {kind} draws another truth for every seed, which they do not come from: "
                 "use Observed(shape, count) for data whose truth is unknown, or Environments for the truth they were made from."
             )
         if given and not self.environments.knows_truth and not self.measurements.brings_responses:

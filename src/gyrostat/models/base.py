@@ -72,8 +72,8 @@ class Model(ReadableModule):
         ----------
         product
             ``product(*params)`` gives an array of the shape of the target, computed with ``jax.numpy``. It may use data of
-            its own, such as the inputs of a network. A model is compiled anew for every new function, so define it once,
-            outside of what builds the settings of a grid.
+            its own, such as the inputs of a network. Every new function is compiled again, so define it once, outside the
+            code that builds the settings of a grid.
         shapes
             The shape of every parameter: a list, or a function of the shape of the target.
         symmetric

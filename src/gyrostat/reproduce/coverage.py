@@ -19,9 +19,10 @@ OURS = re.compile(r"\bours\b", re.IGNORECASE)
 HEAD = """\
 # What of each paper is checked
 
-Every numbered item of the papers, with the [claims](claims.md) that check it and what we expect of each: that it holds, or in
-which sense it fails ([kinds](claims.md#what-a-claim-means)). Items without a claim say why no computation can decide them.
-Written by `gyrostat claims --coverage`.
+{total} numbered items: {checked} are checked by claims, and {others} have a reason why no computation can decide them.
+
+The tables list every numbered item of the papers, the [claims](claims.md) that check it, and what we expect of each claim: that
+it holds, or in which sense it fails ([kinds](claims.md#what-a-claim-means)). Written by `gyrostat claims --coverage`.
 """
 
 
@@ -89,7 +90,10 @@ def coverage_page(papers: Sequence[Paper]) -> str:
     '...| Remark 1 | | not by computation | It is an opinion. |\\n'
     """
     known = claims_by_id(papers)
-    return "\n".join([HEAD, *(line for paper in papers for line in _section(paper, known))]) + "\n"
+    items = [checked for paper in papers for checked in paper.items.values()]
+    reasons = sum(isinstance(checked, str) for checked in items)
+    head = HEAD.format(total=len(items), checked=len(items) - reasons, others=reasons)
+    return "\n".join([head, *(line for paper in papers for line in _section(paper, known))]) + "\n"
 
 
 def _section(paper: Paper, known: dict[str, tuple[Experiment, Claim]]) -> list[str]:
@@ -97,7 +101,8 @@ def _section(paper: Paper, known: dict[str, tuple[Experiment, Claim]]) -> list[s
     count = (
         f"{len(paper.items)} numbered items: {checked} with claims, {len(paper.items) - checked} with a reason instead."
     )
-    lines = ["", f"## {paper.title}", "", count if paper.items else "The numbered items of this paper are not listed."]
+    lines = ["", f"## {paper.title}", "", *([f"<{paper.link}>", ""] if paper.link else [])]
+    lines.append(count if paper.items else "The numbered items of this paper are not listed.")
     if paper.items:
         lines += ["", "| item | claim | expected | statement, or why there is none |", "|---|---|---|---|"]
         lines += [row for item, value in paper.items.items() for row in _rows(item, value, known)]

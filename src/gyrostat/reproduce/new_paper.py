@@ -47,7 +47,8 @@ def write_paper_skeleton(name: str, folder: str | Path | None = None) -> list[Pa
 def _check_name(name: str) -> None:
     if not re.fullmatch(r"[a-z][a-z0-9_]*", name) or keyword.iskeyword(name):
         raise GyrostatError(
-            f"the name of a paper is also that of its module, small letters, digits and '_', as in smith2026; got {name!r}."
+            "the name of a paper is also that of its module: use lower-case letters, digits and '_', as in smith2026; "
+            f"got {name!r}."
         )
     if name in registry.paper_names():
         raise GyrostatError(f"there is a paper {name!r} already: choose another name.")

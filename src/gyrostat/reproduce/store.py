@@ -127,7 +127,7 @@ class ResultsStore:
         if found := self.damage(name):
             raise DamagedStore(found[0], f"run gyrostat reproduce {name} again to compute it anew")
         if not self.is_checked(name):
-            warnings.warn(f"{str(self.data)!r} is older than checksums: damage cannot be noticed.", stacklevel=3)
+            warnings.warn(f"{str(self.data)!r} is older than checksums, so damage cannot be detected.", stacklevel=3)
         # Times are not decoded: an attribute `units = "seconds"` must not turn numbers into dates.
         dataset = xr.open_dataset(self.data, engine="zarr", group=name, consolidated=False, decode_times=False)
         ours = (DONE, RUN, ARRAYS, CHECKSUM, KINDS)

@@ -286,13 +286,29 @@ def markdown(sections: dict[str, Any]) -> str:
     lines = [
         "# How often a verdict surprises",
         "",
-        "A surprise is a verdict that is not the expected one ([what a claim means](claims.md)). This page counts them over",
-        f"many seeds. A claim with a share above {LARGEST_SHARE:.0%} is wrong, too sharp, or looks at too few runs. Intervals",
-        "are of 95 % (Wilson).",
+        *(_verdict(size, sections[size]["claims"]) for size in SIZES if size in sections),
+        "",
+        "A surprise is a verdict that is not the expected one ([what a claim means](claims.md)). This page counts them",
+        f"over many seeds. A claim with a share above {LARGEST_SHARE:.0%} is wrong, too sharp, or looks at too few runs.",
+        "Intervals are 95 % intervals (Wilson).",
     ]
     for size in SIZES:
         lines += _section_lines(size, sections[size]) if size in sections else []
     return "\n".join(lines) + "\n"
+
+
+def _verdict(size: str, claims: Sequence[dict[str, Any]]) -> str:
+    """The message of a section in a sentence.
+
+    >>> _verdict("smoke", [{"runs": 20, "surprises": 1, "share": 0.05}, {"runs": 20, "surprises": 0, "share": 0.0}])
+    'At size smoke 1 of 40 verdicts (2.5%) were not the expected ones; 1 of 2 claims surprised in more than 2% of their runs.'
+    """
+    verdicts, surprises = (sum(c[key] for c in claims) for key in ("runs", "surprises"))
+    often = sum(c["share"] > LARGEST_SHARE for c in claims)
+    return (
+        f"At size {size} {surprises} of {verdicts} verdicts ({surprises / max(verdicts, 1):.1%}) were not the expected ones; "
+        f"{often} of {len(claims)} claims surprised in more than {LARGEST_SHARE:.0%} of their runs."
+    )
 
 
 def _section_lines(size: str, section: dict[str, Any]) -> list[str]:

@@ -77,7 +77,8 @@ def dask_executor(address: str, tls: dict[str, str]) -> Iterator[Executor]:
         raise
     except (OSError, ValueError, TypeError) as error:  # the last two: Dask's words for an address it cannot read
         raise GyrostatError(
-            f"scheduler {address!r} does not answer ({explain(error)[0]}): write tcp://HOST:PORT, and is it running there?"
+            f"scheduler {address!r} does not answer ({explain(error)[0]}): "
+            "write tcp://HOST:PORT, and check that it is running there."
         ) from None
     try:
         with _without_tracebacks_of_lost_connections():

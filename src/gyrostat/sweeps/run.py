@@ -118,7 +118,7 @@ def sweep(
         raise KeyboardInterrupt
     if summary.stopped:
         raise GyrostatError(
-            f"{summary.stopped}: {summary.done} of {summary.cells} cells are kept, call again to go on."
+            f"{summary.stopped}: {summary.done} of {summary.cells} cells are kept; call again to continue."
         )
     _report_failures(summary, Path(out))
     predict(summary.spec, Path(out))
@@ -202,7 +202,7 @@ class SweepSummary:
             why = "Interrupted" if self.stopped == INTERRUPTED else f"Stopped, {self.stopped}"
             kept = f"{self.done} of {self.cells} cells are done and kept in {folder}"
             remedy = "free some space and " if self.status == 2 else ""
-            return [f"{why}: {kept}; {remedy}run the same command to go on."]
+            return [f"{why}: {kept}; {remedy}run the same command to continue."]
         lines = [
             f"cell {point} failed: {line} (details in {error_file(folder, point)})"
             for point, line in self.failures.items()

@@ -336,7 +336,7 @@ def _checked(table: Mapping[str, Any], *, code: bool) -> Spec:
 
 def _check_depth(value: Any, depth: int = 0) -> None:
     if depth > MOST_DEPTH:
-        raise GyrostatError(f"tables and lists of a spec are nested more than {MOST_DEPTH} deep: write it flatter.")
+        raise GyrostatError(f"tables and lists of a spec are nested more than {MOST_DEPTH} levels deep: simplify it.")
     inner = value.values() if isinstance(value, Mapping) else value if isinstance(value, list | tuple) else ()
     for item in inner:
         _check_depth(item, depth + 1)
@@ -371,7 +371,7 @@ def _read_tree(table: Mapping[str, Any]) -> dict[str, Any]:
     if "num_steps" not in tree:
         raise GyrostatError("num_steps is missing: say how many steps a run takes.")
     if "experiment" in table and any(name in table for name in PARTS):
-        raise GyrostatError("experiment stands for algorithm, environments and measurements: leave those out.")
+        raise GyrostatError("experiment replaces algorithm, environments and measurements: leave those out.")
     return tree
 
 
@@ -542,9 +542,9 @@ def _evaluated(
     def look_up(name: str) -> Any:
         path = full_path(name, paths)
         if path in waiting:
-            raise GyrostatError(f"formulas go in a circle: {' needs '.join((*waiting, path))}.")
+            raise GyrostatError(f"formulas depend on each other in a circle: {' needs '.join((*waiting, path))}.")
         if len(waiting) > MOST_DEPTH:
-            raise GyrostatError(f"formulas need each other more than {MOST_DEPTH} deep: write them flatter.")
+            raise GyrostatError(f"formulas refer to each other more than {MOST_DEPTH} levels deep: simplify them.")
         if path not in known:
             known[path] = _evaluated(setting_at(tree, path), tree, paths, (*waiting, path), known)
         return known[path]
@@ -575,6 +575,6 @@ def _source_digest(kind: Any) -> str:
         source = inspect.getsource(find_callable(kind))
     except (OSError, TypeError):
         raise GyrostatError(
-            f"kind {kind_name(kind)!r} has no Python source, by which a sweep recognises it: wrap it in a function of yours."
+            f"kind {kind_name(kind)!r} has no Python source, by which a sweep recognises it: wrap it in a function of your own."
         ) from None
     return hashlib.sha256(source.encode()).hexdigest()[:12]

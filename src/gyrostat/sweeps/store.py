@@ -185,7 +185,7 @@ class SweepStore:
         if self.file.exists():
             return False  # and :meth:`description` says what is wrong with it
         raise DamagedStore(
-            f"{str(self.file)!r} is missing, and {str(self.data)!r} is not known to be of this spec",
+            f"{str(self.file)!r} is missing, and {str(self.data)!r} may belong to another spec",
             "choose another --out, or --fresh to compute anew",
         )
 
@@ -383,7 +383,7 @@ class SweepStore:
                 f"run the same sweep again to compute what is lost; gyrostat verify {self.folder} lists it",
             )
         if not self.is_checked():
-            warnings.warn(f"{str(self.folder)!r} is older than checksums: damage cannot be noticed.", stacklevel=2)
+            warnings.warn(f"{str(self.folder)!r} is older than checksums, so damage cannot be detected.", stacklevel=2)
         ds = xr.open_zarr(self.data, consolidated=False, chunks=None, decode_times=False).load()
         ds.close()
         for attributes in (ds.attrs, *(x.attrs for x in ds.variables.values())):
@@ -475,7 +475,7 @@ def check_sweep(folder: Path) -> tuple[str, list[str]]:
     marks = read_marks(store.data)
     counted = f"{int((marks > 0).sum())} of {marks.size} cells are done"
     if not store.is_checked():
-        return f"{counted}; {folder} is older than checksums, so damage cannot be noticed.", []
+        return f"{counted}; {folder} is older than checksums, so damage cannot be detected.", []
     return f"{counted}, and all of their data are there and undamaged.", []
 
 

@@ -396,7 +396,7 @@ def writing(out: Path) -> Iterator[None]:
 def _print_report(console: Console, report: HeterogeneityReport, model: SavedModel, out: Path) -> None:
     table = Table(title=f"{model.target} by {model.environment}", title_justify="left", pad_edge=False)
     interval = f"coefficient ({report.features.attrs['confidence']:.0%} interval)"
-    for heading in ("feature", interval, "mean effect", "variation", "p, all the same", "verdict", "reason"):
+    for heading in ("feature", interval, "mean effect", "variation", "p (same effect)", "verdict", "reason"):
         table.add_column(heading, overflow="fold")
     for data, dim in ((report.features, "feature"), (report.directions, "direction")):
         for j in range(data.sizes[dim]):

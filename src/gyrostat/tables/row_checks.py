@@ -56,7 +56,7 @@ def checked_family(family: str | None, y: np.ndarray, target: str, notes: list[s
     if kind == "skewed":
         notes.append(
             f"{target} is never below zero and has a long tail, as durations and amounts have: --family poisson estimates "
-            "relative effects. Durations that are cut off (censored) need survival analysis, which this is not."
+            "relative effects. Censored durations need survival analysis, which gyrostat does not offer."
         )
     return "gaussian"
 
@@ -79,7 +79,7 @@ def cluster_notes(frame: pd.DataFrame, names: Sequence[str], environment: str) -
             continue
         if frame.groupby(name, observed=True)[environment].nunique().max() == 1:
             found.append(
-                f"{name} looks like a number of patients or the like, with {repeats:.0f} rows each: if rows of one depend "
+                f"{name} looks like an identifier, such as a patient number, with {repeats:.0f} rows each: if these depend "
                 f"on each other, use --cluster {name}."
             )
     return found
@@ -173,7 +173,7 @@ def refuse_few_environments(count: int, environment: str, least: int) -> None:
 def refuse_constant_target(target: str, y: np.ndarray) -> None:
     """Refuse a target that has one value."""
     if len(y) and np.ptp(y) == 0:
-        raise GyrostatError(f"target {target!r} is {y[0]:g} in every row: there is nothing to explain.")
+        raise GyrostatError(f"target {target!r} is {y[0]:g} in every row: there is nothing to predict.")
 
 
 def leakage_notes(X: pd.DataFrame, y: np.ndarray, labels: np.ndarray, target: str) -> list[str]:

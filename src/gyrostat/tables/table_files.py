@@ -405,7 +405,7 @@ def refuse_too_large(name: str, numbers: np.ndarray, rows: np.ndarray | None = N
     if far.size:
         row = far[0] + 1 if rows is None else rows[far[0]]
         raise GyrostatError(
-            f"column {name!r} holds {numbers[far[0]]:g} in row {row}: correct or empty infinite and absurd values, or "
+            f"column {name!r} holds {numbers[far[0]]:g} in row {row}: correct or delete infinite and absurd values, or "
             "give the column in a larger unit."
         )
 

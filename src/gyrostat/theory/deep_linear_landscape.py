@@ -70,7 +70,8 @@ def critical_points(
     """Critical points of ``(1/2N) sum (A_ij - A*_ij)^2 + lambda ||theta||^2`` found from many starts, sorted by rank.
 
     Hidden layers are as wide as the smaller side, which every critical point fits into (it is balanced). The search is
-    a least-squares solution of gradient = 0 with the exact Hessian; more ``tries`` find more, never wrong ones.
+    a least-squares solution of gradient = 0 with the exact Hessian; more ``tries`` may find more points, and never wrong
+    ones.
 
     Parameters
     ----------

@@ -268,8 +268,8 @@ def predict(algorithm: Algorithm, problem: Problem, *, num_steps: int) -> dict[s
     asked = question(algorithm, problem, errors.integer("num_steps", num_steps, least=1))
     if asked is None:
         raise GyrostatError(
-            "no predictor covers this run: they are for batches of one environment (HeteroSGD) in a random or fixed order by "
-            "name, with plain steps or momentum, a constant step size and the start alpha I."
+            "no predictor covers this run: predictors need batches from one environment (HeteroSGD), an order that is given by "
+            "name, plain steps or momentum, a constant step size and the start alpha I."
         )
     known = all_predictors()
     return {name: known[name](asked) > 0 for name in predictors(algorithm, problem)}

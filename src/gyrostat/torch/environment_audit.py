@@ -19,7 +19,7 @@ from torch import distributed
 CAUSES = {
     "batch": "a batch held rows of several environments: give the loader batch_sampler=EnvironmentBatchSampler(...), for a "
     "Subset EnvironmentBatchSampler.for_dataset(...)",
-    "accumulation": "batches of different environments were accumulated: use hold={most}, the batches of a step",
+    "accumulation": "batches of different environments were accumulated: use hold={most}, the batches per step",
     "processes": "processes used different environments in the same step: let nothing but EnvironmentBatchSampler divide "
     "batches over processes (prepare_loader for accelerate and Hugging Face's Trainer; for Lightning "
     "Trainer(use_distributed_sampler=False))",
@@ -36,9 +36,10 @@ def audit_environments(
 ) -> Iterator[EnvironmentAudit]:
     """Watch a training loop and count the optimiser steps whose gradient came from several environments.
 
-    The steps are those that PyTorch's optimisers take inside the ``with`` block, also where a trainer calls them. Which
-    environments a step used is told by :meth:`EnvironmentAudit.batch`, called once for each batch before its backward pass,
-    or found by ``environment`` in what ``module`` is called with. :meth:`EnvironmentAudit.report` puts the processes together.
+    It counts all steps of PyTorch's optimisers inside the ``with`` block, including those that a trainer makes. Call
+    :meth:`EnvironmentAudit.batch` once for each batch, before its backward pass, to say which environments it holds; or give
+    ``module`` and ``environment``, which finds them in the arguments of the module. :meth:`EnvironmentAudit.report` combines
+    the counts of all processes.
 
     Parameters
     ----------
@@ -57,7 +58,7 @@ def audit_environments(
     ...             optimizer.zero_grad()
     >>> print(audit.report())
     1 of 2 optimiser steps (50.0%) mixed environments, on 1 process.
-    1 by accumulation (first in step 0): batches of different environments were accumulated: use hold=2, the batches of a step.
+    1 by accumulation (first in step 0): batches of different environments were accumulated: use hold=2, the batches per step.
     """
     if (module is None) != (environment is None):
         raise GyrostatError(
@@ -184,7 +185,7 @@ class AuditReport:
             raise GyrostatError("no optimiser step was taken: run the training loop inside the with block.")
         if not any(batches for steps, _ in everyone for batches in steps):
             raise GyrostatError(
-                "no batch was noted: call audit.batch(labels) for each batch, or give module and environment."
+                "no batch was recorded: call audit.batch(labels) for each batch, or give module and environment."
             )
         together = list(zip(*(steps for steps, _ in everyone), strict=False))
         causes: dict[str, list[int]] = {name: [] for name in CAUSES}
@@ -209,7 +210,7 @@ class AuditReport:
             advice = CAUSES[name].format(most=self.most)
             lines.append(f"{len(steps)} by {name} (first in step {steps[0]}): {advice}.")
         if self.unknown:
-            lines.append(f"{self.unknown} steps without a noted batch in some process: nothing is known of them.")
+            lines.append(f"{self.unknown} steps had no recorded batch in some process: their environments are unknown.")
         if self.repeated:
             lines.append(f"In {self.repeated} steps processes used the same rows: give each its rank and num_replicas.")
         return "\n".join(lines)

@@ -185,9 +185,9 @@ def environment_report(
     directions
         The number of principal directions, at most one less than there are environments.
     iterations
-        The most Hessian-vector products for an eigenvalue; fewer are made once it stays the same to five digits.
+        The largest number of Hessian-vector products per eigenvalue; it stops earlier once five digits no longer change.
     seed
-        The seed of the vector with which these begin.
+        The seed of the vector with which these products begin.
 
     >>> _ = torch.manual_seed(0)
     >>> x = torch.randn(200, 3)
@@ -243,15 +243,15 @@ def environment_report(
 
 
 def project_out(model: nn.Module, report: EnvironmentReport, *, directions: int = 1) -> nn.Module:
-    """A copy of ``model`` that does not see the inputs along the first directions of a report, without training anew.
+    """A copy of ``model`` that does not see the inputs along the first directions of a report, without retraining.
 
     The inputs x of ``report.layer`` become ``x - V V^T (x - mean)``, V being the first rows of ``report.input_directions``
     and the mean that of the batches of the report. This is a change of the layer's weights and bias only. For a convolution
     the inputs are its channels.
 
     It helps where what varies is a direction of the inputs, such as the ink of a colour or the gain of a channel. It cannot
-    help where what varies is a pattern or where it needs several layers to be seen, it removes what is useful along the same
-    direction too, and the layers above remain as they were trained: compare on validation rows before using it.
+    help if what varies is a pattern, or can be seen only by several layers. It also removes what is useful along the same
+    direction, and the layers above remain as they were trained. So compare on validation rows before you use it.
 
     Parameters
     ----------

@@ -29,7 +29,7 @@ def labels_of_rows(dataset: Dataset, labels: Any) -> np.ndarray:
     if codes.size != total:
         inside = "" if len(places) == total else f" (dataset has {len(places)} rows, which are part of them)"
         raise GyrostatError(
-            f"labels must hold one label for each of the {total} rows of the data set at the bottom{inside}; got {codes.size}."
+            f"labels must hold one label for each of the {total} rows of the innermost data set{inside}; got {codes.size}."
         )
     distinct = np.empty(len(names), dtype=object)
     distinct[:] = names
@@ -84,13 +84,13 @@ class LabelledDataset(Dataset):
 class EnvironmentCollate:
     """A collate function that adds the environment to each batch of a :class:`LabelledDataset`.
 
-    A batch that is a mapping gets the key ``"environment"``, a tuple or list gets it as last entry, and anything else becomes
-    the first of a pair. A batch with rows of several environments is refused.
+    A batch that is a mapping gets the key ``"environment"``, a tuple or list gets it as last entry, and anything else
+    becomes the first entry of a pair. A batch with rows of several environments is refused.
 
     Parameters
     ----------
     collate : the function that makes a batch of samples; PyTorch's own by default
-    mixed : whether batches of several environments are let through, with a list of labels, one per row; for an audit
+    mixed : whether batches of several environments are accepted, with a list of labels, one per row; for an audit
 
     >>> batch = EnvironmentCollate()([((1.0, 2.0), "a"), ((3.0, 4.0), "a")])
     >>> len(batch), environment_of(batch)
@@ -131,5 +131,6 @@ def environment_of(batch: Any) -> Any:
     if isinstance(batch, list | tuple) and batch:
         return batch[-1]
     raise GyrostatError(
-        f"batch says no environment: use LabelledDataset and EnvironmentCollate; got {errors.shown(type(batch).__name__)}."
+        "batch does not carry its environment: use LabelledDataset and EnvironmentCollate; "
+        f"got {errors.shown(type(batch).__name__)}."
     )

@@ -42,9 +42,9 @@ def lightning_report_callback(
     loss, batches, amplify
         Those of :func:`environment_report`; the model is the ``LightningModule``.
     every
-        A report is made after each so many steps of the optimiser, by the first process only.
+        The number of optimiser steps between two reports. Only the first process makes them.
     say
-        What to do with its text. The reports themselves are in ``.reports``, by step.
+        A function that is called with the text of each report. The reports themselves are in ``.reports``, by step.
     """
     from lightning.pytorch import Callback, LightningModule, Trainer
 
@@ -77,9 +77,9 @@ def trainer_report_callback(
     loss, batches, amplify
         Those of :func:`environment_report`, for instance ``lambda model, batch: model(**batch).loss``.
     every
-        A report is made after each so many steps of the optimiser, by the first process only.
+        The number of optimiser steps between two reports. Only the first process makes them.
     say
-        What to do with its text. The reports themselves are in ``.reports``, by step.
+        A function that is called with the text of each report. The reports themselves are in ``.reports``, by step.
     """
     from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 

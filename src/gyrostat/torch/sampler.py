@@ -28,19 +28,19 @@ class EnvironmentBatchSampler(BatchSampler):
     The rows of an environment are used in a random order, and all of them are shuffled again when the remaining ones do not
     fill a batch. No row occurs twice in a batch, and no row is left out permanently. An epoch has as many batches as the rows
     of all environments fill, so it is about one pass over the data if the environments are equally large. If they are not,
-    "iid", "cyclic" and "shuffled" visit a small environment as often as a large one: its rows occur many times in an epoch,
-    and only part of the large one's do. :meth:`coverage` counts them.
+    "iid", "cyclic" and "shuffled" visit a small environment as often as a large one: the rows of a small one occur many
+    times in an epoch, and some rows of a large one do not occur. :meth:`coverage` counts them.
 
     With several processes, all of them use the SAME environment in each step and different rows of it, ``batch_size`` each.
-    Gradients are averaged over processes: with one environment per process the average would be over a mixture, in which
-    nothing oscillates. Tools that divide batches over processes must therefore not do it with this sampler. They are refused;
-    :func:`prepare_loader` is the way for accelerate and Hugging Face's Trainer. Lightning's DDP works if the sampler is made
-    in ``train_dataloader()``.
+    Gradients are averaged over processes. If each process had its own environment, the average would mix environments, and
+    nothing would oscillate. Libraries that divide batches over processes must therefore not do so with this sampler, and it
+    refuses them. Use :func:`prepare_loader` for accelerate and Hugging Face's Trainer. Lightning's DDP works if the sampler
+    is made in ``train_dataloader()``.
 
-    Each iteration is a new epoch, also after one that was left early, and all its random numbers follow from ``seed`` and
-    ``epoch``, the number of the next epoch. :meth:`set_epoch` chooses another one, and makes sure that processes agree. The
-    global random states are neither read nor changed. :meth:`state_dict` and :meth:`load_state_dict` continue an epoch that
-    was interrupted, with the same batches.
+    Each iteration is a new epoch, even if the one before was left early. All random numbers of an epoch follow from ``seed``
+    and ``epoch``, the number of the next epoch. :meth:`set_epoch` chooses another one, and makes sure that processes agree.
+    The global random states are neither read nor changed. :meth:`state_dict` and :meth:`load_state_dict` continue an epoch
+    that was interrupted, with the same batches.
 
     Parameters
     ----------
@@ -219,13 +219,13 @@ class EnvironmentBatchSampler(BatchSampler):
         """After a state was loaded, a trainer that counts epochs from zero again must not undo it without a word."""
         if self._loaded and (epoch < self.epoch or (self._start and epoch != self.epoch)):
             raise GyrostatError(
-                f"set_epoch({epoch}) contradicts the loaded state, which goes on with batch {self._start} of epoch "
+                f"set_epoch({epoch}) contradicts the loaded state, which continues with batch {self._start} of epoch "
                 f"{self.epoch}: with accelerate call loader.set_epoch({self.epoch}) before the loop; "
                 f"set_epoch({epoch}, start=0) drops the state."
             )
 
     def state_dict(self, *, start: int | None = None) -> State:
-        """Where the batches handed out so far end, for :meth:`load_state_dict`, as plain numbers and text.
+        """The position after the batches handed out so far, for :meth:`load_state_dict`, as plain numbers and text.
 
         Parameters
         ----------

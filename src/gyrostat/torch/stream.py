@@ -24,8 +24,8 @@ class EnvironmentBatchStream(IterableDataset):
     Use it as ``DataLoader(stream, batch_size=None)``. Samples wait in a buffer, one for each environment, and a batch is a
     random choice from a buffer. The batches follow from the source, ``seed`` and ``epoch``: they are the same for any number
     of workers, and all processes of a distributed run use the same environment in each step and different samples of it.
-    For this every worker and every process reads the whole source; only ``collate`` is shared out, so costly work (decoding,
-    augmentation) belongs there.
+    For this every worker and every process reads the whole source; only the calls of ``collate`` are divided between them,
+    so costly work (decoding, augmentation) belongs there.
 
     Without workers each iteration is a new epoch. With workers call :meth:`set_epoch` before each epoch: a second iteration
     of the same epoch is refused. An epoch that was interrupted is continued by reading the source again from its beginning.
@@ -37,9 +37,9 @@ class EnvironmentBatchStream(IterableDataset):
     batch_size : samples of a batch, for each process
     buffer_size : the most samples of an environment that wait
     order : how the environment of each batch is chosen. ``"arrival"``: the environment whose buffer is full, so that every
-        environment is visited in proportion to its samples and none is lost but the last ones. ``"iid"``, ``"cyclic"`` and
+        environment is visited in proportion to its samples, and only the last samples are lost. ``"iid"``, ``"cyclic"`` and
         ``"shuffled"`` as in :class:`EnvironmentBatchSampler`: the source is read until the chosen environment can fill a
-        batch; samples of a full buffer are overwritten meanwhile (see ``counts``), and the epoch ends with the source
+        batch. Meanwhile samples of a full buffer are overwritten (see ``counts``). The epoch ends when the source does
     environments : the labels of all environments, for the orders other than "arrival"
     seed : the number from which all random numbers follow, with the epoch
     hold : how many batches in a row have the same environment, for gradient accumulation
@@ -114,7 +114,7 @@ class EnvironmentBatchStream(IterableDataset):
         self._progress = []
 
     def state_dict(self) -> dict[str, Any]:
-        """Where the batches handed out so far end; with workers, what :meth:`set_epoch` set."""
+        """The position after the batches handed out so far; with workers, what :meth:`set_epoch` set."""
         return self._state(*(self._progress or self._next()))
 
     def _next(self) -> list[int]:

@@ -108,8 +108,9 @@ def page(found: MapResults, notes: Sequence[str]) -> str:
         "## Coloured MNIST as published: no change of sign",
         f"The colour agrees with probability {CANONICAL[0]:g} and {CANONICAL[1]:g}, and so tells more than the picture in both "
         "environments. Accuracy on noisy test labels with agreement 0.1, as in the papers, where 0.75 is the best possible. "
-        "Published: 0.171 for pooled training and 0.669 for IRM (Arjovsky 2019). Here nothing of the test is seen when step "
-        "size and strength are chosen, and validation rows of the same two environments prefer whatever uses the colour.",
+        "Published: 0.171 for pooled training and 0.669 for IRM ([Arjovsky 2019](https://arxiv.org/abs/1907.02893)). Here "
+        "step size and strength are chosen without a look at the test, and validation rows of the same two environments "
+        "prefer whatever uses the colour.",
         _canonical(found),
         "## The order of environments, wrong environments, a placebo",
         _orders(found),
@@ -125,7 +126,7 @@ def page(found: MapResults, notes: Sequence[str]) -> str:
 
 
 def _opening(found: MapResults) -> str:
-    """Three sentences: when to use which."""
+    """Three points: when to use which."""
 
     def won(network: str, method: str) -> str:
         rows = found.rows("mnist", network)
@@ -136,16 +137,16 @@ def _opening(found: MapResults) -> str:
     pixels, filters = won("rectified on pictures", "amplified"), won("convolutional", "amplified")
     penalty, worst_first = won("rectified on pictures", "V-REx"), won("convolutional", "GroupDRO")
     return (
-        "**If the weights of your model are multiplied by each other (diagonal and quadratic networks, factorised matrices), "
-        f"fill every batch from one environment and take a large step: that alone makes it ignore the colour "
-        f"(reversed accuracy on MNIST {alone} and {quadratic}). "
-        f"If it is linear or rectified and sees a few features, batches alone do little ({batches} if rectified): put "
-        f"`AmplifiedHeterogeneity` around plain SGD and visit the environments in turn ({steps}); on raw pixels that step does "
-        f"not carry over ({pixels} if rectified, {filters} if convolutional), so use V-REx or GroupDRO there, which need all "
-        f"environments in every step ({penalty} for V-REx if rectified, {worst_first} for GroupDRO if convolutional). "
-        "In every case choose the step by the worst training environment on validation rows, not by their mean, which rewards "
-        "the colour; and if the association never changes its sign between your environments, nothing below saves you: get "
-        "an environment in which it does, or remove the input.**"
+        "- **Weights that multiply each other** (diagonal and quadratic networks, factorised matrices): fill every batch from "
+        "one environment and take a large step. That alone makes the network ignore the colour (reversed accuracy on MNIST "
+        f"{alone} and {quadratic}).\n"
+        f"- **Linear and rectified networks of a few features**: batches alone do little ({batches} if rectified). Put "
+        f"`AmplifiedHeterogeneity` around plain SGD and visit the environments in turn ({steps}). On raw pixels amplified "
+        f"steps do not help ({pixels} if rectified, {filters} if convolutional). Use V-REx or GroupDRO there, which need all "
+        f"environments in every step ({penalty} for V-REx if rectified, {worst_first} for GroupDRO if convolutional).\n"
+        "- **In every case** choose the step by the worst training environment on validation rows; their mean rewards the "
+        "colour. If the association never changes its sign between your environments, no method below helps: add an "
+        "environment in which it does, or remove the input."
     )
 
 

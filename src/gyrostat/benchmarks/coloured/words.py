@@ -13,7 +13,7 @@ SETTING = """\
 - {steps} steps of {batch} rows, of which all methods see the same number. *Pooled*: half of each environment. *One
   environment*: the batches of `EnvironmentBatchSampler(order="cyclic")`. *Amplified*: the same batches,
   `AmplifiedHeterogeneity`. *V-REx*, *IRMv1*, *GroupDRO* and *Fish* see both environments in every step. *No
-  colour*: pooled, with every picture in grey, also in the test: what the shape alone gives.
+  colour*: pooled, with every picture in grey, also in the test; this is what the shape alone gives.
 - For every method the step size ({sizes}) and the strength (three values for those that
   have one) are chosen together by the accuracy in the worse of the two training environments on validation rows,
   which neither training nor test sees. Rows for training, validation and test: {rows}. All methods are judged with
@@ -66,11 +66,11 @@ WHY = """\
 In the quadratic and in the diagonal network the weight of a colour is multiplied at every step, by `1 + 2 eta (c_e
 - b)` in the quadratic one: c_e is the correlation of colour and label in the environment of the batch that the
 shape leaves to explain, b what the colour adds already. Pooled batches see the mean and settle where it is
-explained. Batches of one environment multiply by two factors in turn, and settle where their *product* is 1, which
-is lower, and zero when the steps are large enough. This is the Lyapunov rule of `theory.critical_spread`;
+explained. Batches of one environment multiply by two factors in turn, and the weight settles where their *product* is 1. That
+weight is smaller, and zero if the steps are large enough. This is the Lyapunov rule of `theory.critical_spread`;
 `examples/coloured_digits.py` draws it over a plane of step sizes and spreads in
-an ordinary PyTorch loop (1200 runs, half an hour; both arms of its picture have the same step size, those of the
-tables above have not).
+an ordinary PyTorch loop (1200 runs, half an hour; both arms of its picture have the same step size, unlike those of
+the tables above).
 
 ![The plane of step sizes and spreads](images/coloured-digits.png)
 
@@ -78,8 +78,8 @@ In the linear and in the rectified network the weight of a colour is moved by et
 output weight of the unit. Steps of two environments *add*, and pooled batches do their sum: to first order nothing
 is gained. With large steps, and with amplified ones, terms of second order count, because the second of two steps
 sees the gradient where the first has left the weights. They cancel where the curvature is the same in both
-environments and everywhere, and else they move the weights to where the gradients agree. This is our reading of the
-tables, which show that it works and not why.
+environments and everywhere; otherwise they move the weights to where the gradients agree. This is our interpretation;
+the tables show that it works, not why.
 
 An amplified step needs one gradient, that of its batch: those of the other environments are remembered. The order
 matters. In turn, the steps of two environments undo each other at once; at random they do a random walk, which

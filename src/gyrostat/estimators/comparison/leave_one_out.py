@@ -112,10 +112,11 @@ def compare_methods(
 ) -> MethodComparison:
     """Errors of methods for data from several environments, in environments left out one at a time.
 
-    Least squares, ridge, fixed effects, the mean of the slopes of environments, a mixed model with random slopes, anchor
-    regression, V-REx, IRMv1, GroupDRO, ANDMask, invariant causal prediction, invariance-guided regularisation, and
-    :class:`~gyrostat.estimators.InvariantLinearRegressor` for its three purposes. Each is a linear model in pooled standard
-    units. Each with a hyper-parameter chooses it inside the training environments, by environments left out there.
+    The methods are least squares, ridge, fixed effects, the mean of the slopes of environments, a mixed model with random
+    slopes, anchor regression, V-REx, IRMv1, GroupDRO, ANDMask, invariant causal prediction, invariance-guided
+    regularisation, and :class:`~gyrostat.estimators.InvariantLinearRegressor` for its three purposes. Each is a linear model
+    in pooled standard units. A method with a hyper-parameter chooses it within the training environments, by leaving out one
+    of these at a time.
 
     Parameters
     ----------

@@ -92,9 +92,9 @@ def heterogeneity(
     """How the effect of each feature, and of each principal direction of variation, differs between environments.
 
     ``cluster``, ``sample_weight``, ``family``, ``tolerance``, ``level``, ``adjust`` and ``step_size`` are those of
-    :class:`~gyrostat.estimators.InvariantLinearRegressor`, whose decisions are reported; intervals have ``confidence``. A
-    verdict is ``"kept"`` if the interval of the variation is within the tolerance, ``"removed"`` if the estimator leaves the
-    direction out, and otherwise ``"unclear"``, with a reason.
+    :class:`~gyrostat.estimators.InvariantLinearRegressor`, whose decisions are reported. Intervals have the coverage
+    ``confidence``. A verdict is ``"kept"`` if the interval of the variation is within the tolerance, ``"removed"`` if the
+    estimator leaves the direction out, and otherwise ``"unclear"``, with a reason.
 
     ``X``, ``y`` and ``environments`` may be columns of one Dask dataframe (see :func:`heterogeneity_of_parts`).
 
@@ -126,7 +126,7 @@ def heterogeneity(
     feature_names
         Names of the columns; those of a data frame by default.
     row_numbers
-        The number of each row in the file that it comes from, for sentences about a row; 1, 2, ... by default.
+        The number of each row in its file, which messages about a row use; 1, 2, ... by default.
 
     >>> rng = np.random.default_rng(0)
     >>> X, site = rng.standard_normal((2000, 3)), np.repeat(["a", "b", "c", "d"], 500)
@@ -303,10 +303,8 @@ def with_coefficients(features: xr.Dataset, model: InvariantLinearRegressor, con
 def _site_level_reason(model: InvariantLinearRegressor, j: int) -> str:
     K = len(model.environments_)
     if np.isnan(model.coef_se_[j]):
-        return (
-            f"the same for all rows of an environment, and {K} environments are too few for its effect: none is given"
-        )
-    return f"the same for all rows of an environment: its effect comes from comparing {K} environments"
+        return f"the same for all rows of an environment, and {K} environments are too few to estimate its effect"
+    return f"the same for all rows of an environment: its effect is estimated by comparing {K} environments"
 
 
 def _dataset(
@@ -494,8 +492,8 @@ def _verdict(
         return UNCLEAR, f"{varies}, and all have one sign: nothing oscillates"
     if x.known < FEW_ENVIRONMENTS:
         most = _share(x.spread_high, size)
-        return UNCLEAR, f"{x.known} environments are too few: effects may vary by {most} of their mean"
-    return UNCLEAR, f"too little data: effects may vary by {_share(x.spread_high, size)} of their mean"
+        return UNCLEAR, f"{x.known} environments are too few: effects may vary by up to {most} of their mean"
+    return UNCLEAR, f"too little data: effects may vary by up to {_share(x.spread_high, size)} of their mean"
 
 
 def _share(part: float, whole: float) -> str:
@@ -545,7 +543,7 @@ def _common(model: InvariantLinearRegressor) -> str:
     if not model.combined_:
         return ""
     return (
-        "Features alone do not tell what holds everywhere: without the removed ones, effects of others vary, or more is "
+        "No choice of features alone holds everywhere: without the removed ones, effects of others vary, or more is "
         "removed than varies. So coefficients are those of combinations of features that hold in all environments, and a "
         "removed feature may have one that is not zero; with directions='features' its coefficient is zero."
     )
@@ -618,7 +616,7 @@ def _counts(features: xr.Dataset) -> str:
     if num_environments == 1:
         return "There is one environment, so nothing can be found spurious: give a label that varies."
     parts = [
-        f"kept: {_named(features, kept)}" if kept.any() else "nothing is sure to be invariant",
+        f"kept: {_named(features, kept)}" if kept.any() else "no effect is certain to be invariant",
         f"removed: {_named(features, removed)}" if removed.any() else "nothing varies by more than the tolerance",
     ]
     unclear = ~(kept | removed)

@@ -425,18 +425,18 @@ class InvariantLinearRegressor(RegressorMixin, InvariantLinearModel):
         learnt. If this is more than 50000, it is refused with advice.
     num_orders : the number of random orders of the environments over which the result is averaged.
     init_scale : the size of u and v at the start.
-    refit : whether the coefficients of the kept features are refitted, with an intercept for each environment: by least
-        squares, where an environment with more noise has less weight (if a test sees noise differ), and environments
-        have more equal weights for effects that differ. Descent itself shrinks them, by about ``1 - (variation /
-        tolerance)^2``.
-    directions : ``"auto"``: each feature is kept or removed; if features do not identify what holds everywhere (without the
-        removed ones, effects of others begin to vary or vary beyond the tolerance, or no feature is left), and there are at
-        least three environments, combinations of features are decided on. If the principal directions that vary stand the
-        same test, and there are at least three more environments than such directions, these are removed; also if features
-        do, but more of them than there are directions. Otherwise coefficients are what the effects of all environments have
-        in common: their combination nearest to none (maximin effects: Meinshausen and Bühlmann 2015). ``"features"``: each
-        feature is kept or removed. ``"principal"``: principal directions in which effects vary between environments (in
-        standard deviations) are kept or removed.
+    refit : whether the coefficients of the kept features are fitted again by weighted least squares, with an intercept for
+        each environment. An environment with more noise has less weight (if a test finds that the noise differs); for
+        effects that differ, the weights are more equal. Without it coefficients are too small, because descent multiplies
+        them by about ``1 - (variation / tolerance)^2``.
+    directions : ``"auto"``: each feature is kept or removed, if that identifies what holds everywhere. It does not if,
+        without the removed features, the effects of others begin to vary or vary beyond the tolerance, or if no feature is
+        left. Then, with at least three environments, the decision is about combinations of features. The principal
+        directions that vary are removed if they pass the same test and there are at least three more environments than such
+        directions; they are also removed if features pass, but more features than directions would go. Otherwise the
+        coefficients are what the effects of all environments have in common: their combination nearest to zero (maximin
+        effects: Meinshausen and Bühlmann 2015). ``"features"``: each feature is kept or removed. ``"principal"``: principal
+        directions in which effects vary between environments (in standard deviations) are kept or removed.
     standardize : whether features are divided by their standard deviation within environments.
     fit_intercept : whether means are subtracted. They are subtracted within each environment: an environment in which all
         responses are higher has another baseline, not another effect. ``intercept_`` fits the mean over all rows.
@@ -448,9 +448,10 @@ class InvariantLinearRegressor(RegressorMixin, InvariantLinearModel):
         families). The coefficients of removed features are zero; with ``adjust=False`` or ``refit=False``, so are those of
         features too weak to be learnt. A feature that is constant within environments has a coefficient from the comparison of
         environments, if there are at least four more of them than of such features, and otherwise zero.
-    same_kind_coef_, same_kind_intercept_ : the same for the purpose ``"same-kind"``: no feature is removed, effects and
-        levels are pooled in part (half a mixed model with random slopes, half fixed effects, moved towards least squares as
-        far as levels follow the means of features). With ``adjust=False`` or ``fit_intercept=False`` the same as ``coef_``.
+    same_kind_coef_, same_kind_intercept_ : the same for the purpose ``"same-kind"``: no feature is removed, and effects and
+        levels are partially pooled (the mean of a mixed model with random slopes and of fixed effects, moved towards least
+        squares as far as levels follow the means of features). With ``adjust=False`` or ``fit_intercept=False`` the same as
+        ``coef_``.
     combined_ : whether ``coef_`` belongs to combinations of features (see ``directions``); the lists of features below still
         say what was decided on each feature.
     coef_se_, coef_dof_ : standard errors of ``coef_``, for environments like these: they allow for uneven noise, for clusters,
@@ -611,7 +612,7 @@ class InvariantLinearRegressor(RegressorMixin, InvariantLinearModel):
     def coefficients(self, purpose: str = "everywhere") -> tuple[np.ndarray, float]:
         """The coefficients and the intercept that :meth:`predict` uses for a purpose.
 
-        Those for ``"worst-case"`` are computed here, since they take longer than a fit.
+        Those for ``"worst-case"`` are computed only here, because they take longer than a fit.
         """
         check_is_fitted(self)
         errors.choice("purpose", purpose, PURPOSES)

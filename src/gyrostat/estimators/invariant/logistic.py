@@ -32,7 +32,8 @@ class InvariantLogisticClassifier(ClassifierMixin, InvariantLinearModel):
     Attributes
     ----------
     classes_ : the two labels; probabilities and coefficients are of the second.
-    coef_, intercept_ : shapes (1, d) and (1,), as in scikit-learn. Predictions of the mean probability fit that of all rows.
+    coef_, intercept_ : shapes (1, d) and (1,), as in scikit-learn. The intercept is such that the mean of the predicted
+        probabilities is that of all rows.
     same_kind_coef_, same_kind_intercept_ : the same for the purpose ``"same-kind"``.
     coef_se_, coef_dof_ : standard errors of ``coef_`` and their degrees of freedom, shape (d,).
     effects_, effect_errors_ : log odds ratios by environment and feature, and their standard errors.

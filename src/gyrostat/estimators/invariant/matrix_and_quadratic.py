@@ -257,7 +257,7 @@ def _matrices(X: Any, least: int = 1) -> np.ndarray:
     gap = np.abs(X - np.swapaxes(X, 1, 2)).max()
     if gap > 1e-8 * np.abs(X).max():
         raise GyrostatError(
-            f"X must hold symmetric matrices; they are off by {gap:.2g}: pass (X + X.swapaxes(1, 2)) / 2."
+            f"X must hold symmetric matrices; they differ from their transposes by {gap:.2g}: pass (X + X.swapaxes(1, 2)) / 2."
         )
     return X
 

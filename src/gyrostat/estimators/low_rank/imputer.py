@@ -54,21 +54,21 @@ class LowRankImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     values of F G^T: the lowest cost of representing it by a deep linear network (Wang, Jacot 2023). The ridge falls along a
     path with warm starts, components enter where they lower the penalised error, and the ridge with the lowest error at
     held-out cells is chosen. Then reweighted least squares look, rank by rank, for a matrix that fits every observed cell
-    exactly. If such a matrix has fewer degrees of freedom than there are cells, the fit is its own certificate, and it is
-    taken.
+    exactly. If such a matrix has fewer degrees of freedom than there are cells, this certifies the fit, and it is used.
 
     Parameters
     ----------
-    depth : L of the ridge ``sum_i s_i^(2/L)``. 2 is the nuclear norm; the larger the depth, the fewer components, and the
-        less these are shrunken. ``"auto"``: 3, and also 2 where 3 finds little.
+    depth : L of the ridge ``sum_i s_i^(2/L)``. 2 is the nuclear norm. A larger depth gives fewer components and shrinks
+        these less. ``"auto"``: 3, and also 2 where 3 finds little.
     ridge : a number, for data of unit variance, or None to choose it on held-out cells.
-    offsets : ``"auto"``, True or False. ``"auto"`` tries both unless the held-out cells make the answer obvious; with more than
-        a million cells, these decide before the fit. It leaves out offsets of rows that do not help at held-out cells.
-    scale_columns : whether each column is divided by its unit, a robust spread (the distance of its quartiles), before anything
-        else, so that a column of prices does not rule one of shares. Its median is subtracted if there are offsets, and cells
-        more than 10 units from it count as if they were at that distance. ``"auto"``: if spreads differ by more than a
-        factor of 30 or levels by more than ten spreads, and if spreads differ by more than a factor of three and it lowers
-        the error at held-out cells.
+    offsets : ``"auto"``, True or False. ``"auto"`` tries both, unless the held-out cells make the answer obvious; with more
+        than a million cells, the held-out cells decide before the fit. Row offsets that do not reduce the error at held-out
+        cells are left out.
+    scale_columns : whether each column is first divided by its unit, a robust spread (the distance between its quartiles),
+        so that a column of prices does not dominate a column of shares. Its median is subtracted if there are offsets, and
+        cells more than 10 units from it count as if they were at that distance. ``"auto"``: yes if spreads differ by more
+        than a factor of 30 or levels by more than ten spreads; if spreads differ by more than a factor of three, only if it
+        lowers the error at held-out cells.
     scale_rows : whether rows are divided by their standard deviation, too.
     exact : whether to look for an exact fit. ``"auto"`` looks for one if values do not repeat, as rounded values do, and if
         the search is affordable; True or False.
@@ -77,7 +77,7 @@ class LowRankImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         (the latest, for instance) by a boolean mask of X's shape or by a pair (rows, columns). If they are 1000 or more, one
         half chooses the ridge and the other half is kept for intervals; otherwise all of them do both.
     column_groups : one label per column, or None. Cells of a row in columns of one label, such as the indicators of a category,
-        are held out together: each would give the others away.
+        are held out together, because each reveals the others.
     verbose : whether to print a line for each model tried. Ctrl-C ends a long fit and keeps the best model so far.
     random_state : for the choice of held-out cells.
 
@@ -239,7 +239,7 @@ class LowRankImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def score(self, X: Any, y: Any = None, *, environments: Any = None) -> float:
         """R^2 at a fifth of the observed cells of ``X`` (rows may be new), which are hidden at random and then filled.
 
-        If columns are scaled, it is that of cells in column units.
+        If columns are scaled, cells are compared in column units.
         """
         check_is_fitted(self)
         X = self._checked(X, reset=False)

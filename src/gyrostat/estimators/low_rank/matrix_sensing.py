@@ -59,7 +59,8 @@ class MatrixSensingRegressor(RegressorMixin, BaseEstimator):
     measurements : ``"dense"`` (X is (m, n1, n2), or (m, n1 * n2) with ``shape``), ``"rank-one"`` (X is a pair of arrays (m, n1)
         and (m, n2), the u and v of ``u^T A v``; or one array for ``x^T A x``) or ``"entries"`` (X lists (row, column) pairs).
     shape : (n1, n2), if it does not follow from X.
-    symmetric : whether A is symmetric. ``"auto"``: if all X_i are, because they say nothing about the rest of A then.
+    symmetric : whether A is symmetric. ``"auto"``: yes if all X_i are symmetric, because they then contain no information
+        about the rest of A.
     solver : ``"gd"``; ``"imbalance"`` (the factors are changed once, when the residual has fallen to 2 % of the first one;
         after this the rate does not depend on the start); ``"scaled"`` (ScaledGD); ``"prec"`` (PrecGD); ``"auto"``: imbalance
         if the singular values are within a factor of two, else prec.

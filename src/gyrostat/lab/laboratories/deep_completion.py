@@ -127,7 +127,7 @@ def check(s: Setting) -> None:
     work = s["num_steps"] * s["seeds"] * (1 if s["target"] == "2 × 2" else s["size"])
     if work > MOST_WORK:
         raise GyrostatError(
-            f"num_steps={s['num_steps']} with seeds={s['seeds']} takes too long to move sliders with: lower one of them."
+            f"num_steps={s['num_steps']} with seeds={s['seeds']} takes too long for a live slider: lower one of them."
         )
 
 
@@ -316,7 +316,7 @@ def presets() -> list[Preset]:
         ),
         Preset(
             name="wang2023/fig2-L4",
-            title="Depth 4 does",
+            title="Depth 4 jumps at ε = 0.1",
             values=_figure(replace(wang.FIGURE2, depth=four), **switch),
             note=low,
         ),
@@ -352,7 +352,7 @@ COMPLETION = Lab(
         across="ridge",
         up="step_size",
         side="sgd",
-        title="What most runs end with (SGD)",
+        title="How most runs end (SGD)",
         label="runs",
         outcomes=OUTCOMES,
         record=("singular_values",),

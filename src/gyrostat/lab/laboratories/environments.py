@@ -77,7 +77,7 @@ CONTROLS = (
         label="update rule",
         options=RULES,
         group=DESCENT,
-        help="what a step makes of the gradients so far; with momentum the effective step is η / (1 − β)",
+        help="how gradients move the parameters; with momentum the effective step is η / (1 − β)",
     ),
     number(
         "beta",
@@ -361,7 +361,7 @@ def presets() -> list[Preset]:
         ),
         Preset(
             name="xu2024/fig2",
-            title="The oscillation that kills (M = 8)",
+            title="M = 8: oscillation shrinks the spurious signal",
             values=asdict(xu.FIGURE2) | {"measurements": "population"},
             note="The figure shows exact moments of the spurious factor for several M; here are runs without "
             "measurement noise.",
@@ -374,12 +374,14 @@ def presets() -> list[Preset]:
         ),
         Preset(
             name="xu2024/fig3-m1",
-            title="M = 1 learns it",
+            title="M = 1 learns the spurious signal",
             values=asdict(replace(xu.FIGURE3, spread=xu.FIGURE3_SPREADS[0])),
             note=hetero_only,
         ),
-        Preset(name="xu2024/fig4", title="A large step forgets it", values=asdict(large), note=time),
-        Preset(name="xu2024/fig4-small", title="A small step learns it", values=asdict(small), note=time),
+        Preset(name="xu2024/fig4", title="A large step forgets the spurious signal", values=asdict(large), note=time),
+        Preset(
+            name="xu2024/fig4-small", title="A small step learns the spurious signal", values=asdict(small), note=time
+        ),
         Preset(
             name="xu2024/fig5",
             title="Hetero against pooled",
@@ -411,7 +413,7 @@ ENVIRONMENTS = Lab(
         across="spread",
         up="step_size",
         side="hetero",
-        title="What most runs end with (HeteroSGD)",
+        title="How most runs end (HeteroSGD)",
         label="runs",
         outcomes=OUTCOMES,
         record=("signal", "spurious"),

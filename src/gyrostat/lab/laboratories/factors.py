@@ -269,20 +269,20 @@ def presets() -> list[Preset]:
         ),
         Preset(
             name="xiong2024/fig1.2a",
-            title="k = r: the rate is free of α",
+            title="k = r: the rate does not depend on α",
             values=_figure(xiong.FIGURE12A, 0.2),
             note="The figure compares α = 0.5, 0.2 and 0.05 on F Gᵀ.",
         ),
         Preset(
             name="xiong2024/fig1.2b",
-            title="k > r: it is not",
+            title="k > r: the rate depends on α",
             values=_figure(figure_12b, 0.2),
             note="The figure compares four α on F Gᵀ. This is its panel with η = 0.03, which fits the printed axis; the "
             "panel with the printed η = 0.2 takes 10,000 steps.",
         ),
         Preset(
             name="xiong2024/fig1.2c",
-            title="One imbalance step sets it free",
+            title="One imbalance step: no dependence on α",
             values=_figure(xiong.FIGURE12C, 0.05, step_at=0.5, beta=1.0),
             note="The figure has k = 3 and α = 0.5 too. It has no X Xᵀ.",
         ),

@@ -6,7 +6,7 @@ const STEPS = [
   {
     title: "What is invariant?", tab: "steps", values: { spread: 6 }, look: "play",
     text: "Every environment has a target of its own. The first square of it is the same everywhere: the invariant signal. The second, "
-      + "the spurious signal, has another strength in every environment. Press Play. Which squares does the model keep, with one "
+      + "the spurious signal, has a different strength in every environment. Press Play. Which squares does the model keep, with one "
       + "environment per batch and with mixed batches?",
   },
   {
@@ -17,7 +17,7 @@ const STEPS = [
   {
     title: "Why does pooling fail?", tab: "curves", values: { spread: 8, view: "errors" }, look: "slide-mean",
     text: "A mixed batch sees the average of the environments. The spurious strengths do not cancel in it: their mean is E s. The curves are "
-      + "distances, to the invariant signal A★ alone and to A★ with the mean spurious part. Which of them does each side bring to zero? "
+      + "distances, to the invariant signal A★ alone and to A★ with the mean spurious part. Which of them does each method bring to zero? "
       + "Then move the mean strength to 0: the average has nothing spurious left.",
   },
 ];

@@ -19,7 +19,7 @@ export function ask() {
   const mine = abort;
   byId("pictures").classList.add("stale");
   byId("play").disabled = byId("frame").disabled = true;
-  byId("seen").textContent = "Computing the steps: some seconds, the first time …";
+  byId("seen").textContent = "Computing the steps: this takes some seconds the first time …";
   byId("play-refused").hidden = true;
   const body = { lab: state.lab.name, number: ++number, setting: { ...state.values } };
   stream("api/steps", body, (message) => { if (abort === mine && message.kind === "frames") begin(message); }, mine.signal).catch((error) => {
@@ -65,7 +65,7 @@ function show(index) {
   draw("target-pooled", average());
   draw("product-hetero", hetero[at]);
   draw("product-pooled", pooled[at]);
-  byId("name-hetero").textContent = `What this batch asks for: environment ${"AB"[environment]}, spurious strength ${minus(run.strengths[environment])}`;
+  byId("name-hetero").textContent = `Target of this batch: environment ${"AB"[environment]}, spurious strength ${minus(run.strengths[environment])}`;
   byId("seen").textContent = words(step, environment);
 }
 
@@ -84,11 +84,11 @@ function words(step, environment) {
   const pull = run.strengths[environment] < 0 ? "down, below zero" : "up";
   const side = (name) => {
     const signals = [held(run.products[name][at], 0, run.rank), held(run.products[name][at], run.rank, run.spurious_rank)];
-    if (!signals.every(Number.isFinite)) return "the run has left the finite range";
-    return `the model holds ${signals[0].toFixed(2)} of the invariant signal and ${signals[1].toFixed(2)} of the spurious one`;
+    if (!signals.every(Number.isFinite)) return "the run has diverged";
+    return `the model has learnt ${signals[0].toFixed(2)} of the invariant signal and ${signals[1].toFixed(2)} of the spurious one`;
   };
   return `Step ${step}. The batch of environment ${"AB"[environment]} pulls the spurious square ${pull}, and the invariant one to 1. `
-    + `One environment per batch: ${side("hetero")}. Mixed batches, which ask for the same average at every step: ${side("pooled")}.`;
+    + `One environment per batch: ${side("hetero")}. Mixed batches, whose target is the same average at every step: ${side("pooled")}.`;
 }
 
 // A matrix as squares: blue above zero, orange below, the stronger the further from zero. Numbers stand in the squares of signals.

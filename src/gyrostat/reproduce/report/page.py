@@ -51,9 +51,9 @@ PAGES = "pages"
 """The folder of the papers' pages, beside ``index.html``."""
 SCRIPTS = ("announce_and_copy", "plots", "plot_keys", "figure_csv", "filters", "contents")
 MEANINGS = {
-    HOLDS: "The criterion is met: of the paper's statement, or of one of ours where it says so.",
-    WEAKER: "Not refuted: it is true of some runs, under other conditions or in another reading, and the claim says which.",
-    PRINTED: "There is a counterexample to the statement as the paper prints it, and the claim says why.",
+    HOLDS: "The criterion is met. The statement is the paper's, or ours where it says so.",
+    WEAKER: "Not refuted: it is true of some runs, under other conditions or in another reading. The claim says which.",
+    PRINTED: "There is a counterexample to the statement as the paper prints it. The claim gives the reason.",
     SURPRISE: "The verdict is not the one that we expect: look at it first.",
 }
 
