@@ -6,12 +6,22 @@ import itertools
 import math
 
 import numpy as np
-import pytest
 
+from conftest import compiled_hastily
 from gyrostat.experiments.declarations import SIZES
 from gyrostat.experiments.registry import experiments
 from gyrostat.figures.declarations import Band, Bars, Dots, Heat, Line, Marker, Points, Runs
 
+RUN_LONG = {
+    "xu2024": ("thm2", "window", "error-law", "thm7", "predictor", "amplify", "momentum"),
+    "xiong2024": ("fig1.2", "figI1", "imbalance", "rectangular"),
+    "wang2023": ("fig4", "pytorch-start", "remark2.1", "initialisations", "thm3.1", "hetero"),
+}
+"""Experiments that compute for more than two seconds at smoke size: their programs are worth the optimisations that users get.
+
+The others compile for most of their time, as the programs of most tests do, and compile hastily like them. (A program that two
+experiments share is compiled by the first: "fig1.2" is here because "imbalance" is.)
+"""
 _DATA: dict = {}
 
 
@@ -19,7 +29,8 @@ def data(paper, name):
     """Computed once per session, with a seed that nobody looked at before fixing it."""
     if (paper, name) not in _DATA:
         experiment = experiments(paper)[name]
-        _DATA[paper, name] = experiment.compute(seed=20261115, progress=None, **experiment.sizes["smoke"])
+        with compiled_hastily(name not in RUN_LONG[paper]):
+            _DATA[paper, name] = experiment.compute(seed=20261115, progress=None, **experiment.sizes["smoke"])
     return _DATA[paper, name]
 
 
@@ -80,7 +91,6 @@ def _verdict(claim, ds):
         return "refused"
 
 
-@pytest.mark.usefixtures("optimised")
 class Checks:
     """Tests of every experiment of ``paper``; conftest.py gives them its names."""
 
