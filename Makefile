@@ -15,12 +15,12 @@ VALIDATOR := .venv/validator/bin/rocrate-validator
 reproduce: .venv/installed
 	$(BIN)/gyrostat reproduce --out $(OUT)
 
-# Types are checked beside the tests: both fail the command. Long files come first in the order of names, doctests last.
+# Imports and types are checked beside the tests, and fail the command too. Long files come first in the order of names, doctests last.
 test: .venv/installed-test $(VALIDATOR) browser
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check -q
-	$(BIN)/lint-imports --no-cache --no-logo
-	$(BIN)/mypy & types=$$!; $(BIN)/pytest -n auto --dist loadfile --no-loadscope-reorder; tests=$$?; wait $$types && exit $$tests
+	{ $(BIN)/lint-imports --no-cache --no-logo && $(BIN)/mypy; } & checks=$$!; \
+	  $(BIN)/pytest -n auto --dist loadfile --no-loadscope-reorder; tests=$$?; wait $$checks && exit $$tests
 
 # The documentation site, into site/, without a request to the network; docs-serve shows it on this machine only, since a browser
 # searches only in pages that come from a server.

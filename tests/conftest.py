@@ -12,7 +12,8 @@ from gyrostat.parallel.threads import single_thread_settings
 os.environ.update(single_thread_settings(quick=True))
 os.environ["GYROSTAT_COMPILE_CACHE"] = "off"  # tests compile what they test, and leave the user's cache alone
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import equinox as eqx
@@ -46,12 +47,22 @@ def pytest_collection_finish():
     gc.set_threshold(100_000, 50, 100)
 
 
+@contextmanager
+def compiled_hastily(is_hasty: bool) -> Iterator[None]:
+    """In this block, programs compile without most optimisations, or with those that users get."""
+    before = jax.config.read(HASTY)
+    jax.config.update(HASTY, is_hasty)
+    try:
+        yield
+    finally:
+        jax.config.update(HASTY, before)
+
+
 @pytest.fixture
 def optimised():
     """For tests whose programs run longer than they compile: with the optimisations that users get."""
-    jax.config.update(HASTY, False)
-    yield
-    jax.config.update(HASTY, True)
+    with compiled_hastily(False):
+        yield
 
 
 @pytest.fixture

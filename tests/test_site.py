@@ -169,6 +169,37 @@ def test_every_parameter_of_every_public_name_is_documented():
     assert site_counts.undocumented() == {}
 
 
+def run_here(commands: str) -> str:
+    """Run lines of a shell block, ours in this process: a process of their own would take seconds to start.
+
+    As in a process of its own, a command knows no paper that an earlier one was given, and reads its file anew.
+    """
+    from gyrostat.cli import app
+    from gyrostat.experiments import registry
+
+    said = []
+    for line in commands.splitlines():
+        program, *words = shlex.split(line)
+        if program != "gyrostat":
+            said.append(subprocess.run([program, *words], check=True, capture_output=True, text=True).stdout)
+            continue
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(registry, "_given", {})
+            patch.setattr(sys, "path", list(sys.path))
+            ran = CliRunner().invoke(app, words)
+        assert ran.exit_code == 0, f"{line}: {ran.output} {ran.exception}"
+        said.append(ran.stdout)
+        here = [name for name, module in sys.modules.items() if _is_of(module, Path.cwd())]
+        for name in here:
+            del sys.modules[name]
+    return "".join(said)
+
+
+def _is_of(module: Any, folder: Path) -> bool:
+    file = getattr(module, "__file__", None)
+    return file is not None and Path(file).is_relative_to(folder)
+
+
 @pytest.mark.usefixtures("optimised")
 @pytest.mark.parametrize("name", tutorial_pages.tutorial_names())
 def test_a_tutorial_prints_what_its_page_says(name, tmp_path, monkeypatch):
@@ -176,7 +207,7 @@ def test_a_tutorial_prints_what_its_page_says(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     page = (tutorial_pages.FOLDER / f"{name}.md").read_text()
     for cell, text, pictures in tutorial_pages.run_cells(
-        (tutorial_pages.FOLDER / f"{name.replace('-', '_')}.py").read_text()
+        (tutorial_pages.FOLDER / f"{name.replace('-', '_')}.py").read_text(), run_here
     ):
         assert (cell.text if cell.kind == "markdown" else f"```{cell.kind}\n{cell.text}\n```") in page
         assert cell.kind != "python" or not text or f"```text\n{text.rstrip()}\n```" in page
@@ -243,16 +274,8 @@ def executed_on(page: Path) -> list[str]:
 @pytest.mark.parametrize("page", [page for page in site_counts.PAGES if executed_on(page)], ids=lambda page: page.name)
 def test_commands_on_a_page_succeed(page, files_of_a_reader, monkeypatch):
     """All of them, in order, except for those for which ``site_counts.NOT_RUN`` has a reason."""
-    from gyrostat.cli import app
-
     monkeypatch.chdir(files_of_a_reader)
-    for line in executed_on(page):
-        program, *words = shlex.split(line)
-        if program == "gyrostat":
-            ran = CliRunner().invoke(app, words)
-            assert ran.exit_code == 0, f"{line}: {ran.output} {ran.exception}"
-        else:
-            subprocess.run([program, *words], check=True, capture_output=True)
+    run_here("\n".join(executed_on(page)))
 
 
 def test_every_reason_not_to_run_a_command_is_needed():

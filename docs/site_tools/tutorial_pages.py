@@ -15,7 +15,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -45,28 +45,33 @@ def cells(script: str) -> Iterator[Cell]:
             yield Cell("python", "\n".join(lines))
 
 
-def printed_by(cell: Cell, names: dict[str, object]) -> str:
+def printed_by(cell: Cell, names: dict[str, object], run_commands: Callable[[str], str]) -> str:
     """What a cell prints when it runs in the current folder."""
-    if cell.kind == "python":
-        out = io.StringIO()
-        with contextlib.redirect_stdout(out):
-            exec(compile(cell.text, "tutorial", "exec"), names)
-        return out.getvalue()
+    if cell.kind == "sh":
+        return run_commands(cell.text)
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        exec(compile(cell.text, "tutorial", "exec"), names)
+    return out.getvalue()
+
+
+def in_a_shell(commands: str) -> str:
+    """What commands print in a shell, without their progress."""
     environment = {
         **os.environ,
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
         "COLUMNS": "100",
     }
-    ran = subprocess.run(cell.text, shell=True, text=True, capture_output=True, env=environment, check=True)
+    ran = subprocess.run(commands, shell=True, text=True, capture_output=True, env=environment, check=True)
     return PROGRESS.sub("", ran.stdout)
 
 
-def run_cells(script: str) -> Iterator[tuple[Cell, str, list[Path]]]:
+def run_cells(script: str, run_commands: Callable[[str], str] = in_a_shell) -> Iterator[tuple[Cell, str, list[Path]]]:
     """Every cell of a script, what it prints, and the pictures that it saves, in the current folder."""
     names: dict[str, object] = {"__name__": "__main__"}
     known: set[Path] = set()
     for cell in cells(script):
-        text = "" if cell.kind == "markdown" else printed_by(cell, names)
+        text = "" if cell.kind == "markdown" else printed_by(cell, names, run_commands)
         pictures = [path for path in sorted(Path().glob("*.png")) if path not in known]
         known.update(pictures)
         yield cell, text, pictures

@@ -67,7 +67,7 @@ def build(spread):
     return gs.HeteroSGD(0.05), gs.Problem(environments, gs.FreshGaussian(8000))
 
 
-grid = gs.run_grid(build, {"spread": [0.0, 2.0, 4.0, 6.0, 8.0, 10.0]}, num_steps=200, seeds=50)
+grid = gs.run_grid(build, {"spread": [0.0, 2.0, 4.0, 6.0, 8.0, 10.0]}, num_steps=200, seeds=20)
 for spread, kept in gs.summary(grid).spurious.isel(step=-1).sel(quantile=0.5).to_series().items():
     print(f"spread {spread:4.1f}: {max(kept, 0):.2f} of the spurious part is kept")
 
