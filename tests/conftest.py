@@ -5,12 +5,17 @@ from __future__ import annotations
 import gc
 import os
 import signal
+import tempfile
 
 from gyrostat.parallel.threads import single_thread_settings
 
 # As the lab runs what takes seconds: one thread for each of pytest's workers. BLAS reads this when NumPy comes in.
 os.environ.update(single_thread_settings(quick=True))
-os.environ["GYROSTAT_COMPILE_CACHE"] = "off"  # tests compile what they test, and leave the user's cache alone
+if "PYTEST_XDIST_WORKER" not in os.environ:
+    # Compiled programs are kept for this run of the tests alone: its workers and the processes they start share them, and the
+    # user's cache is left alone. Many tests build the same program anew.
+    programs = tempfile.TemporaryDirectory(prefix="gyrostat-tests-", ignore_cleanup_errors=True)
+    os.environ["GYROSTAT_COMPILE_CACHE"] = programs.name
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

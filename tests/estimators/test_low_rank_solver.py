@@ -182,14 +182,14 @@ def test_recovery_near_the_limit_without_the_rank():
     """A fifth more entries than degrees of freedom."""
     found = []
     for seed in range(10):
-        problem = synthetic(Synthetic(50, 5, 1.2), seed)
+        problem = synthetic(Synthetic(30, 3, 1.2), seed)
         result = complete(problem.seen, Options(), np.random.RandomState(seed))
         wrong = result.factors.at(problem.test.rows, problem.test.columns) - problem.test.values
-        rows, columns = undetermined(problem.seen, 5)
+        rows, columns = undetermined(problem.seen, 3)
         wrong = wrong[~np.isin(problem.test.rows, rows) & ~np.isin(problem.test.columns, columns)]
         exact = np.sqrt(np.mean(wrong**2)) < 1e-4 * problem.scale
         assert result.exact == exact  # where cells determine it, a certificate does not lie
-        found.append(exact and result.factors.rank == 5)
+        found.append(exact and result.factors.rank == 3)
     assert np.mean(found) >= 0.9  # ten were found when this was written
 
 

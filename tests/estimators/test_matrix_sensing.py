@@ -102,6 +102,7 @@ def test_every_solver_finds_the_matrix_and_its_rank(solver):
     np.testing.assert_allclose(model.predict(X[:3].reshape(3, 12, 10)), 5 + np.einsum("mij,ij->m", X[:3], A), atol=1e-3)
 
 
+@pytest.mark.usefixtures("optimised")
 @pytest.mark.parametrize("solver", ["gd", "imbalance", "scaled", "prec"])
 def test_the_rate_at_the_point_reached_is_predicted(solver):
     ratios = []
