@@ -5,9 +5,9 @@ import { byId } from "./elements.js";
 const STEPS = [
   {
     title: "What is invariant?", tab: "steps", values: { spread: 6 }, look: "play",
-    text: "Every environment has a target of its own. The first square of it is the same everywhere: the invariant signal. The second, "
-      + "the spurious signal, has another strength in every environment. Press Play. Which squares does the model keep, with one "
-      + "environment per batch and with mixed batches?",
+    text: "Every environment has a target of its own. Its first square, the invariant signal, is the same in all of them. Its second square, "
+      + "the spurious signal, differs from one environment to the next. Press Play: which squares does the model keep with one "
+      + "environment per batch, and which with mixed batches?",
   },
   {
     title: "What happens when M grows?", tab: "curves", values: { spread: 1 }, look: "slide-spread",
@@ -16,9 +16,9 @@ const STEPS = [
   },
   {
     title: "Why does pooling fail?", tab: "curves", values: { spread: 8, view: "errors" }, look: "slide-mean",
-    text: "A mixed batch sees the average of the environments. The spurious strengths do not cancel in it: their mean is E s. The curves are "
-      + "distances, to the invariant signal A★ alone and to A★ with the mean spurious part. Which of them does each side bring to zero? "
-      + "Then move the mean strength to 0: the average has nothing spurious left.",
+    text: "A mixed batch sees the average of the environments, and the spurious strengths do not cancel in it: their mean is E s. The curves are "
+      + "two distances: to the invariant signal A★ alone, and to A★ plus the mean spurious part. Which of the two does each side bring near "
+      + "zero? Then move the mean strength to 0: the average has nothing spurious left.",
   },
 ];
 let at = 0, go = null;
@@ -41,6 +41,7 @@ function show(index) {
   byId("tour-text").textContent = step.text;
   byId("tour-back").disabled = at === 0;
   byId("tour-next").textContent = at === STEPS.length - 1 ? "Done" : "Next";
+  byId("tour-end").hidden = at === STEPS.length - 1; // "Done" ends it, too
   mark(step.look);
   byId("tour-title").focus();
 }
