@@ -136,13 +136,13 @@ def draw(figure: Figure) -> Canvas:
     rows = -(-len(figure.panels) // columns)
     width = {1: 6.6, 2: 9.6, 3: 13.2}[columns]
     letters = int(width / columns * 12)
-    note = _folded(figure.note, int(width * 14)).splitlines()
+    note = _balanced(figure.note, int(width * 14)).splitlines()
     in_rows = [figure.panels[r * columns : (r + 1) * columns] for r in range(rows)]
     legends = [_legend_height(panels, letters) for panels in in_rows]
     talls = [PANEL_HEIGHT * max(panel.height for panel in panels) for panels in in_rows]
     heights = [tall + legend for tall, legend in zip(talls, legends, strict=True)] + [NOTE_LINE * len(note) + 0.05]
     canvas = Drawing(figsize=(width, sum(heights) + 0.4), layout=ConstrainedLayoutEngine(w_pad=0.1, h_pad=0.06))
-    canvas.suptitle(_folded(figure.title, int(width * 9)), fontsize=12.5, fontweight="bold")
+    canvas.suptitle(_balanced(figure.title, int(width * 9)), fontsize=12.5, fontweight="bold")
     grid = canvas.add_gridspec(rows + 1, columns, height_ratios=heights)
     for i, panel in enumerate(figure.panels):
         row, column = divmod(i, columns)
@@ -215,6 +215,18 @@ def _folded(text: str, letters: int = 38) -> str:
     return "\n".join(lines)
 
 
+def _balanced(text: str, letters: int) -> str:
+    """Text wrapped to as few lines as :func:`_folded` needs, all about equally long: no single word is left for the last.
+
+    >>> _balanced("one two three four five", 19).splitlines()
+    ['one two three', 'four five']
+    """
+    lines = _folded(text, letters).count("\n")
+    while letters > 1 and _folded(text, letters - 1).count("\n") == lines:
+        letters -= 1
+    return _folded(text, letters)
+
+
 def _length(text: str) -> int:
     """The number of letters that are seen."""
     return len(MARKUP.sub("", text))
@@ -273,17 +285,27 @@ def power_of_ten(value: float) -> str:
     return "10" + str(exponent).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
 
 
-def short_number(value: float) -> str:
+def short_number(value: float, *, power: bool = False) -> str:
     """The label of a tick with at most three digits; below a thousandth, and from a million on, with a power of ten.
 
     >>> short_number(0.05), short_number(2e-4), short_number(20000), short_number(5e6)
     ('0.05', '2·10⁻⁴', '20000', '5·10⁶')
+    >>> short_number(0.002, power=True), short_number(0.01, power=True)
+    ('2·10⁻³', '10⁻²')
     """
     digits = float(f"{value:.3g}")
-    if 1e-3 <= abs(digits) < 1e6 or digits == 0:
+    if not power and (_is_plain(digits) or digits == 0):
         return f"{digits:g}"
     mantissa, _, exponent = f"{digits:.2e}".partition("e")
     return unicode_text(f"{float(mantissa):g}e{int(exponent)}")
+
+
+def _is_plain(value: float) -> bool:
+    return 1e-3 <= abs(value) < 1e6
+
+
+SPARSE, DENSE = (1.0, 2.0, 5.0), (1.0, 1.5, 2.0, 3.0, 5.0, 7.0)
+"""Labelled multiples of powers of ten on a short log axis, and on a very short one: neighbours are about as far apart."""
 
 
 def _label_decades(axis: Axis, low: float, high: float) -> None:
@@ -292,11 +314,13 @@ def _label_decades(axis: Axis, low: float, high: float) -> None:
     axis.set_major_formatter(FuncFormatter(lambda value, _: power_of_ten(value)))
     if high >= 100 * low:
         return
-    axis.set_major_formatter(FuncFormatter(lambda value, _: short_number(value)))
-    for locator in (LogLocator(subs=(1.0, 2.0, 5.0)), LogLocator(subs=tuple(map(float, range(1, 10)))), MaxNLocator(4)):
+    for locator in (LogLocator(subs=SPARSE), LogLocator(subs=DENSE), MaxNLocator(4)):
         axis.set_major_locator(locator)
-        if sum(low <= tick <= high for tick in locator.tick_values(low, high)) > 1:
-            return
+        ticks = [tick for tick in locator.tick_values(low, high) if low <= tick <= high]
+        if len(ticks) > 1:
+            break
+    power = not all(map(_is_plain, ticks))  # all labels of an axis alike, not 5·10⁻⁴ beside 0.001
+    axis.set_major_formatter(FuncFormatter(lambda value, _: short_number(value, power=power)))
 
 
 class _MatplotlibPanel:
