@@ -23,7 +23,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure as Canvas
 from matplotlib.layout_engine import ConstrainedLayoutEngine
-from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
+from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullFormatter
 
 from gyrostat.figures.axis_scales import capped, counts_only, diverged_at, dodged, edges, floored, shown
 from gyrostat.figures.declarations import (
@@ -115,6 +115,8 @@ def _with_stable_clips(svg: str) -> str:
 
 MARKUP = re.compile(r"\$\\mathregular\{|\}\$|[_^]\{|\}|\\,?")
 """What :func:`gyrostat.figures.mathematics.mathtext` adds around the letters that are seen."""
+INSIDE_FORMULAS = re.compile(r" (?=[=<>≤≥≈%]( |$|[.,;)]))|(?<= [=<>≤≥≈]) ")
+"""Spaces at which a line is not broken: around a sign of equality or order, and before a percent sign."""
 CLIP = re.compile(r'<clipPath id="(p[0-9a-f]{10})">\s*(<rect [^>]*>)')
 NOT_IN_XML = re.compile("[\\x00-\\x08\\x0b\\x0c\\x0e-\\x1f\\ufffe\\uffff]")
 
@@ -204,10 +206,11 @@ def _draw_legend(home: Axes, axes: Axes, letters: int) -> None:
 
 def _folded(text: str, letters: int = 38) -> str:
     """Text wrapped to lines that fit along the side of a panel, never inside mathematics."""
+    text = INSIDE_FORMULAS.sub("\N{NO-BREAK SPACE}", text)
     if "$" not in text:
         return "\n".join(textwrap.wrap(text, letters))
     lines: list[str] = []
-    for word in text.split():
+    for word in text.split(" "):
         if lines and _length(lines[-1]) + 1 + _length(word) <= letters:
             lines[-1] += f" {word}"
         else:
@@ -308,17 +311,31 @@ SPARSE, DENSE = (1.0, 2.0, 5.0), (1.0, 1.5, 2.0, 3.0, 5.0, 7.0)
 """Labelled multiples of powers of ten on a short log axis, and on a very short one: neighbours are about as far apart."""
 
 
+def short_axis_ticks(low: float, high: float) -> list[float]:
+    """At least two numbers to label on a log axis of less than two decades; round numbers if it is shorter than a factor 1.5.
+
+    Not matplotlib's ``LogLocator``, which labels 8, 9, 10 or 0.03, 0.04, ..., 0.08 where it finds fewer than two numbers.
+
+    >>> short_axis_ticks(9.0, 45.0), short_axis_ticks(0.029, 0.085), short_axis_ticks(7.8, 10.2)
+    ([10.0, 20.0], [0.03, 0.05, 0.07], [8.0, 9.0, 10.0])
+    """
+    exponents = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    for multiples in (SPARSE, DENSE):
+        ticks = [float(f"{multiple}e{exponent}") for exponent in exponents for multiple in multiples]
+        inside = [tick for tick in ticks if low <= tick <= high]
+        if len(inside) > 1:
+            return inside
+    return [float(f"{tick:.12g}") for tick in MaxNLocator(4, steps=[1, 2, 5, 10]).tick_values(low, high) if low <= tick <= high]
+
+
 def _label_decades(axis: Axis, low: float, high: float) -> None:
     """Label a short log axis at 1, 2 and 5 times a power of ten, or more densely if fewer than two of these are on it."""
     axis.set_minor_formatter(NullFormatter())
     axis.set_major_formatter(FuncFormatter(lambda value, _: power_of_ten(value)))
     if high >= 100 * low:
         return
-    for locator in (LogLocator(subs=SPARSE), LogLocator(subs=DENSE), MaxNLocator(4)):
-        axis.set_major_locator(locator)
-        ticks = [tick for tick in locator.tick_values(low, high) if low <= tick <= high]
-        if len(ticks) > 1:
-            break
+    ticks = short_axis_ticks(low, high)
+    axis.set_major_locator(FixedLocator(ticks))
     power = not all(map(_is_plain, ticks))  # all labels of an axis alike, not 5·10⁻⁴ beside 0.001
     axis.set_major_formatter(FuncFormatter(lambda value, _: short_number(value, power=power)))
 
