@@ -325,7 +325,11 @@ def short_axis_ticks(low: float, high: float) -> list[float]:
         inside = [tick for tick in ticks if low <= tick <= high]
         if len(inside) > 1:
             return inside
-    return [float(f"{tick:.12g}") for tick in MaxNLocator(4, steps=[1, 2, 5, 10]).tick_values(low, high) if low <= tick <= high]
+    return [
+        float(f"{tick:.12g}")
+        for tick in MaxNLocator(4, steps=[1, 2, 5, 10]).tick_values(low, high)
+        if low <= tick <= high
+    ]
 
 
 def _label_decades(axis: Axis, low: float, high: float) -> None:
