@@ -95,7 +95,7 @@ def test_colours_after_dark_can_be_seen():
 
 def test_the_cross_of_diverged_runs_stands_at_the_upper_limit():
     """The last finite median can lie far beyond the limit of the axis; a cross there would not be seen."""
-    exploding = Band([0, 1, 2], [1.0, 1e200, np.inf], [1.0, 1.0, 1.0], [2.0, np.inf, np.inf], "runs")
+    exploding = Band([0, 1, 2], [1.0, 1.0, 1.0], [1.0, 1e200, np.inf], [2.0, np.inf, np.inf], "runs")
     crosses = [
         t
         for t in one(exploding, yscale="log", ylim=(None, 1e3))["data"]
