@@ -183,8 +183,7 @@ def low_rank_data(*, seed: int, progress: Any = None, runs: int, samples: int) -
 
 def draw_low_rank(ds: xr.Dataset) -> Figure:
     names = ("norm / C", "imbalance / ε₁", "time / T")
-    parts = [ds[x].max() for x in ("norm_over_bound", "imbalance_over_bound", "time_over_bound")]
-    parts = np.array([float(part) for part in parts])
+    parts = np.array([float(ds[x].max()) for x in ("norm_over_bound", "imbalance_over_bound", "time_over_bound")])
     shares: list[Any] = [
         Dots(names, parts, "largest over runs", low=parts, high=parts, colour=0),
         Marker(1.0, "the theorem", axis="x", role="bound"),
