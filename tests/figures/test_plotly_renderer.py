@@ -91,3 +91,14 @@ def test_colours_after_dark_can_be_seen():
         (luminance(c) + 0.05) / (luminance(PAGE_COLOURS["paper"][1]) + 0.05) >= 4.5 for c in ON_DARK_PAGES.values()
     )
     assert len(set(ON_DARK_PAGES.values())) == len(ON_DARK_PAGES)
+
+
+def test_the_cross_of_diverged_runs_stands_at_the_upper_limit():
+    """The last finite median can lie far beyond the limit of the axis; a cross there would not be seen."""
+    exploding = Band([0, 1, 2], [1.0, 1.0, 1.0], [1.0, 1e200, np.inf], [2.0, np.inf, np.inf], "runs")
+    crosses = [
+        t
+        for t in one(exploding, yscale="log", ylim=(None, 1e3))["data"]
+        if t.get("marker", {}).get("symbol") == "x-thin"
+    ]
+    assert [(cross["x"], cross["y"]) for cross in crosses] == [([2.0], [1e3])]

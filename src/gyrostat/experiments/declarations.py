@@ -162,7 +162,10 @@ class Experiment:
     def figure(self, dataset: xr.Dataset) -> Figure:
         """What ``draw`` declares, with mathematics in its texts; curves that coincide say so, and the note counts the seeds."""
         drawn = told_apart(self.draw(dataset))
-        return replace(drawn, mathematics=True, note=f"{drawn.note} {seeds_text(dataset)}".strip())
+        seeds = seeds_text(dataset)
+        if seeds and re.search(rf"\b{seeds.split()[0]} (runs|seeds)\b", drawn.note):
+            seeds = ""  # said already
+        return replace(drawn, mathematics=True, note=f"{drawn.note} {seeds}".strip())
 
 
 @dataclass(frozen=True, kw_only=True)

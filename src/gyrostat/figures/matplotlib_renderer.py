@@ -23,7 +23,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure as Canvas
 from matplotlib.layout_engine import ConstrainedLayoutEngine
-from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
+from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullFormatter
 
 from gyrostat.figures.axis_scales import capped, counts_only, diverged_at, dodged, edges, floored, shown
 from gyrostat.figures.declarations import (
@@ -115,6 +115,8 @@ def _with_stable_clips(svg: str) -> str:
 
 MARKUP = re.compile(r"\$\\mathregular\{|\}\$|[_^]\{|\}|\\,?")
 """What :func:`gyrostat.figures.mathematics.mathtext` adds around the letters that are seen."""
+INSIDE_FORMULAS = re.compile(r" (?=[=<>≤≥≈%]( |$|[.,;)]))|(?<= [=<>≤≥≈]) ")
+"""Spaces at which a line is not broken: around a sign of equality or order, and before a percent sign."""
 CLIP = re.compile(r'<clipPath id="(p[0-9a-f]{10})">\s*(<rect [^>]*>)')
 NOT_IN_XML = re.compile("[\\x00-\\x08\\x0b\\x0c\\x0e-\\x1f\\ufffe\\uffff]")
 
@@ -136,13 +138,13 @@ def draw(figure: Figure) -> Canvas:
     rows = -(-len(figure.panels) // columns)
     width = {1: 6.6, 2: 9.6, 3: 13.2}[columns]
     letters = int(width / columns * 12)
-    note = _folded(figure.note, int(width * 14)).splitlines()
+    note = _balanced(figure.note, int(width * 14)).splitlines()
     in_rows = [figure.panels[r * columns : (r + 1) * columns] for r in range(rows)]
     legends = [_legend_height(panels, letters) for panels in in_rows]
     talls = [PANEL_HEIGHT * max(panel.height for panel in panels) for panels in in_rows]
     heights = [tall + legend for tall, legend in zip(talls, legends, strict=True)] + [NOTE_LINE * len(note) + 0.05]
     canvas = Drawing(figsize=(width, sum(heights) + 0.4), layout=ConstrainedLayoutEngine(w_pad=0.1, h_pad=0.06))
-    canvas.suptitle(_folded(figure.title, int(width * 9)), fontsize=12.5, fontweight="bold")
+    canvas.suptitle(_balanced(figure.title, int(width * 9)), fontsize=12.5, fontweight="bold")
     grid = canvas.add_gridspec(rows + 1, columns, height_ratios=heights)
     for i, panel in enumerate(figure.panels):
         row, column = divmod(i, columns)
@@ -204,15 +206,28 @@ def _draw_legend(home: Axes, axes: Axes, letters: int) -> None:
 
 def _folded(text: str, letters: int = 38) -> str:
     """Text wrapped to lines that fit along the side of a panel, never inside mathematics."""
+    text = INSIDE_FORMULAS.sub("\N{NO-BREAK SPACE}", text)
     if "$" not in text:
         return "\n".join(textwrap.wrap(text, letters))
     lines: list[str] = []
-    for word in text.split():
+    for word in text.split(" "):
         if lines and _length(lines[-1]) + 1 + _length(word) <= letters:
             lines[-1] += f" {word}"
         else:
             lines.append(word)
     return "\n".join(lines)
+
+
+def _balanced(text: str, letters: int) -> str:
+    """Text wrapped to as few lines as :func:`_folded` needs, all about equally long: no single word is left for the last.
+
+    >>> _balanced("one two three four five", 19).splitlines()
+    ['one two three', 'four five']
+    """
+    lines = _folded(text, letters).count("\n")
+    while letters > 1 and _folded(text, letters - 1).count("\n") == lines:
+        letters -= 1
+    return _folded(text, letters)
 
 
 def _length(text: str) -> int:
@@ -273,17 +288,48 @@ def power_of_ten(value: float) -> str:
     return "10" + str(exponent).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
 
 
-def short_number(value: float) -> str:
+def short_number(value: float, *, power: bool = False) -> str:
     """The label of a tick with at most three digits; below a thousandth, and from a million on, with a power of ten.
 
     >>> short_number(0.05), short_number(2e-4), short_number(20000), short_number(5e6)
     ('0.05', '2·10⁻⁴', '20000', '5·10⁶')
+    >>> short_number(0.002, power=True), short_number(0.01, power=True)
+    ('2·10⁻³', '10⁻²')
     """
     digits = float(f"{value:.3g}")
-    if 1e-3 <= abs(digits) < 1e6 or digits == 0:
+    if not power and (_is_plain(digits) or digits == 0):
         return f"{digits:g}"
     mantissa, _, exponent = f"{digits:.2e}".partition("e")
     return unicode_text(f"{float(mantissa):g}e{int(exponent)}")
+
+
+def _is_plain(value: float) -> bool:
+    return 1e-3 <= abs(value) < 1e6
+
+
+SPARSE, DENSE = (1.0, 2.0, 5.0), (1.0, 1.5, 2.0, 3.0, 5.0, 7.0)
+"""Labelled multiples of powers of ten on a short log axis, and on a very short one: neighbours are about as far apart."""
+
+
+def short_axis_ticks(low: float, high: float) -> list[float]:
+    """At least two numbers to label on a log axis of less than two decades; round numbers if it is shorter than a factor 1.5.
+
+    Not matplotlib's ``LogLocator``, which labels 8, 9, 10 or 0.03, 0.04, ..., 0.08 where it finds fewer than two numbers.
+
+    >>> short_axis_ticks(9.0, 45.0), short_axis_ticks(0.029, 0.085), short_axis_ticks(7.8, 10.2)
+    ([10.0, 20.0], [0.03, 0.05, 0.07], [8.0, 9.0, 10.0])
+    """
+    exponents = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    for multiples in (SPARSE, DENSE):
+        ticks = [float(f"{multiple}e{exponent}") for exponent in exponents for multiple in multiples]
+        inside = [tick for tick in ticks if low <= tick <= high]
+        if len(inside) > 1:
+            return inside
+    return [
+        float(f"{tick:.12g}")
+        for tick in MaxNLocator(4, steps=[1, 2, 5, 10]).tick_values(low, high)
+        if low <= tick <= high
+    ]
 
 
 def _label_decades(axis: Axis, low: float, high: float) -> None:
@@ -292,11 +338,10 @@ def _label_decades(axis: Axis, low: float, high: float) -> None:
     axis.set_major_formatter(FuncFormatter(lambda value, _: power_of_ten(value)))
     if high >= 100 * low:
         return
-    axis.set_major_formatter(FuncFormatter(lambda value, _: short_number(value)))
-    for locator in (LogLocator(subs=(1.0, 2.0, 5.0)), LogLocator(subs=tuple(map(float, range(1, 10)))), MaxNLocator(4)):
-        axis.set_major_locator(locator)
-        if sum(low <= tick <= high for tick in locator.tick_values(low, high)) > 1:
-            return
+    ticks = short_axis_ticks(low, high)
+    axis.set_major_locator(FixedLocator(ticks))
+    power = not all(map(_is_plain, ticks))  # all labels of an axis alike, not 5·10⁻⁴ beside 0.001
+    axis.set_major_formatter(FuncFormatter(lambda value, _: short_number(value, power=power)))
 
 
 class _MatplotlibPanel:

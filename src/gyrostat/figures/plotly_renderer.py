@@ -208,7 +208,9 @@ def _band(band: Band, at: _PlotlyPanel) -> None:
     at.measured(entry, x, middle, look, over=band.over, **about)
     lost = diverged_at(band.x, band.middle)
     if lost is not None:
-        top = capped([np.inf], at.panel.yscale, at.panel.ylim, band.middle, band.low)
+        # At the upper limit, not at the last finite value, which may lie far beyond it.
+        limit = at.panel.ylim[1] if at.panel.ylim is not None else None
+        top = np.array([limit]) if limit is not None else capped([np.inf], at.panel.yscale, None, band.middle, band.low)
         cross = {"symbol": "x-thin", "size": 11, "line": {"color": look["color"], "width": 2.4}}
         about = {"hovertemplate": at.hover(band.label, "diverged")}
         at.trace(entry, type="scatter", mode="markers", x=[lost], y=short(top), marker=cross, cliponaxis=False, **about)

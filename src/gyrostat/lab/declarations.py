@@ -16,6 +16,7 @@ from gyrostat.theory import Condition
 
 RECORDS = 101
 """Recorded steps of every run. Compiled programs depend on their number, so it is the same for all runs."""
+SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,7 +47,7 @@ class Curve:
     def key(self) -> str:
         """The name of the curve in messages and files.
 
-        >>> Curve("singular_values", "σ1", component=0).key, Curve("distance", "loss", half_square=True).key
+        >>> Curve("singular_values", "σ₁", component=0).key, Curve("distance", "loss", half_square=True).key
         ('singular_values_1', 'distance_loss')
         """
         part = "" if self.component is None else f"_{self.component + 1}"
@@ -58,6 +59,15 @@ class Curve:
         if self.component is not None:
             x = x[..., self.component]
         return x**2 / 2 if self.half_square else x
+
+
+def sigma(component: int) -> str:
+    """The name of a singular value, counted from 0, as it is written in a legend.
+
+    >>> sigma(0), sigma(9)
+    ('σ₁', 'σ₁₀')
+    """
+    return "σ" + str(component + 1).translate(SUBSCRIPTS)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -128,7 +128,7 @@ def diagram(ds: xr.Dataset, title: str, summary: str, predictions: Mapping[str, 
         _heat_panel(ds, axes[0], axes[1], rest, predictions) if flat else _curve_panel(ds, axes[0], rest, predictions)
         for rest in combinations(ds, axes[2 if flat else 1 :])
     ]
-    return Figure(title=title, panels=panels, note=_note(ds, summary, flat), columns=_columns(panels))
+    return Figure(title=title, panels=panels, note=_note(ds, summary, flat), columns=_columns(panels), mathematics=True)
 
 
 def slices(ds: xr.Dataset, title: str) -> Figure | None:
@@ -138,7 +138,7 @@ def slices(ds: xr.Dataset, title: str) -> Figure | None:
         return None
     panels = [_slice_panel(ds, axes[0], axes[1], rest) for rest in combinations(ds, axes[2:])]
     note = "Shares of runs with 95 % (Wilson) intervals."
-    return Figure(title=f"{title}: slices", panels=panels, note=note, columns=_columns(panels))
+    return Figure(title=f"{title}: slices", panels=panels, note=note, columns=_columns(panels), mathematics=True)
 
 
 def _columns(panels: Sequence[Panel]) -> int:

@@ -14,7 +14,7 @@ from gyrostat.diagnostics import ranks
 from gyrostat.errors import GyrostatError
 from gyrostat.experiments.objects_from_dicts import ObjectTable, object_table
 from gyrostat.lab.controls import Setting, choice, number, whole
-from gyrostat.lab.declarations import Curve, Lab, Plane, PlotView, PredictedCurve, Preset, Side
+from gyrostat.lab.declarations import Curve, Lab, Plane, PlotView, PredictedCurve, Preset, Side, sigma
 from gyrostat.lab.runs import FEW_SEEDS
 from gyrostat.theory import Condition
 
@@ -190,7 +190,7 @@ def views(s: Setting) -> list[PlotView]:
         PlotView(
             name="singular values",
             title="Singular values",
-            curves=tuple(Curve("singular_values", f"σ{i + 1}", component=i) for i in components),
+            curves=tuple(Curve("singular_values", sigma(i), component=i) for i in components),
             label="singular values of A",
             log=True,
         ),

@@ -13,7 +13,7 @@ from gyrostat import theory
 from gyrostat.environments import Law
 from gyrostat.experiments.objects_from_dicts import LAWS, ObjectTable, build, object_table
 from gyrostat.lab.controls import Setting, choice, number, whole
-from gyrostat.lab.declarations import Curve, Lab, Plane, PlotView, PredictedCurve, Preset, Side
+from gyrostat.lab.declarations import Curve, Lab, Plane, PlotView, PredictedCurve, Preset, Side, sigma
 from gyrostat.lab.runs import FEW_SEEDS
 from gyrostat.theory import Condition, hetero_sgd_bounds, transition
 
@@ -181,7 +181,7 @@ def views(s: Setting) -> list[PlotView]:
             name="signals",
             title="Signals",
             curves=(Curve("signal", "invariant"), Curve("spurious", "spurious"), Curve("error", "error ‖E‖")),
-            label="share of the signal learnt",
+            label="size in A (the invariant signal is 1)",
         ),
         PlotView(
             name="errors",
@@ -192,7 +192,7 @@ def views(s: Setting) -> list[PlotView]:
         PlotView(
             name="singular values",
             title="Singular values",
-            curves=tuple(Curve("singular_values", f"σ{i + 1}", component=i) for i in components),
+            curves=tuple(Curve("singular_values", sigma(i), component=i) for i in components),
             label="singular values of A",
         ),
         PlotView(
@@ -349,7 +349,7 @@ def presets() -> list[Preset]:
         f"In the figure a mixed batch has {xu.FIGURE5_POOLED_SAMPLES} measurements, twice those of one environment; "
         "here both sides have the same batch size."
     )
-    hetero_only = "The figure has no mixed batches."
+    hetero_only = "The paper's figure has no mixed batches."
     small, large = xu.figure4(xu.FIGURE4_SMALL), xu.figure4(xu.FIGURE4_LARGE)
     time = f"The figure has step sizes from 0.01 to 0.09, each for T = 10/η steps. {hetero_only}"
     return [

@@ -41,6 +41,7 @@ function show(index) {
   byId("tour-text").textContent = step.text;
   byId("tour-back").disabled = at === 0;
   byId("tour-next").textContent = at === STEPS.length - 1 ? "Done" : "Next";
+  byId("tour-end").hidden = at === STEPS.length - 1; // "Done" ends it, too
   mark(step.look);
   byId("tour-title").focus();
 }

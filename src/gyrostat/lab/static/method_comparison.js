@@ -24,6 +24,7 @@ export async function drawComparison({ methods, ratios, titles, farthest }) {
     annotations.push({ text: `<b>${title}</b>`, x: across[0], y: up[1], xref: "paper", yref: "paper", xanchor: "left", yanchor: "bottom", showarrow: false, font: { size: 13 } });
   });
   const height = (narrow ? 2 : 1) * (24 * names.length + 40) + 80;
-  byId("compare-note").textContent = `Points left of the line are better than least squares. Ours are blue. Ratios beyond ${farthest} are drawn at ${farthest}.`;
+  const cut = Object.values(ratios).some((ratio) => Object.values(ratio).flat().some((value) => value >= farthest));
+  byId("compare-note").textContent = "Left of the line is better than least squares. Ours are blue circles." + (cut ? ` Ratios beyond ${farthest} are drawn at ${farthest}.` : "");
   Plotly.react(plot, traces, layout({ ...axes, annotations, height, margin: { l: 120, r: 14, t: 30, b: 48 }, hovermode: "closest" }), CONFIG);
 }

@@ -38,7 +38,7 @@ function receive(message) {
     plane = message;
     cells = plane.y.map(() => plane.x.map(() => null));
     showLegend();
-    byId("phase-note").textContent = plane.note;
+    byId("phase-note").textContent = [plane.note, boundaryIsSeen() ? "" : `The predicted line (${plane.boundary[0]}) lies outside this diagram.`].filter(Boolean).join(" ");
   } else if (message.kind === "cell") {
     cells[message.i][message.j] = message;
     const status = byId("phase-status"), complete = message.done === message.of;
@@ -84,7 +84,7 @@ function outcomeMap() {
 }
 
 function numberMap() {
-  const title = { text: `log₁₀ ${plane.label}`, side: "right" };
+  const title = { text: `log₁₀ ${plane.label}`, side: "right", font: { size: 13 } };
   return { z: eachCell(({ value }) => (value === null ? null : Math.log10(Math.max(value, 1e-30)))), colorscale: plane.colours, colorbar: { title, thickness: 14 },
     text: eachCell(({ value }) => `${plane.label}: ${value === null ? "diverged" : value.toPrecision(2)}`) };
 }
@@ -99,10 +99,20 @@ function showLegend() {
   }));
 }
 
-// White on black, to be seen on every colour of the map.
+// The first and the last value that an axis shows.
+const edges = (values, log) => (log ? ends(values, log).map((power) => 10 ** power) : ends(values, log));
+
+function boundaryIsSeen() {
+  if (!plane.boundary) return true; // there is none to miss
+  const [, x, y] = plane.boundary, [left, right] = edges(plane.x, plane.log_x), [low, high] = edges(plane.y, plane.log_y);
+  return x.some((value, k) => left <= value && value <= right && low <= y[k] && y[k] <= high);
+}
+
+// White on black, to be seen on every colour of the map. A straight one goes from edge to edge.
 function boundary() {
-  if (!plane.boundary) return [];
-  const [name, x, y] = plane.boundary, line = { x, y, mode: "lines", name, hoverinfo: "skip" };
+  if (!plane.boundary || !boundaryIsSeen()) return [];
+  const [name, ...places] = plane.boundary, same = (values) => values.every((value) => value === values[0]);
+  const x = same(places[1]) ? edges(plane.x, plane.log_x) : places[0], y = same(places[0]) ? edges(plane.y, plane.log_y) : places[1], line = { x, y, mode: "lines", name, hoverinfo: "skip" };
   return [{ ...line, showlegend: false, line: { color: "#000000", width: 5, dash: "solid" } },
     { ...line, showlegend: true, line: { color: "#ffffff", width: 2, dash: "6px,4px" } }];
 }

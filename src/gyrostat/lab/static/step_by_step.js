@@ -66,6 +66,7 @@ function show(index) {
   draw("product-hetero", hetero[at]);
   draw("product-pooled", pooled[at]);
   byId("name-hetero").textContent = `Target of this batch: environment ${"AB"[environment]}, spurious strength ${minus(run.strengths[environment])}`;
+  for (const side of ["hetero", "pooled"]) byId(`name-product-${side}`).textContent = `What the model has learnt, U\u00a0Uᵀ: ${amounts(side)}`;
   byId("seen").textContent = words(step, environment);
 }
 
@@ -80,15 +81,27 @@ function held(matrix, from, count) {
   return sum / count;
 }
 
+// How much of the invariant and of the spurious signal a side holds now.
+const heldNow = (side) => [held(run.products[side][at], 0, run.rank), held(run.products[side][at], run.rank, run.spurious_rank)];
+
+function amounts(side) {
+  const now = heldNow(side);
+  return now.every(Number.isFinite) ? `${minus(now[0].toFixed(2))} invariant, ${minus(now[1].toFixed(2))} spurious` : "the run has diverged";
+}
+
 function words(step, environment) {
-  const pull = run.strengths[environment] < 0 ? "down, below zero" : "up";
-  const side = (name) => {
-    const signals = [held(run.products[name][at], 0, run.rank), held(run.products[name][at], run.rank, run.spurious_rank)];
-    if (!signals.every(Number.isFinite)) return "the run has diverged";
-    return `the model has learnt ${signals[0].toFixed(2)} of the invariant signal and ${signals[1].toFixed(2)} of the spurious one`;
-  };
-  return `Step ${step}. The batch of environment ${"AB"[environment]} pulls the spurious square ${pull}, and the invariant one to 1. `
-    + `One environment per batch: ${side("hetero")}. Mixed batches, whose target is the same average at every step: ${side("pooled")}.`;
+  const pull = run.strengths[environment] < 0 ? "down" : "up";
+  const now = `Step ${step}. With one environment per batch, environment ${"AB"[environment]} pulls the spurious square ${pull} now. A mixed batch has the same average as its target at every step.`;
+  if (at < run.steps.length - 1) return now;
+  return `Step ${step}, the last. One environment per batch ${kept("hetero")}; mixed batches ${kept("pooled")}.`;
+}
+
+// What a side has learnt: a signal counts from half its size.
+function kept(side) {
+  const [invariant, spurious] = heldNow(side);
+  if (![invariant, spurious].every(Number.isFinite)) return "diverged";
+  if (invariant > 0.5) return spurious > 0.5 ? "learnt both signals" : "learnt the invariant signal and forgot the spurious one";
+  return spurious > 0.5 ? "learnt the spurious signal only" : "learnt neither signal in this time";
 }
 
 // A matrix as squares: blue above zero, orange below, the stronger the further from zero. Numbers stand in the squares of signals.

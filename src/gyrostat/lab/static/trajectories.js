@@ -5,7 +5,7 @@ import { byId } from "./elements.js";
 import { state } from "./page_state.js";
 import { plotly } from "./plot_style.js";
 import { Refused, stream } from "./requests.js";
-import { showCode, showConditions, showPredictions } from "./theory_panel.js";
+import { clearTheory, showCode, showConditions, showPredictions } from "./theory_panel.js";
 import { dim, drawnByServer, redraw, showOrigin, shown } from "./trajectory_plot.js";
 
 const PATIENCE = 400;
@@ -53,8 +53,9 @@ function refuse(text) {
   clearInterval(clock);
   byId("refused").textContent = text;
   byId("refused").hidden = false;
-  byId("status").textContent = "The curves are those of the previous setting.";
+  byId("status").textContent = "";
   dim("Not drawn: see above.");
+  clearTheory();
   markRefused(text);
 }
 

@@ -53,7 +53,7 @@ export function redraw() {
     traces.push({ x: line.x, y: line.y, name: line.label, ...axesOf(k), mode: "lines", legendgroup: line.label, showlegend: k === 0, line: { color: colour("--ink"), width: 1.3, dash: "5px,3px" }, hoverinfo: "skip" });
   }
   const style = layout({ ...axes, annotations: titles, uirevision: view.title });
-  Object.assign(style.margin, { l: view.log ? 52 : 40, t: view.together ? 32 : stacked ? 52 : 66 });
+  Object.assign(style.margin, { r: 22, l: view.log ? 52 : 40, t: view.together ? 32 : stacked ? 52 : 66 });
   style.title = { text: view.label, font: { size: 13, color: colour("--quiet") }, x: 0, xref: "paper", y: 0.99, yanchor: "top" };
   return Plotly.react(plot, traces, style, CONFIG);
 }

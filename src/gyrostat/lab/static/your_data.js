@@ -52,7 +52,7 @@ function buildDrop(place) {
 
 function chooseExample(name) {
   byId("file").value = "";
-  return choose({ example: name }, `example:${name}`);
+  return choose({ example: name }, `Example “${name}”`);
 }
 
 async function chooseFile(file) {
@@ -168,6 +168,7 @@ function showFit() {
   showTable("effects", ["feature", "verdict", `coefficient (${fitted.confidence} interval)`, "mean effect", "variation", "p (same effect)", "reason"], rows, [2, 3, 4, 5]);
   [...byId("effects").rows].slice(1).forEach((row, k) => { row.cells[1].className = `word-${features[k].verdict.split(" ")[0]}`; });
   byId("fit-command").textContent = fitted.command;
+  byId("forest-note").textContent = `The effect of each feature in each environment, with its ${fitted.confidence} interval. Dashed: the mean effect.`;
   drawForest(fitted);
 }
 
@@ -192,7 +193,7 @@ function showTable(id, headings, rows, numbers) {
   head.append(names);
   body.append(...rows.map((cells) => {
     const row = element("tr");
-    row.append(...cells.map((text, i) => (i ? element("td", text, look(i)) : Object.assign(element("th", text), { scope: "row" }))));
+    row.append(...cells.map((text, i) => (i ? element("td", numbers.includes(i) ? text.replace(/-(?=\d)/g, "−") : text, look(i)) : Object.assign(element("th", text), { scope: "row" }))));
     return row;
   }));
   byId(id).replaceChildren(head, body);

@@ -105,7 +105,10 @@ def draw_facts(ds: xr.Dataset) -> Figure:
                 xlim=(1e-9, 1e-2),
             ),
         ],
-        note="Random 4 × 4 matrices; for half of them B = Aᵀ.",
+        note=(
+            f"{ds.sizes['sample']} pairs of random 4 × 4 matrices, B = Aᵀ in half of them; derivatives at "
+            f"{ds.sizes['point']} matrices."
+        ),
     )
 
 

@@ -304,7 +304,8 @@ def draw_one_step(ds: xr.Dataset) -> Figure:
             Panel(title="Layers move at once", xlabel="size", ylabel="", series=gaps, xscale="log"),
         ],
         note=(
-            "3 × 3 layers, L = 3, constants of Theorem B.1 with C₁ = 1. Middle: found by search, so the truth may be smaller. "
+            f"{ds.sizes['sample']} samples of 3 × 3 layers, L = 3, constants of Theorem B.1 with C₁ = 1. "
+            "Middle: found by search, so the truth may be smaller. "
             "Right: steps of the engine; with layers that move one after the other the deviation would be of order η."
         ),
     )

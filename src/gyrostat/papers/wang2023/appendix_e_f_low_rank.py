@@ -13,7 +13,7 @@ import xarray as xr
 import gyrostat as gs
 from gyrostat.diagnostics.layers import layer_rank
 from gyrostat.experiments.declarations import Claim, Experiment, Outcome, together, within
-from gyrostat.figures.declarations import Bars, Figure, Line, Marker, Panel, Points
+from gyrostat.figures.declarations import Bars, Dots, Figure, Line, Marker, Panel, Points
 from gyrostat.jax_tools.float64 import double
 from gyrostat.papers.wang2023.settings import OBSERVED, ticker
 
@@ -183,8 +183,11 @@ def low_rank_data(*, seed: int, progress: Any = None, runs: int, samples: int) -
 
 def draw_low_rank(ds: xr.Dataset) -> Figure:
     names = ("norm / C", "imbalance / ε₁", "time / T")
-    parts = [ds[x].max() for x in ("norm_over_bound", "imbalance_over_bound", "time_over_bound")]
-    bars: list[Any] = [Bars(names, parts, "largest over runs", colour=0), Marker(1.0, "the theorem", role="bound")]
+    parts = np.array([float(ds[x].max()) for x in ("norm_over_bound", "imbalance_over_bound", "time_over_bound")])
+    shares: list[Any] = [
+        Dots(names, parts, "largest over runs", low=parts, high=parts, colour=0),
+        Marker(1.0, "the theorem", axis="x", role="bound"),
+    ]
     x = np.linspace(0, float(ds.streak_steps), ds.sizes["record"])
     lines: list[Any] = [
         Line(x, ds.layer_rank.sel(sampling=name).max("run").values, label, colour=1 + k)
@@ -202,7 +205,7 @@ def draw_low_rank(ds: xr.Dataset) -> Figure:
     return Figure(
         title="SGD gets balanced, and a streak in one column gets it to rank 1, as Theorems E.1 and E.2 say",
         panels=[
-            Panel(title="Theorem E.1", xlabel="", ylabel="share of the bound", series=bars, ylim=(0, 1.15)),
+            Panel(title="Theorem E.1", xlabel="share of the bound", ylabel="", series=shares, xscale="log"),
             Panel(
                 title="Theorem E.2",
                 xlabel="step",

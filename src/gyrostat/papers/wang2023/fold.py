@@ -101,7 +101,7 @@ def draw_folds(ds: xr.Dataset) -> Figure:
             ),
         ],
         note=(
-            "lambda_c by continuation of the minimum of C(A) + lambda L sum s^(2/L) on [[1, *], [epsilon, 1]]. Right: "
+            "lambda_c by continuation of the minimum of C(A) + lambda L Σ s^(2/L) on [[1, *], [epsilon, 1]]. Right: "
             f"{ds.sizes['start']} starts each; no bar means that every start has left rank 2."
         ),
     )

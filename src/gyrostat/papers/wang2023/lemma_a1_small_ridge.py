@@ -210,7 +210,8 @@ def draw_small_ridge(ds: xr.Dataset) -> Figure:
         ],
         note=(
             "L = 3, w = 4. Left: β = (a - R)⁴ / N on the ball of the lemma, a = 3. Middle: [[1, *], [0, 1]], which matrices of "
-            "rank 1 approach and do not reach. Right: truth of rank 1, all entries observed."
+            f"rank 1 approach and do not reach; {ds.sizes['start']} starts for each ridge. "
+            "Right: truth of rank 1, all entries observed."
         ),
     )
 

@@ -88,7 +88,7 @@ def draw_cost(ds: xr.Dataset) -> Figure:
         panels=[
             Panel(
                 title="Found by descent against the formula",
-                xlabel="L sum s^(2/L)",
+                xlabel="L Σ s^(2/L)",
                 ylabel="least norm found",
                 series=series,
             ),

@@ -247,12 +247,12 @@ def theorem6_data(*, seed: int, progress: Any = None, seeds: int, num_samples: i
     return _pooled_path(gs.PooledGD(0.05, init_scale=ALPHA), gs.FixedGaussian(num_samples), seeds, seed, progress)
 
 
-def draw_pooled_path(ds: xr.Dataset) -> Figure:
+def draw_pooled_path(ds: xr.Dataset, algorithm: str) -> Figure:
     steps = ds.step.values
     x = calibration(0.05, ALPHA, int(steps[-1]))[steps] ** 2
     ideal = np.sqrt(2 * (1 - x) ** 2 + 3 * x**2)
     return Figure(
-        title="Pooled training approaches the pooled solution and never comes near the invariant one",
+        title=f"{algorithm} approaches the pooled solution and never comes near the invariant one",
         panels=[
             Panel(
                 title="Distances along the path",
@@ -288,7 +288,7 @@ def _theorem(name: str, what: str, compute: Any, sizes: Any, weight: float) -> E
         summary="U* and V* orthogonal, E Sigma = I: the limit is A_star + V V^T, and the path keeps away from A_star.",
         sizes=sizes,
         compute=compute,
-        draw=draw_pooled_path,
+        draw=lambda ds: draw_pooled_path(ds, what),
         claims=[
             Claim(
                 slug="reaches-the-mean",

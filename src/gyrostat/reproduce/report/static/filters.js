@@ -33,7 +33,7 @@ function filter() {
   }
   for (const section of all("section.paper")) section.hidden = figures > 0 && !section.querySelector(".experiment:not([hidden])");
   document.getElementById("nothing").hidden = figures > 0;
-  document.getElementById("count").value = `${shown} of ${all(".claim").length} claims, ${figures} figures`;
+  document.getElementById("count").value = `${shown} of ${all(".claim").length} claims`;
 }
 
 function showEverything() {

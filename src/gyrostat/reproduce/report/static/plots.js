@@ -70,17 +70,37 @@ function traces(spec) {
   });
 }
 
-// Ticks of a log axis as in the files: decades; on axes of less than two decades also 2 and 5, as plain numbers.
+// Numbers to label on a log axis of less than two decades, as in the files; none if it is too short for them.
+function shortAxisTicks(range) {
+  const [low, high] = [Math.min(...range), Math.max(...range)];
+  for (const multiples of [[1, 2, 5], [1, 1.5, 2, 3, 5, 7]]) {
+    const found = [];
+    for (let e = Math.floor(low); e <= high; e++) found.push(...multiples.map((m) => [Number(`${m}e${e}`), m, e]));
+    const inside = found.filter(([value]) => low <= Math.log10(value) && Math.log10(value) <= high);
+    if (inside.length > 1) return inside;
+  }
+  return [];
+}
+
+// All labels of an axis alike: plain numbers, or powers of ten if one of them is very small or large.
+function tickTexts(found) {
+  if (found.every(([value]) => value >= 1e-3 && value < 1e6)) return found.map(([value]) => String(value));
+  return found.map(([, m, e]) => `${m === 1 ? "" : `${m}·`}10<sup>${String(e).replace("-", "−")}</sup>`);
+}
+
+// Ticks of a log axis as in the files: decades; on axes of less than two decades also numbers between them.
 function ticks(plot) {
   const update = {};
   for (const name of ["xaxis", "yaxis"]) {
     const { type, range } = plot._fullLayout[name];
     if (type !== "log") continue;
-    const decades = Math.abs(range[1] - range[0]), close = decades < 2;
-    const wanted = close ? (decades < 0.6 ? "D1" : "D2") : decades < 7 ? 1 : null;
-    if (wanted === (plot.layout[name].dtick ?? null)) continue; // compared with what was set, not with what plotly derived from it: otherwise this would repeat without end
+    const decades = Math.abs(range[1] - range[0]), found = decades < 2 ? shortAxisTicks(range) : [];
+    const dtick = decades < 2 ? "D1" : decades < 7 ? 1 : null, wanted = found.length ? String(found.map(([value]) => value)) : String(dtick);
+    if (wanted === plot.dataset[`${name}Ticks`]) continue; // compared with what was set: otherwise this would repeat without end
+    plot.dataset[`${name}Ticks`] = wanted;
     Object.assign(update, {
-      [`${name}.dtick`]: wanted, [`${name}.tickformat`]: close ? "~g" : "", [`${name}.tickfont.size`]: close ? 12 : 10,
+      [`${name}.tickmode`]: found.length ? "array" : null, [`${name}.tickvals`]: found.length ? found.map(([value]) => value) : null, [`${name}.ticktext`]: found.length ? tickTexts(found) : null,
+      [`${name}.dtick`]: found.length ? null : dtick, [`${name}.tickformat`]: decades < 2 ? "~g" : "", [`${name}.tickfont.size`]: decades < 2 ? 12 : 10,
     });
   }
   if (Object.keys(update).length) return Plotly.relayout(plot, update);
@@ -110,6 +130,8 @@ async function draw(plot) {
   try {
     await plotly();
     await Plotly.react(plot, ...scene(plot), CONFIG);
+    delete plot.dataset.xaxisTicks;
+    delete plot.dataset.yaxisTicks;
     await ticks(plot);
     if (!drawn.has(plot)) {
       sizes.observe(plot);
@@ -125,12 +147,32 @@ async function draw(plot) {
 
 const indices = (button, kind) => button.dataset[kind].split(" ").filter(Boolean).map(Number);
 
+// One after the other, those on the screen first: a plot can be used before the next one is begun.
+const waiting = new Set();
+let drawing = false;
+const onScreen = (plot) => { const { top, bottom } = plot.getBoundingClientRect(); return bottom > 0 && top < innerHeight; };
+async function drawWaiting() {
+  if (drawing) return;
+  drawing = true;
+  try {
+    while (waiting.size) {
+      const next = [...waiting].find(onScreen) ?? waiting.values().next().value;
+      waiting.delete(next);
+      await draw(next).catch(reportError); // the others are drawn all the same
+      await new Promise((resolve) => setTimeout(resolve)); // what the reader does comes first
+    }
+  } finally {
+    drawing = false;
+  }
+}
+
 const near = new IntersectionObserver((seen) => {
   for (const { isIntersecting, target } of seen) {
     if (!isIntersecting) continue;
     near.unobserve(target);
-    draw(target);
+    waiting.add(target);
   }
+  drawWaiting();
 }, { rootMargin: "500px" });
 all(".plot").forEach((plot) => near.observe(plot));
 
