@@ -14,7 +14,8 @@ from gyrostat.estimators.comparison.compared_methods import FIXED, OURS, PEERS, 
 from gyrostat.estimators.invariant.common_effects import nearest_to_none
 from gyrostat.estimators.invariant.partial_pooling import levels_follow, random_slopes, same_kind_weights
 from gyrostat.estimators.invariant.worst_case import both_ends, worst_case_weights
-from gyrostat.estimators.linear_predictor import LinearPredictor, Risks
+from gyrostat.estimators.linear_predictor import LinearPredictor
+from gyrostat.estimators.squared_losses import Risks
 
 
 def law(rng, count, rows=40, levels=0.0, slopes=0.0, between=0.0):

@@ -31,7 +31,7 @@ from gyrostat.estimators.comparison.compared_methods import (
     fitted,
 )
 from gyrostat.estimators.comparison.leave_one_out import MethodComparison, by_environment, comparison
-from gyrostat.estimators.linear_predictor import Environment
+from gyrostat.estimators.squared_losses import Environment
 from gyrostat.tables.examples import FURTHER_TABLES, REAL_TABLES, RealTable, sites
 
 PAGE = "compare-methods.md"

@@ -26,7 +26,7 @@ from gyrostat.estimators.comparison.compared_methods import (
     fitted,
 )
 from gyrostat.estimators.environment_labels import rows_by_environment
-from gyrostat.estimators.linear_predictor import Environment
+from gyrostat.estimators.squared_losses import Environment
 
 FEWEST = 3
 """The fewest environments: with two, the methods would learn from one, in which nothing can differ."""

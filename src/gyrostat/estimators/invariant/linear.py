@@ -48,7 +48,8 @@ from gyrostat.estimators.invariant.random_effects import between_effects, random
 from gyrostat.estimators.invariant.rows_in_parts import DaskParts, RowsInParts, is_dask, part_source
 from gyrostat.estimators.invariant.score_covariance import LEAST_CLUSTERS
 from gyrostat.estimators.invariant.worst_case import worst_case_weights
-from gyrostat.estimators.linear_predictor import Risks, finite_predictions
+from gyrostat.estimators.linear_predictor import finite_predictions
+from gyrostat.estimators.squared_losses import Risks
 from gyrostat.theory.transition import LEARNT
 
 SPARE = 2

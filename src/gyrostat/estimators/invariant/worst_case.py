@@ -17,7 +17,7 @@ from gyrostat.estimators.invariant.common_effects import effects_without_errors,
 from gyrostat.estimators.invariant.effects import effects_from_moments, free_rows, noise_variances
 from gyrostat.estimators.invariant.partial_pooling import within_moments
 from gyrostat.estimators.invariant.pooled_coefficients import LEAST_FREE_ROWS, unequal_noise
-from gyrostat.estimators.linear_predictor import Risks
+from gyrostat.estimators.squared_losses import Risks
 
 LEVEL = 0.01
 """The level at which effects are seen to vary."""
