@@ -285,7 +285,7 @@ def _rows_on_disk(data: Path, chosen: dict[str, Any], min_rows: int | None, *, a
     rows = rows_on_disk(data, spare_rows=spare, min_rows=least, **chosen)
     refuse_constant_target(chosen["target"], rows.y)
     notes = (*rows.notes, *leakage_notes(rows.X, rows.y, rows.labels, chosen["target"]))
-    return ModelRows(rows.X, rows.y, rows.labels, rows.columns, notes, files=rows)
+    return ModelRows(rows.X, rows.y, rows.labels, rows.columns, notes, files=rows, row_numbers=rows.row_numbers)
 
 
 def _rows_in_parts(data: Path, chosen: dict[str, Any], min_rows: int | None, *, adjust: bool) -> ModelRows:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -163,18 +163,19 @@ def heterogeneity(
     model = InvariantLinearRegressor(
         tolerance=tolerance, level=level, adjust=adjust, step_size=step_size, family=family, random_state=0
     ).fit(X, y, environments=environments, cluster=cluster, sample_weight=sample_weight)
-    return report_of(model, feature_facts(X, y, rows), names, within, _checked_row_numbers(row_numbers, len(X)))
+    return report_of(model, feature_facts(X, y, rows), names, within, _row_number(row_numbers, len(X)))
 
 
-def _checked_row_numbers(row_numbers: Any, count: int) -> np.ndarray | None:
+def _row_number(row_numbers: Any, count: int) -> Callable[[int], int]:
+    """From the place of a row to its number, both counted from 0."""
     if row_numbers is None:
-        return None
+        return int
     numbers = errors.array("row_numbers", row_numbers, ndim=1)
     if len(numbers) != count or not (numbers == np.round(numbers)).all() or not (numbers > 0).all():
         raise GyrostatError(
             f"row_numbers must be {count} whole numbers of at least 1, one for each row; got {errors.shown(row_numbers)}."
         )
-    return numbers.astype(np.int64)
+    return lambda row: int(numbers[row]) - 1
 
 
 def heterogeneity_of_parts(
@@ -200,7 +201,8 @@ def heterogeneity_of_parts(
     model = InvariantLinearRegressor(
         tolerance=tolerance, level=level, adjust=adjust, step_size=step_size, family=family, random_state=0
     ).fit_parts(rows)
-    return report_of(model, rows.feature_facts(), _checked_names(feature_names, rows.num_features), within)
+    names = _checked_names(feature_names, rows.num_features)
+    return report_of(model, rows.feature_facts(), names, within, rows.row_number)
 
 
 def _checked_names(names: Any, count: int) -> list[str]:
@@ -215,9 +217,12 @@ def report_of(
     facts: FeatureFacts,
     names: list[str],
     confidence: float,
-    row_numbers: Sequence[int] | np.ndarray | None = None,
+    row_number: Callable[[int], int],
 ) -> HeterogeneityReport:
-    """The report on a model that was fitted, with ``directions`` that decide on features, to the rows of these facts."""
+    """The report on a model that was fitted, with ``directions`` that decide on features, to the rows of these facts.
+
+    ``row_number`` gives the number of a row in the file that it comes from, counted from 0.
+    """
     options = {
         "tolerance": model.tolerance,
         "level": model.level,
@@ -245,8 +250,7 @@ def report_of(
         "status": model.status_,
     }
     row = most_influential_row(model._measured)
-    if row_numbers is not None:
-        row = row._replace(row=int(row_numbers[row.row]) - 1)
+    row = row._replace(row=row_number(row.row))
     advice = _advice(features, directions, model, row)
     return HeterogeneityReport(features.assign_attrs(attributes), directions.assign_attrs(attributes), advice, row)
 
