@@ -17,14 +17,10 @@ from gyrostat import __version__, errors
 from gyrostat.errors import GyrostatError
 from gyrostat.estimators import InvariantLinearRegressor, InvariantQuadraticRegressor
 from gyrostat.estimators.comparison.leave_one_out import deployment_sentences
-from gyrostat.estimators.invariant.diagnosis import (
-    HeterogeneityReport,
-    heterogeneity,
-    heterogeneity_of_parts,
-    shown_p,
-    with_coefficients,
-)
+from gyrostat.estimators.invariant.diagnosis import HeterogeneityReport, heterogeneity, heterogeneity_of_parts
+from gyrostat.estimators.invariant.labelled_effects import with_coefficients
 from gyrostat.estimators.invariant.rows_in_parts import RowsInParts
+from gyrostat.estimators.invariant.verdicts import shown_p
 from gyrostat.tables.forest_plot import draw_forest
 from gyrostat.tables.row_checks import (
     SPARE_ROWS,

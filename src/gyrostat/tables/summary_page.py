@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from gyrostat.estimators.invariant.diagnosis import KEPT, REMOVED, HeterogeneityReport, shown_p
+from gyrostat.estimators.invariant.diagnosis import HeterogeneityReport
+from gyrostat.estimators.invariant.influence import KEPT, REMOVED
+from gyrostat.estimators.invariant.verdicts import shown_p
 from gyrostat.figures.pages import page_environment
 from gyrostat.parallel.whole_files import write_whole
 from gyrostat.tables.saved_model import SavedModel

@@ -13,7 +13,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from gyrostat import errors
 from gyrostat.errors import GyrostatError
 from gyrostat.estimators.invariant.families import fitted_intercept
-from gyrostat.estimators.invariant.linear import PURPOSES, InvariantLinearModel, row_weights, rows_with_weight
+from gyrostat.estimators.invariant.linear_model import InvariantLinearModel
+from gyrostat.estimators.invariant.outcomes_and_weights import row_weights, rows_with_weight
+from gyrostat.estimators.invariant.purposes import PURPOSES
 from gyrostat.estimators.linear_predictor import finite_predictions
 
 
