@@ -209,11 +209,13 @@ def test_the_row_that_is_named_is_that_of_the_file(tmp_path, capsys, monkeypatch
     frame.loc[[3, 120], "x"] = np.nan
     frame.loc[[10, 11], "site"] = "tiny"
     frame.loc[150, ["x", "y"]] = 6.0, 500.0
+    frame["flat"] = 1.0
     frame.to_parquet(tmp_path / "rows.parquet", row_group_size=30)
     options = ("--target", "y", "--environment", "site", "--missing", "drop", "--out", tmp_path / "fit")
     status, text, _ = call(monkeypatch, capsys, "fit", tmp_path / "rows.parquet", *options, *more)
     assert status == 0 and "Row 151 alone moves the effect of x in u" in " ".join(text.split())
-    assert "2 of 200 rows have missing values and were left out." in text
+    for note in ("2 of 200 rows have missing values and were left out.", "flat has only one value", "rows: tiny"):
+        assert note in text
 
 
 def test_fit_in_parts_is_fit(tmp_path, capsys, monkeypatch):

@@ -23,7 +23,6 @@ from gyrostat.estimators.invariant.rows_in_parts import RowsInParts
 from gyrostat.estimators.invariant.verdicts import shown_p
 from gyrostat.tables.forest_plot import draw_forest
 from gyrostat.tables.row_checks import (
-    SPARE_ROWS,
     checked_family,
     clean_columns,
     cluster_notes,
@@ -39,7 +38,7 @@ from gyrostat.tables.row_checks import (
     without_constants,
     without_named,
 )
-from gyrostat.tables.rows_on_disk import RowsOnDisk, part_notes, rows_on_disk
+from gyrostat.tables.rows_on_disk import RowsOnDisk, files_of_parts, part_notes
 from gyrostat.tables.saved_model import KINDS, Column, SavedModel, column, feature_matrix, model_columns
 from gyrostat.tables.summary_page import findings, percent, shown_coefficient, write_summary
 from gyrostat.tables.table_files import NOTES, FileFormat, cannot_be_written, read_table
@@ -271,23 +270,9 @@ def rows_of_large_table(
         "ordered": ordered,
         "missing": missing,
     }
-    read = _rows_on_disk if on_disk else _rows_in_parts
-    return read(data, chosen, min_rows, adjust=adjust)
-
-
-def _rows_on_disk(data: Path, chosen: dict[str, Any], min_rows: int | None, *, adjust: bool) -> ModelRows:
-    spare = SPARE_ROWS if adjust else None
-    least = 3 if min_rows is None else errors.integer("--min-rows", min_rows, least=1)
-    rows = rows_on_disk(data, spare_rows=spare, min_rows=least, **chosen)
-    refuse_constant_target(chosen["target"], rows.y)
-    notes = (*rows.notes, *leakage_notes(rows.X, rows.y, rows.labels, chosen["target"]))
-    return ModelRows(rows.X, rows.y, rows.labels, rows.columns, notes, files=rows, row_numbers=rows.row_numbers)
-
-
-def _rows_in_parts(data: Path, chosen: dict[str, Any], min_rows: int | None, *, adjust: bool) -> ModelRows:
     parts = table_parts(data, **chosen)
     rows = RowsInParts(parts)
-    refuse_constant_target(chosen["target"], rows.responses)
+    refuse_constant_target(target, rows.responses)
     notes, constant = part_notes(parts), np.array(parts.feature_names)[rows.constant_features()]
     flat = [c.name for c in parts.columns if np.isin(c.features, constant).all()]
     kept = without_named([c.name for c in parts.columns], flat, notes)
@@ -295,10 +280,17 @@ def _rows_in_parts(data: Path, chosen: dict[str, Any], min_rows: int | None, *, 
     rows.use(np.concatenate([np.full(len(c.features), c.name in kept) for c in parts.columns]))
     least, why = least_rows(rows.num_features, min_rows, adjust=adjust)
     counts = {label: found.count for label, found in rows.sums.items()}
-    rows.leave_out(small_environments(counts, chosen["environment"], least, why, notes))
+    rows.leave_out(small_environments(counts, environment, least, why, notes))
     X = pd.DataFrame(columns=[name for c in columns for name in c.features], dtype=np.float64)
-    notes += leakage_sentences(dict(zip(X, np.abs(rows.correlations()), strict=True)), chosen["target"])
+    notes += leakage_sentences(dict(zip(X, np.abs(rows.correlations()), strict=True)), target)
+    if on_disk:
+        parts.columns = columns
+        return _in_files(files_of_parts(parts, {label: counts[label] for label in rows.environments}, notes))
     return ModelRows(X, rows.responses, np.array(rows.environments, dtype=object), columns, tuple(notes), parts=rows)
+
+
+def _in_files(rows: RowsOnDisk) -> ModelRows:
+    return ModelRows(rows.X, rows.y, rows.labels, rows.columns, rows.notes, files=rows, row_numbers=rows.row_numbers)
 
 
 def _refuse_one_environment(labels: pd.Series, environment: str) -> None:

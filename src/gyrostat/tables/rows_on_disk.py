@@ -82,6 +82,13 @@ def rows_on_disk(
     least = max(min_rows, 1 if spare_rows is None else len(parts.feature_names) + spare_rows)
     for label in small_environments(counts, environment, least, "", notes):
         del counts[label]
+    return files_of_parts(parts, counts, notes, folder)
+
+
+def files_of_parts(
+    parts: TableParts, counts: dict[Any, int], notes: Sequence[str] = (), folder: Path | None = None
+) -> RowsOnDisk:
+    """The rows of those environments that are counted in ``counts``, in files below ``folder``."""
     kept = tempfile.TemporaryDirectory(prefix="gyrostat-rows-", dir=folder)
     try:
         X, y, numbers = _written(parts, counts, Path(kept.name))
