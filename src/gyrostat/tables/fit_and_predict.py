@@ -263,14 +263,14 @@ def rows_of_large_table(
     """
     names = pd.DataFrame(columns=column_names(data))
     column(names, "--target", target), column(names, "--environment", environment)
-    chosen = {
-        "target": target,
-        "environment": environment,
-        "features": _chosen_features(names, target, environment, features, drop),
-        "ordered": ordered,
-        "missing": missing,
-    }
-    parts = table_parts(data, **chosen)
+    parts = table_parts(
+        data,
+        target=target,
+        environment=environment,
+        features=_chosen_features(names, target, environment, features, drop),
+        ordered=ordered,
+        missing=missing,
+    )
     rows = RowsInParts(parts)
     refuse_constant_target(target, rows.responses)
     notes, constant = part_notes(parts), np.array(parts.feature_names)[rows.constant_features()]
