@@ -394,7 +394,7 @@ def _print_report(console: Console, report: HeterogeneityReport, model: SavedMod
                 shown_coefficient(row) if model.kind == "linear" else "",
                 f"{row['mean'].item():.3g}",
                 percent(row.variation.item()),
-                shown_p(row.differ_p.item()),
+                shown_p(row.differ_p.item()).removeprefix("= "),
                 str(row.verdict.item()),
                 str(row.reason.item()),
             )

@@ -79,7 +79,7 @@ def _rows(data: xr.Dataset, dim: str, *, linear: bool = False) -> list[dict[str,
             "css_class": CSS_CLASSES.get(verdict, "undecided"),
             "mean": f"{one['mean'].item():.3g}",
             "variation": f"{middle} ({low} to {high})",
-            "differ_p": shown_p(one.differ_p.item()),
+            "differ_p": shown_p(one.differ_p.item()).removeprefix("= "),
             "lyapunov": f"{one.lyapunov_amplified.item():+.3g}",
             "reason": str(one.reason.item()),
         }

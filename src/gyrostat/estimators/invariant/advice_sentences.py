@@ -45,9 +45,9 @@ def _common(model: InvariantLinearRegressor) -> str:
     if not model.combined_:
         return ""
     return (
-        "Features alone do not tell what holds everywhere: without the removed ones, effects of others vary, or more is "
-        "removed than varies. So coefficients are those of combinations of features that hold in all environments, and a "
-        "removed feature may have one that is not zero; with directions='features' its coefficient is zero."
+        "To remove single features is not the answer here: without the removed ones, the effects of others vary, or fewer "
+        "combinations than features vary. So the model uses combinations of features whose effects hold in all environments. "
+        "A removed feature then may have a coefficient that is not zero; with directions='features' it is zero."
     )
 
 
