@@ -235,3 +235,20 @@ def test_fit_in_parts_is_fit(tmp_path, capsys, monkeypatch):
         and said[0].split("Model, table")[0]
         == said[1].split("Model, table")[0]  # what to deploy is said of rows in memory
     )
+
+
+def test_a_feature_of_sites_has_no_p_value_and_the_page_speaks_of_options(tmp_path, capsys, monkeypatch):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"site": np.repeat(list("abcdefgh"), 50), "x": rng.standard_normal(400)})
+    frame["income"] = frame.site.map(dict(zip("abcdefgh", rng.standard_normal(8), strict=True)))
+    frame["y"] = frame.site.map(dict(zip("abcdefgh", (1, -1) * 4, strict=True))) * frame.x + frame.income
+    frame["y"] += 0.1 * rng.standard_normal(400)
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    options = ("--target", "y", "--environment", "site", "--out", tmp_path / "fit", "--by-feature")
+    status, text, _ = call(monkeypatch, capsys, "fit", tmp_path / "rows.csv", *options)
+    (line,) = [line for line in text.splitlines() if line.startswith("│income")]
+    cells = [cell.strip() for cell in line.split("│")[1:-1]]
+    assert status == 0 and cells[0] == "income" and cells[1] and cells[2:5] == ["", "", ""]
+    call(monkeypatch, capsys, "fit", tmp_path / "rows.csv", *options, "--drop", "income")
+    page = (tmp_path / "fit" / "summary.html").read_text()  # of constant predictions
+    assert "directions=" not in page and "--principal" in page

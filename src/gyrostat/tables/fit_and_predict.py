@@ -20,7 +20,6 @@ from gyrostat.estimators.comparison.leave_one_out import deployment_sentences
 from gyrostat.estimators.invariant.diagnosis import HeterogeneityReport, heterogeneity, heterogeneity_of_parts
 from gyrostat.estimators.invariant.labelled_effects import with_coefficients
 from gyrostat.estimators.invariant.rows_in_parts import RowsInParts
-from gyrostat.estimators.invariant.verdicts import shown_p
 from gyrostat.tables.forest_plot import draw_forest
 from gyrostat.tables.row_checks import (
     checked_family,
@@ -40,7 +39,7 @@ from gyrostat.tables.row_checks import (
 )
 from gyrostat.tables.rows_on_disk import RowsOnDisk, files_of_parts, part_notes
 from gyrostat.tables.saved_model import KINDS, Column, SavedModel, column, feature_matrix, model_columns
-from gyrostat.tables.summary_page import findings, percent, shown_coefficient, write_summary
+from gyrostat.tables.summary_page import compared, findings, shown_coefficient, write_summary
 from gyrostat.tables.table_files import NOTES, FileFormat, cannot_be_written, read_table
 from gyrostat.tables.table_parts import column_names, is_large, table_parts
 
@@ -392,9 +391,7 @@ def _print_report(console: Console, report: HeterogeneityReport, model: SavedMod
             table.add_row(
                 str(row[dim].item()),
                 shown_coefficient(row) if model.kind == "linear" else "",
-                f"{row['mean'].item():.3g}",
-                percent(row.variation.item()),
-                shown_p(row.differ_p.item()).removeprefix("= "),
+                *compared(row),
                 str(row.verdict.item()),
                 str(row.reason.item()),
             )
