@@ -45,7 +45,7 @@ class ComparisonSizes(NamedTuple):
     """Repetitions of laws, of laws with all methods, of combinations; bootstrap samples."""
 
     laws: int = 100
-    all_methods: int = 50
+    all_methods: int = 20
     combinations: int = 10
     resamples: int = 500
     methods: tuple[Method, ...] = COMPARED
