@@ -11,7 +11,7 @@ from gyrostat.estimators.squared_losses import LeastLargestWarning, Risks
 def lower_bound(risks: Risks, w: np.ndarray) -> float:
     """What no weights can be below: ``min_w sum q_e R_e(w)``, with the q whose mixture of gradients at w is nearest to zero."""
     values, slopes = risks.values(w), risks.gradients(w)
-    largest = values >= values.max() * (1 - 1e-6)
+    largest = values >= values.max() * (1 - 1e-4)  # any q is a bound: one too many does no harm
     size = np.linalg.norm(slopes[largest], axis=1).max()
     equations = np.vstack([slopes[largest].T / max(size, 1e-300), np.ones(int(largest.sum()))])
     q = np.zeros(len(values))
@@ -34,7 +34,21 @@ def uneven(seed: int) -> Risks:
 def test_no_weights_are_better_in_the_worst_environment(seed):
     risks = uneven(seed)
     w = risks.least_worst()
-    assert risks.values(w).max() <= lower_bound(risks, w) * (1 + 1e-5)  # q is known to the root of the precision of w
+    assert risks.values(w).max() <= lower_bound(risks, w) * (1 + 1e-5)  # q is known less well than w
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("seed", range(10))
+def test_many_environments_of_very_different_kinds(seed):
+    """With heavy tails, the descent has far to go: at most 60 steps for each sharpness were too few in half of such draws."""
+    rng = np.random.default_rng(seed)
+    environments = []
+    for _ in range(200):
+        X = rng.standard_cauchy(3) + 0.1 * rng.standard_cauchy((7, 3))
+        environments.append((X, rng.standard_cauchy() + X @ rng.standard_cauchy(3)))
+    risks = Risks.of(environments)
+    w = risks.least_worst()
+    assert risks.values(w).max() <= lower_bound(risks, w) * (1 + 1e-5)
 
 
 def test_the_bound_sees_a_point_that_is_not_the_minimum():

@@ -68,10 +68,10 @@ PRECISION = 1e-9
 """How near the largest loss is to the least possible one, as a share of it."""
 ROUNDING = 1e-13
 """The same, as a share of the largest mean square of responses: nearer than this, rounding decides."""
-SHARPER = 15.0
+SHARPER = 4.0
 """The factor by which the barrier becomes sharper."""
-MOST_STEPS = 60
-"""Newton steps for each sharpness; about ten are needed."""
+MOST_STEPS = 1000
+"""Newton steps for each sharpness; about ten are needed, and more with many environments: their number bounds them."""
 
 
 class LeastLargestWarning(UserWarning):
