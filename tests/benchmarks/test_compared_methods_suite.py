@@ -24,7 +24,7 @@ def report():
         patch.setattr(suite, "FLIPPING", {"flips": suite.FLIPPING["flips"]})
         quick = [m for m in COMPARED if m.name in (REFERENCE, FIXED, SAME_KIND, OURS, WORST_CASE)]
         quick = tuple(suite.replace(m, grid=()) for m in quick)
-        return suite.run(lambda text: None, suite.ComparisonSizes(3, 1, 1, 1, 20, quick, ()))
+        return suite.run(lambda text: None, suite.ComparisonSizes(3, 1, 1, 20, quick, ()))
 
 
 def test_every_part_has_records_with_goals(report):

@@ -14,7 +14,8 @@ from gyrostat.estimators.comparison.compared_methods import FIXED, OURS, PEERS, 
 from gyrostat.estimators.invariant.common_effects import nearest_to_none
 from gyrostat.estimators.invariant.partial_pooling import levels_follow, random_slopes, same_kind_weights
 from gyrostat.estimators.invariant.worst_case import both_ends, worst_case_weights
-from gyrostat.estimators.linear_predictor import LinearPredictor, Risks
+from gyrostat.estimators.linear_predictor import LinearPredictor
+from gyrostat.estimators.squared_losses import Risks
 
 
 def law(rng, count, rows=40, levels=0.0, slopes=0.0, between=0.0):
@@ -215,6 +216,31 @@ def test_in_the_worst_of_new_environments_it_is_better_than_least_squares_and_gr
         worst.append([tests.values(w).max() for w in weights])
     ours, minimax, least = np.mean(worst, axis=0)
     assert ours < minimax < least
+
+
+def test_chance_in_the_second_moments_of_features_does_not_move_the_minimax_weights():
+    """Features are alike everywhere: an environment in which they vary more by chance does not deserve more weight."""
+    worst = []
+    for r in range(20):
+        rng = np.random.default_rng([12, r])
+        X = rng.standard_normal((38, 200, 12))
+        effects = 1 + 6 * rng.choice([-1.0, 1.0], (38, 2))
+        environments = [(x, x[:, :2] @ b + rng.standard_normal(200)) for x, b in zip(X, effects, strict=True)]
+        train, tests = Risks.of(environments[:8]), Risks.of(environments[8:])
+        worst.append([tests.values(w).max() for w in (both_ends(train)[0], train.least_worst())])
+    ours, minimax = np.array(worst).T
+    differences = minimax - ours
+    assert differences.mean() > 2 * differences.std(ddof=1) / np.sqrt(len(differences))
+
+
+def test_second_moments_that_differ_are_used():
+    rng = np.random.default_rng(0)
+    sizes = (0.3, 3.0, 1.0, 1.0)
+    X = [size * rng.standard_normal((2000, 1)) for size in sizes]
+    environments = [(x, b * x[:, 0] + 0.1 * rng.standard_normal(2000)) for x, b in zip(X, (1.0, 2, 1, 1), strict=True)]
+    minimax, _ = both_ends(Risks.of(environments))
+    # 9 (2 - w)^2 = (w - 1)^2 at w = 7 / 4: the environment in which the feature varies most, and the next
+    np.testing.assert_allclose(minimax[1], 1.75, atol=0.05)
 
 
 def test_the_estimator_predicts_for_the_worst_case_in_units_of_the_data():

@@ -124,3 +124,15 @@ def test_predictions_that_overflow_are_refused(far):
     for purpose in ("everywhere", "same-kind", "worst-case"):
         with pytest.raises(GyrostatError, match="too large: 1 predictions, the first in row 2, are not finite"):
             model.predict([[1.0, 1.0], [far, far / 2]], purpose=purpose)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("ask", ["predict", "predict_proba", "decision_function"])
+def test_classes_of_rows_that_overflow_are_refused(ask):
+    rng = np.random.default_rng(0)
+    X, labels = rng.standard_normal((300, 2)), np.repeat([0, 1, 2], 100)
+    y = X @ [3.0, -3.0] + rng.standard_normal(300) > 0
+    model = InvariantLogisticClassifier(random_state=0).fit(X, y, environments=labels)
+    for purpose in ("everywhere", "same-kind", "worst-case"):
+        with pytest.raises(GyrostatError, match="too large: 1 predictions, the first in row 2, are not finite"):
+            getattr(model, ask)([[1.0, 1.0], [1e308, 1e308]], purpose=purpose)

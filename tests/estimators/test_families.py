@@ -13,7 +13,7 @@ import gyrostat as gs
 from gyrostat.benchmarks import calibration
 from gyrostat.estimators import InvariantLinearRegressor, InvariantLogisticClassifier
 from gyrostat.estimators.invariant.families import outcome_kind
-from gyrostat.estimators.invariant.linear import OutcomeWarning
+from gyrostat.estimators.invariant.outcomes_and_weights import OutcomeWarning
 
 
 @parametrize_with_checks([InvariantLogisticClassifier()])

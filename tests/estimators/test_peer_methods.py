@@ -9,7 +9,8 @@ from sklearn.linear_model import LinearRegression, Ridge
 
 from gyrostat.estimators.comparison import peer_methods as peers
 from gyrostat.estimators.comparison import subset_methods
-from gyrostat.estimators.linear_predictor import LinearPredictor, Risks
+from gyrostat.estimators.linear_predictor import LinearPredictor
+from gyrostat.estimators.squared_losses import Risks
 
 
 @pytest.fixture(scope="module")

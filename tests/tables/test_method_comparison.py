@@ -112,6 +112,13 @@ def test_the_short_form_recommends_nothing_that_is_worse_than_least_squares():
         assert ("least squares, not this model" in sentence) == (not better)
 
 
+def test_what_is_as_good_as_least_squares_is_called_so():
+    rng = np.random.default_rng(0)
+    X, site = rng.standard_normal((2000, 2)), np.repeat(np.arange(5), 400)
+    same, _ = leave_one_out.deployment_sentences(X, X @ [1.0, 2.0] + rng.standard_normal(2000), site)
+    assert "least squares, or --purpose same-kind, whose mean square error is within one percent" in same
+
+
 def test_many_environments_get_one_sentence():
     rng = np.random.default_rng(0)
     X, site = rng.standard_normal((400, 1)), np.repeat(np.arange(40), 10)

@@ -170,9 +170,8 @@ def test_rows_on_disk_give_the_same_model(tmp_path, source):
     X = whole[["a", "b", "c"]].assign(**{"sex=m": (whole.sex == "m").astype(float)})
     expected = InvariantLinearRegressor(random_state=0).fit(X, whole.y, environments=whole.site)
     with rows_on_disk(parts, target="y", environment="site", missing="drop", folder=tmp_path) as rows:
-        assert list(rows.X) == list(X) and rows.notes == (
-            "1 rows with missing values were left out, and row numbers are counted without them.",
-        )
+        assert list(rows.X) == list(X) and rows.notes == ("1 of 900 rows have missing values and were left out.",)
+        np.testing.assert_array_equal(frame.y[rows.row_numbers - 1], rows.y)
         found = InvariantLinearRegressor(random_state=0).fit(rows.X, rows.y, environments=rows.labels)
         assert list(tmp_path.glob("gyrostat-rows-*"))
     assert not list(tmp_path.glob("gyrostat-rows-*")) and found.environments_ == expected.environments_
@@ -185,6 +184,38 @@ def test_rows_on_disk_give_the_same_model(tmp_path, source):
     assert table.feature_names == list(X) and table.dropped == 1
     with pytest.raises(GyrostatError, match="row 8 has a missing value: use --missing drop"):
         rows_on_disk(parts, target="y", environment="site")
+
+
+@pytest.mark.parametrize("holes", [[], [0], [3, 4, 5, 6, 7], [0, 1, 9, 10, 11, 19], list(range(20))])
+def test_a_row_has_its_number_in_the_table(holes):
+    frame = pd.DataFrame({"x": np.arange(40.0), "site": ["a", "b"] * 20, "y": np.arange(40.0)})
+    frame.loc[holes, "x"] = np.nan
+    parts = table_parts(
+        lambda: [frame[i : i + 5] for i in range(0, 40, 5)], target="y", environment="site", missing="drop"
+    )
+    read = []
+    for X in parts.map(lambda X, y, site: X):
+        np.testing.assert_array_equal(X[:, 0], parts.part_rows)
+        read += X[:, 0].tolist()
+    assert [parts.row_number(i) for i in range(40 - len(holes))] == read and parts.rows == 40
+
+
+@pytest.mark.parametrize("more", [(), ("--in-parts",), ("--in-parts", "--family", "poisson")])
+def test_the_row_that_is_named_is_that_of_the_file(tmp_path, capsys, monkeypatch, more):
+    """Rows before it are left out for a missing value and for a site that is too small."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"site": np.tile(["u", "v"], 100), "x": rng.standard_normal(200)})
+    frame["y"] = np.where(frame.site == "u", 50.0, 60.0) + frame.x + 0.1 * rng.standard_normal(200)
+    frame.loc[[3, 120], "x"] = np.nan
+    frame.loc[[10, 11], "site"] = "tiny"
+    frame.loc[150, ["x", "y"]] = 6.0, 500.0
+    frame["flat"] = 1.0
+    frame.to_parquet(tmp_path / "rows.parquet", row_group_size=30)
+    options = ("--target", "y", "--environment", "site", "--missing", "drop", "--out", tmp_path / "fit")
+    status, text, _ = call(monkeypatch, capsys, "fit", tmp_path / "rows.parquet", *options, *more)
+    assert status == 0 and "Row 151 alone moves the effect of x in u" in " ".join(text.split())
+    for note in ("2 of 200 rows have missing values and were left out.", "flat has only one value", "rows: tiny"):
+        assert note in text
 
 
 def test_fit_in_parts_is_fit(tmp_path, capsys, monkeypatch):
@@ -204,3 +235,20 @@ def test_fit_in_parts_is_fit(tmp_path, capsys, monkeypatch):
         and said[0].split("Model, table")[0]
         == said[1].split("Model, table")[0]  # what to deploy is said of rows in memory
     )
+
+
+def test_a_feature_of_sites_has_no_p_value_and_the_page_speaks_of_options(tmp_path, capsys, monkeypatch):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"site": np.repeat(list("abcdefgh"), 50), "x": rng.standard_normal(400)})
+    frame["income"] = frame.site.map(dict(zip("abcdefgh", rng.standard_normal(8), strict=True)))
+    frame["y"] = frame.site.map(dict(zip("abcdefgh", (1, -1) * 4, strict=True))) * frame.x + frame.income
+    frame["y"] += 0.1 * rng.standard_normal(400)
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    options = ("--target", "y", "--environment", "site", "--out", tmp_path / "fit", "--by-feature")
+    status, text, _ = call(monkeypatch, capsys, "fit", tmp_path / "rows.csv", *options)
+    (line,) = [line for line in text.splitlines() if line.startswith("│income")]
+    cells = [cell.strip() for cell in line.split("│")[1:-1]]
+    assert status == 0 and cells[0] == "income" and cells[1] and cells[2:5] == ["", "", ""]
+    call(monkeypatch, capsys, "fit", tmp_path / "rows.csv", *options, "--drop", "income")
+    page = (tmp_path / "fit" / "summary.html").read_text()  # of constant predictions
+    assert "directions=" not in page and "--principal" in page

@@ -389,6 +389,7 @@ over repetitions, +- one standard error, of `InvariantLinearRegressor` (and `het
   have the level 0.01.
 - *coverage*: the share of 95 % intervals `coef_ +- t coef_se_` that hold the true coefficient.
 - Others: shares of repetitions, or what the name says.
+- A share of 0 or 1 has no standard error. After 100 repetitions the true share is within 0.03 of it, with 95 % confidence.
 """
 
 

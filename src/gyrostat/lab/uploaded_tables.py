@@ -19,7 +19,8 @@ import pandas as pd
 from rich.console import Console
 
 from gyrostat.errors import GyrostatError
-from gyrostat.estimators.invariant.diagnosis import HeterogeneityReport, shown_p
+from gyrostat.estimators.invariant.diagnosis import HeterogeneityReport
+from gyrostat.estimators.invariant.verdicts import shown_p
 from gyrostat.tables.fit_and_predict import MODEL, fit, rows_of_table
 from gyrostat.tables.method_comparison import FARTHEST, HEADINGS, PANELS, cells, compare_on_table
 from gyrostat.tables.summary_page import percent, shown_coefficient

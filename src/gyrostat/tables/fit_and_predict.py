@@ -17,17 +17,11 @@ from gyrostat import __version__, errors
 from gyrostat.errors import GyrostatError
 from gyrostat.estimators import InvariantLinearRegressor, InvariantQuadraticRegressor
 from gyrostat.estimators.comparison.leave_one_out import deployment_sentences
-from gyrostat.estimators.invariant.diagnosis import (
-    HeterogeneityReport,
-    heterogeneity,
-    heterogeneity_of_parts,
-    shown_p,
-    with_coefficients,
-)
+from gyrostat.estimators.invariant.diagnosis import HeterogeneityReport, heterogeneity, heterogeneity_of_parts
+from gyrostat.estimators.invariant.labelled_effects import with_coefficients
 from gyrostat.estimators.invariant.rows_in_parts import RowsInParts
 from gyrostat.tables.forest_plot import draw_forest
 from gyrostat.tables.row_checks import (
-    SPARE_ROWS,
     checked_family,
     clean_columns,
     cluster_notes,
@@ -43,9 +37,9 @@ from gyrostat.tables.row_checks import (
     without_constants,
     without_named,
 )
-from gyrostat.tables.rows_on_disk import RowsOnDisk, part_notes, rows_on_disk
+from gyrostat.tables.rows_on_disk import RowsOnDisk, files_of_parts, part_notes
 from gyrostat.tables.saved_model import KINDS, Column, SavedModel, column, feature_matrix, model_columns
-from gyrostat.tables.summary_page import findings, percent, shown_coefficient, write_summary
+from gyrostat.tables.summary_page import compared, findings, shown_coefficient, write_summary
 from gyrostat.tables.table_files import NOTES, FileFormat, cannot_be_written, read_table
 from gyrostat.tables.table_parts import column_names, is_large, table_parts
 
@@ -268,30 +262,16 @@ def rows_of_large_table(
     """
     names = pd.DataFrame(columns=column_names(data))
     column(names, "--target", target), column(names, "--environment", environment)
-    chosen = {
-        "target": target,
-        "environment": environment,
-        "features": _chosen_features(names, target, environment, features, drop),
-        "ordered": ordered,
-        "missing": missing,
-    }
-    read = _rows_on_disk if on_disk else _rows_in_parts
-    return read(data, chosen, min_rows, adjust=adjust)
-
-
-def _rows_on_disk(data: Path, chosen: dict[str, Any], min_rows: int | None, *, adjust: bool) -> ModelRows:
-    spare = SPARE_ROWS if adjust else None
-    least = 3 if min_rows is None else errors.integer("--min-rows", min_rows, least=1)
-    rows = rows_on_disk(data, spare_rows=spare, min_rows=least, **chosen)
-    refuse_constant_target(chosen["target"], rows.y)
-    notes = (*rows.notes, *leakage_notes(rows.X, rows.y, rows.labels, chosen["target"]))
-    return ModelRows(rows.X, rows.y, rows.labels, rows.columns, notes, files=rows)
-
-
-def _rows_in_parts(data: Path, chosen: dict[str, Any], min_rows: int | None, *, adjust: bool) -> ModelRows:
-    parts = table_parts(data, **chosen)
+    parts = table_parts(
+        data,
+        target=target,
+        environment=environment,
+        features=_chosen_features(names, target, environment, features, drop),
+        ordered=ordered,
+        missing=missing,
+    )
     rows = RowsInParts(parts)
-    refuse_constant_target(chosen["target"], rows.responses)
+    refuse_constant_target(target, rows.responses)
     notes, constant = part_notes(parts), np.array(parts.feature_names)[rows.constant_features()]
     flat = [c.name for c in parts.columns if np.isin(c.features, constant).all()]
     kept = without_named([c.name for c in parts.columns], flat, notes)
@@ -299,10 +279,17 @@ def _rows_in_parts(data: Path, chosen: dict[str, Any], min_rows: int | None, *, 
     rows.use(np.concatenate([np.full(len(c.features), c.name in kept) for c in parts.columns]))
     least, why = least_rows(rows.num_features, min_rows, adjust=adjust)
     counts = {label: found.count for label, found in rows.sums.items()}
-    rows.leave_out(small_environments(counts, chosen["environment"], least, why, notes))
+    rows.leave_out(small_environments(counts, environment, least, why, notes))
     X = pd.DataFrame(columns=[name for c in columns for name in c.features], dtype=np.float64)
-    notes += leakage_sentences(dict(zip(X, np.abs(rows.correlations()), strict=True)), chosen["target"])
+    notes += leakage_sentences(dict(zip(X, np.abs(rows.correlations()), strict=True)), target)
+    if on_disk:
+        parts.columns = columns
+        return _in_files(files_of_parts(parts, {label: counts[label] for label in rows.environments}, notes))
     return ModelRows(X, rows.responses, np.array(rows.environments, dtype=object), columns, tuple(notes), parts=rows)
+
+
+def _in_files(rows: RowsOnDisk) -> ModelRows:
+    return ModelRows(rows.X, rows.y, rows.labels, rows.columns, rows.notes, files=rows, row_numbers=rows.row_numbers)
 
 
 def _refuse_one_environment(labels: pd.Series, environment: str) -> None:
@@ -404,9 +391,7 @@ def _print_report(console: Console, report: HeterogeneityReport, model: SavedMod
             table.add_row(
                 str(row[dim].item()),
                 shown_coefficient(row) if model.kind == "linear" else "",
-                f"{row['mean'].item():.3g}",
-                percent(row.variation.item()),
-                shown_p(row.differ_p.item()),
+                *compared(row),
                 str(row.verdict.item()),
                 str(row.reason.item()),
             )

@@ -13,7 +13,8 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from gyrostat.estimators.invariant.diagnosis import KEPT, REMOVED, UNCLEAR, HeterogeneityReport
+from gyrostat.estimators.invariant.diagnosis import HeterogeneityReport
+from gyrostat.estimators.invariant.influence import KEPT, REMOVED, UNCLEAR
 from gyrostat.figures.matplotlib_renderer import STYLE, save, settle
 from gyrostat.figures.palette import COLOURS
 

@@ -77,7 +77,11 @@ def _print(console: Console, found: MethodComparison, target: str, environment: 
     console.print(table)
     for sentence in found.advice:
         console.print(sentence, highlight=False, soft_wrap=True)
-    console.print(f"Both errors are root mean squares. Tables and picture are in {out}", highlight=False)
+    console.print(
+        'Errors are root mean squares. "over least squares" is the ratio of mean squares: below 1 is better.',
+        highlight=False,
+    )
+    console.print(f"Tables and picture are in {out}", highlight=False)
 
 
 def cells(name: str, row: pd.Series) -> list[str]:
@@ -105,7 +109,7 @@ def comparison_figure(found: MethodComparison, title: str) -> Figure:
         panels=[_panel(found.table, error) for error in PANELS],
         note=(
             "Left of the line is better than least squares. Mean square errors relative to its own, with "
-            f"{found.confidence:.0%} intervals. Ratios beyond {FARTHEST:g} are drawn there."
+            f"{found.confidence:.0%} intervals. Ratios above {FARTHEST:g} are drawn at {FARTHEST:g}."
         ),
         columns=2,
     )

@@ -25,7 +25,8 @@ from gyrostat.tables.table_parts import TableParts, table_parts
 class RowsOnDisk:
     """Features (rows, features), responses and labels of a table, as arrays in files that vanish with :meth:`close`.
 
-    ``columns`` are the inputs of a model, as in a saved model; ``notes`` are sentences on what was left out.
+    ``columns`` are the inputs of a model, as in a saved model. ``notes`` are sentences on what was left out, ``row_numbers``
+    the numbers of the rows in the table, from 1.
     """
 
     X: pd.DataFrame
@@ -33,6 +34,7 @@ class RowsOnDisk:
     labels: np.ndarray
     columns: tuple[Column, ...]
     notes: tuple[str, ...]
+    row_numbers: np.ndarray
     _folder: Any = field(repr=False)
 
     def close(self) -> None:
@@ -80,24 +82,27 @@ def rows_on_disk(
     least = max(min_rows, 1 if spare_rows is None else len(parts.feature_names) + spare_rows)
     for label in small_environments(counts, environment, least, "", notes):
         del counts[label]
+    return files_of_parts(parts, counts, notes, folder)
+
+
+def files_of_parts(
+    parts: TableParts, counts: dict[Any, int], notes: Sequence[str] = (), folder: Path | None = None
+) -> RowsOnDisk:
+    """The rows of those environments that are counted in ``counts``, in files below ``folder``."""
     kept = tempfile.TemporaryDirectory(prefix="gyrostat-rows-", dir=folder)
     try:
-        X, y = _written(parts, counts, Path(kept.name))
+        X, y, numbers = _written(parts, counts, Path(kept.name))
     except BaseException:
         kept.cleanup()
         raise
     frame = pd.DataFrame(X, columns=parts.feature_names, copy=False)
     labels = np.repeat(np.array(list(counts), dtype=object), list(counts.values()))
-    return RowsOnDisk(frame, y, labels, parts.columns, tuple(notes), kept)
+    return RowsOnDisk(frame, y, labels, parts.columns, tuple(notes), numbers, kept)
 
 
 def part_notes(parts: TableParts) -> list[str]:
     """Sentences on the rows that the last reading left out, and on how columns are read."""
-    notes = (
-        [f"{parts.dropped} rows with missing values were left out, and row numbers are counted without them."]
-        if parts.dropped
-        else []
-    )
+    notes = [f"{parts.dropped} of {parts.rows} rows have missing values and were left out."] if parts.dropped else []
     return notes + [
         f"{c.name} has an order: {' < '.join(c.levels or ())}." for c in parts.columns if c.kind == "ordered"
     ]
@@ -108,19 +113,20 @@ def label_counts(X: np.ndarray, y: np.ndarray, labels: np.ndarray) -> dict[Any, 
     return {label: int(count) for label, count in pd.Series(labels).value_counts(sort=False).items()}
 
 
-def _written(parts: TableParts, counts: dict[Any, int], folder: Path) -> tuple[np.ndarray, np.ndarray]:
-    """Features and responses in files, sorted by environment, in the order of their first rows."""
+def _written(parts: TableParts, counts: dict[Any, int], folder: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Features, responses and row numbers in files, sorted by environment, in the order of their first rows."""
     rows, d = sum(counts.values()), len(parts.feature_names)
     X = np.lib.format.open_memmap(folder / "features.npy", mode="w+", dtype=np.float64, shape=(rows, d))
     y = np.lib.format.open_memmap(folder / "responses.npy", mode="w+", dtype=np.float64, shape=(rows,))
+    numbers = np.lib.format.open_memmap(folder / "rows.npy", mode="w+", dtype=np.int64, shape=(rows,))
     free = dict(zip(counts, np.cumsum(list(counts.values())) - list(counts.values()), strict=True))
     for features, responses, labels in parts.map(_as_they_are):
         for label, mine in pd.Series(labels).groupby(labels, sort=False).indices.items():
             if label in free:
                 at = slice(free[label], free[label] + len(mine))
-                X[at], y[at] = features[mine], responses[mine]
+                X[at], y[at], numbers[at] = features[mine], responses[mine], parts.part_rows[mine] + 1
                 free[label] += len(mine)
-    return X, y
+    return X, y, numbers
 
 
 def _as_they_are(X: np.ndarray, y: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

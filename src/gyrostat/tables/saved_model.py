@@ -30,7 +30,7 @@ import pandas as pd
 from gyrostat import errors
 from gyrostat.errors import GyrostatError
 from gyrostat.estimators.invariant.families import FAMILIES, LinkFamily
-from gyrostat.estimators.invariant.linear import PURPOSES
+from gyrostat.estimators.invariant.purposes import PURPOSES
 from gyrostat.estimators.linear_predictor import finite_predictions
 from gyrostat.parallel.whole_files import write_whole
 from gyrostat.tables.table_files import MOST_LEVELS, as_dates, as_numbers, is_text, known_order, refuse_too_large

@@ -9,9 +9,12 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from gyrostat.estimators.invariant.diagnosis import KEPT, REMOVED, HeterogeneityReport, shown_p
+from gyrostat.estimators.invariant.diagnosis import HeterogeneityReport
+from gyrostat.estimators.invariant.influence import KEPT, REMOVED
+from gyrostat.estimators.invariant.verdicts import shown_p
 from gyrostat.figures.pages import page_environment
 from gyrostat.parallel.whole_files import write_whole
+from gyrostat.tables.row_checks import in_command_words
 from gyrostat.tables.saved_model import SavedModel
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -23,7 +26,7 @@ def write_summary(path: Path, report: HeterogeneityReport, model: SavedModel, fo
     template = page_environment(TEMPLATES).get_template("summary_page.html")
     page = template.render(
         model=model,
-        findings=findings(report, model),
+        findings=[in_command_words(sentence) for sentence in findings(report, model)],
         forest=base64.b64encode(forest.read_bytes()).decode(),
         features=_rows(report.features, "feature", linear=model.kind == "linear"),
         directions=_rows(report.directions, "direction"),
@@ -70,14 +73,15 @@ def _rows(data: xr.Dataset, dim: str, *, linear: bool = False) -> list[dict[str,
     for j in range(data.sizes[dim]):
         one = data.isel({dim: j})
         verdict = str(one.verdict.item())
-        middle, low, high = (percent(one[name].item()) for name in ("variation", "variation_low", "variation_high"))
+        low, high = (percent(one[name].item()) for name in ("variation_low", "variation_high"))
+        mean, variation, differ_p = compared(one)
         row = {
             "name": str(one[dim].item()),
             "verdict": verdict,
             "css_class": CSS_CLASSES.get(verdict, "undecided"),
-            "mean": f"{one['mean'].item():.3g}",
-            "variation": f"{middle} ({low} to {high})",
-            "differ_p": shown_p(one.differ_p.item()),
+            "mean": mean,
+            "variation": f"{variation} ({low} to {high})" if variation else "",
+            "differ_p": differ_p,
             "lyapunov": f"{one.lyapunov_amplified.item():+.3g}",
             "reason": str(one.reason.item()),
         }
@@ -87,6 +91,13 @@ def _rows(data: xr.Dataset, dim: str, *, linear: bool = False) -> list[dict[str,
             row["combination"] = _combination(one.loading.values, one.feature.values)
         rows.append(row)
     return rows
+
+
+def compared(one: xr.Dataset) -> tuple[str, str, str]:
+    """The mean effect, its variation and the p-value that all effects are the same; empty if no environment has an effect."""
+    if not np.isfinite(one.effect).any():
+        return "", "", ""
+    return f"{one['mean'].item():.3g}", percent(one.variation.item()), shown_p(one.differ_p.item()).removeprefix("= ")
 
 
 def _combination(direction: Any, names: Any) -> str:

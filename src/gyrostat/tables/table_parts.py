@@ -7,7 +7,7 @@ anything else, for the levels of categories.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -74,18 +74,49 @@ def of_numbers(
     return function(feature_matrix(part, columns), y, part[selection.environment].to_numpy())
 
 
+class Gap(NamedTuple):
+    """A part of ``rows`` rows with missing values.
+
+    ``first`` is the number of complete rows before the part, ``dropped`` that of incomplete ones; ``complete`` has a bit for
+    each row of the part.
+    """
+
+    first: int
+    dropped: int
+    rows: int
+    complete: np.ndarray
+
+    @classmethod
+    def of(cls, part: PartResult, first: int, dropped: int) -> Gap:
+        """The gaps of a part."""
+        complete = np.ones(part.rows, bool)
+        complete[part.holes] = False
+        return cls(first, dropped, part.rows, np.packbits(complete))
+
+    def row_number(self, row: int) -> int:
+        """The number in the table of a complete row of this part or a later one before the next gap."""
+        places = np.flatnonzero(np.unpackbits(self.complete, count=self.rows))
+        inside = row - self.first
+        start = self.first + self.dropped
+        return start + int(places[inside]) if inside < len(places) else start + self.rows + inside - len(places)
+
+
 @dataclass
 class TableParts:
     """The rows of a table in parts, as numbers: what ``InvariantLinearRegressor.fit_parts`` reads.
 
-    ``columns`` are the inputs of a model, as in a saved model, and ``dropped`` counts the rows with missing values that the
-    last reading left out.
+    ``columns`` are the inputs of a model, as in a saved model. ``rows`` counts those of the last reading, ``dropped`` the ones
+    with missing values, which it left out. ``part_rows`` are the numbers in the table, from 0, of the complete rows of the part
+    that was read last.
     """
 
     frames: Frames
     selection: Selection
     columns: tuple[Column, ...] = ()
     dropped: int = 0
+    rows: int = 0
+    part_rows: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=np.int64), repr=False)
+    _gaps: list[Gap] = field(default_factory=list, repr=False)
 
     @property
     def feature_names(self) -> list[str]:
@@ -98,15 +129,23 @@ class TableParts:
 
     def read(self, function: Callable[[pd.DataFrame], T]) -> Iterator[T]:
         """The function of the complete rows of each part that has some."""
-        self.dropped, seen = 0, 0
+        self.dropped, self.rows, self._gaps = 0, 0, []
         for part in self.frames(partial(of_complete_rows, selection=self.selection, function=function)):
             if len(part.holes) and self.selection.missing == "error":
-                row = seen + int(part.holes[0]) + 1
+                row = self.rows + int(part.holes[0]) + 1
                 raise GyrostatError(f"row {row} has a missing value: use --missing drop to leave such rows out.")
+            if len(part.holes):
+                self._gaps.append(Gap.of(part, self.rows - self.dropped, self.dropped))
+            self.part_rows = self.rows + np.delete(np.arange(part.rows), part.holes)
             self.dropped += len(part.holes)
-            seen += part.rows
+            self.rows += part.rows
             if part.rows > len(part.holes):
                 yield part.found
+
+    def row_number(self, row: int) -> int:
+        """The number of a row in the table, counted from 0, by its number among the complete rows of the last reading."""
+        before = [gap for gap in self._gaps if gap.first <= row]
+        return before[-1].row_number(row) if before else row
 
 
 def table_parts(

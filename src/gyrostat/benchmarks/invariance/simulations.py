@@ -13,7 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gyrostat.estimators.linear_predictor import Environment, LinearPredictor
+from gyrostat.estimators.linear_predictor import LinearPredictor
+from gyrostat.estimators.squared_losses import Environment
 
 
 class Draw(NamedTuple):

@@ -9,7 +9,8 @@ from typing import Literal
 import numpy as np
 
 from gyrostat.estimators.comparison import peer_methods, subset_methods
-from gyrostat.estimators.linear_predictor import Environment, LinearPredictor
+from gyrostat.estimators.linear_predictor import LinearPredictor
+from gyrostat.estimators.squared_losses import Environment
 
 PENALTIES = (0.01, 0.1, 1.0, 10.0, 100.0, 1000.0)
 TOLERANCES = (0.25, 0.5, 1.0, 2.0)

@@ -26,7 +26,7 @@ from gyrostat.estimators.comparison.compared_methods import (
     fitted,
 )
 from gyrostat.estimators.environment_labels import rows_by_environment
-from gyrostat.estimators.linear_predictor import Environment
+from gyrostat.estimators.squared_losses import Environment
 
 FEWEST = 3
 """The fewest environments: with two, the methods would learn from one, in which nothing can differ."""
@@ -244,16 +244,22 @@ def deployment_sentences(
 def _short_sentence(found: MethodComparison, error: str) -> str:
     purpose, measure, ours = PURPOSES[error]
     name = found.recommended(error)  # type: ignore[arg-type]
-    if name == REFERENCE:
-        ratio = found.table.loc[ours, f"{error}_ratio"]
+    own = float(found.table.loc[ours, f"{error}_ratio"])
+    if name in (REFERENCE, ours) and abs(own - 1) <= CLOSE:
         return (
-            f"For {purpose}: least squares, not this model, whose mean square error is {ratio:.2f} times as large, by "
+            f"For {purpose}: least squares, or --purpose {OPTIONS[ours]}, whose mean square error is within one percent of "
+            f"that, by {measure}."
+        )
+    if name == REFERENCE:
+        return (
+            f"For {purpose}: least squares, not this model, whose mean square error is {own:.2f} times as large, by "
             f"{measure}. gyrostat compare-methods compares more methods."
         )
     low, ratio, high = (found.table.loc[name, f"{error}_ratio{end}"] for end in ("_low", "", "_high"))
+    clear = "" if high < 1 else " The interval reaches 1, so this may be chance."
     return (
-        f"For {purpose}: predict with --purpose {OPTIONS[name]}. Its mean square error is {ratio:.2f} ({low:.2f} to "
-        f"{high:.2f}) of that of least squares, by {measure}."
+        f"For {purpose}: predict with --purpose {OPTIONS[name]}. Its mean square error is {ratio:.2f} times that of least "
+        f"squares ({low:.2f} to {high:.2f}), by {measure}.{clear}"
     )
 
 

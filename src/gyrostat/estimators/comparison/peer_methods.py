@@ -17,7 +17,8 @@ from gyrostat.estimators.environment_labels import stacked
 from gyrostat.estimators.invariant.linear import InvariantLinearRegressor
 from gyrostat.estimators.invariant.partial_pooling import fixed_effects, random_slopes, same_kind_weights
 from gyrostat.estimators.invariant.worst_case import worst_case_weights
-from gyrostat.estimators.linear_predictor import Environment, LinearPredictor, Risks, predictor
+from gyrostat.estimators.linear_predictor import LinearPredictor, predictor
+from gyrostat.estimators.squared_losses import Environment, Risks
 
 MASK_STEPS, MASK_STEP = 2000, 0.1
 """Steps of ANDMask, and their size in units of one over the largest curvature: small, because a weight has to stop where

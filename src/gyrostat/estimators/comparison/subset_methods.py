@@ -10,7 +10,8 @@ from scipy import stats
 
 from gyrostat.estimators.comparison.peer_methods import least_squares, through_the_mean
 from gyrostat.estimators.environment_labels import stacked
-from gyrostat.estimators.linear_predictor import Environment, LinearPredictor
+from gyrostat.estimators.linear_predictor import LinearPredictor
+from gyrostat.estimators.squared_losses import Environment
 
 CANDIDATES = 6
 """Features of which invariant causal prediction tries all subsets; more would take minutes."""

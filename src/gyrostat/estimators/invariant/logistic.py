@@ -13,7 +13,10 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from gyrostat import errors
 from gyrostat.errors import GyrostatError
 from gyrostat.estimators.invariant.families import fitted_intercept
-from gyrostat.estimators.invariant.linear import PURPOSES, InvariantLinearModel, row_weights, rows_with_weight
+from gyrostat.estimators.invariant.linear_model import InvariantLinearModel
+from gyrostat.estimators.invariant.outcomes_and_weights import row_weights, rows_with_weight
+from gyrostat.estimators.invariant.purposes import PURPOSES
+from gyrostat.estimators.linear_predictor import finite_predictions
 
 
 class InvariantLogisticClassifier(ClassifierMixin, InvariantLinearModel):
@@ -113,9 +116,10 @@ class InvariantLogisticClassifier(ClassifierMixin, InvariantLinearModel):
         """
         check_is_fitted(self)
         X = validate_data(self, X, dtype=np.float64, reset=False)
-        if errors.choice("purpose", purpose, PURPOSES) == "same-kind":
-            return X @ self.same_kind_coef_[0] + self.same_kind_intercept_[0]
-        return X @ self.coef_[0] + self.intercept_[0]
+        same = errors.choice("purpose", purpose, PURPOSES) == "same-kind"
+        coef, level = (self.same_kind_coef_, self.same_kind_intercept_) if same else (self.coef_, self.intercept_)
+        with np.errstate(over="ignore", invalid="ignore"):
+            return finite_predictions(X @ coef[0] + level[0])
 
     def predict_proba(self, X: Any, purpose: str = "everywhere") -> np.ndarray:
         """The probabilities (n, 2) of both classes."""

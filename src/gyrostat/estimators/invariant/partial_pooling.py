@@ -17,7 +17,7 @@ import numpy as np
 from gyrostat.estimators.invariant.effects import Moments, effects_from_moments, free_rows, noise_variances
 from gyrostat.estimators.invariant.pooled_coefficients import LEAST_FREE_ROWS
 from gyrostat.estimators.invariant.random_effects import random_effects
-from gyrostat.estimators.linear_predictor import Risks
+from gyrostat.estimators.squared_losses import Risks
 
 FOLLOWS = 0.25
 """The probability, before a look at the data, that levels follow the means of features."""

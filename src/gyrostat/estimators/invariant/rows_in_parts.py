@@ -243,7 +243,7 @@ class ResidualSums(NamedTuple):
 
 
 class PartResiduals(NamedTuple):
-    """The sums of each environment in one part, and the number of its rows that count."""
+    """The sums of each environment in one part, and the number of its rows."""
 
     sums: dict[Any, ResidualSums]
     rows: int
@@ -266,11 +266,8 @@ def part_residuals(
     """The sums of one part over the environments that are in ``fitted``."""
     names, rows = grouped(labels)
     used = {name: mine for name, mine in zip(names, rows, strict=True) if name in fitted}
-    place = np.zeros(len(y), dtype=np.int64)
-    place[np.concatenate([np.zeros(0, dtype=np.int64), *used.values()])] = 1
-    place = np.cumsum(place) - 1
-    sums = {name: _residual_sums(X[mine], y[mine], place[mine], fitted[name], adjust) for name, mine in used.items()}
-    return PartResiduals(sums, sum(map(len, used.values())))
+    sums = {name: _residual_sums(X[mine], y[mine], mine, fitted[name], adjust) for name, mine in used.items()}
+    return PartResiduals(sums, len(y))
 
 
 def _residual_sums(
@@ -323,6 +320,7 @@ class RowsInParts:
 
     def __init__(self, source: PartSource):
         self.source, self.centred = source, True
+        self._given = source
         self._covariances: dict[bytes, list[ScoreCovariance]] = {}
 
     @cached_property
@@ -363,6 +361,11 @@ class RowsInParts:
             )
             for label, found in self.sums.items()
         }
+
+    def row_number(self, row: int) -> int:
+        """The number of a row in the table that the parts come from, counted from 0, by its number in the parts."""
+        of_source = getattr(self._given, "row_number", None)
+        return row if of_source is None else of_source(row)
 
     def refuse_fewer_than(self, least: int) -> None:
         """Refuse an environment of fewer rows."""
