@@ -232,7 +232,7 @@ MOMENTUM = Experiment(
         "it; Adam, whose steps do not grow with the gradient, keeps a part of the spurious signal."
     ),
     sizes={
-        "smoke": {"seeds": 64, "dimension": 8},
+        "smoke": {"seeds": 48, "dimension": 8},
         "standard": {"seeds": 64, "dimension": 16},
         "full": {"seeds": 200, "dimension": 40},
     },
