@@ -136,7 +136,7 @@ def differences(one: dict[str, Any], other: dict[str, Any]) -> set[str]:
 
 @pytest.fixture(scope="module")
 def asked() -> Any:
-    """The runs that an experiment asks for at its standard size, by the experiment's name (Figure I.1: n = 50 is its full size)."""
+    """The runs that an experiment asks for at its standard size, by the experiment's name."""
     known: dict[str, list[dict[str, Any]]] = {}
 
     def runs(name: str) -> list[dict[str, Any]]:
