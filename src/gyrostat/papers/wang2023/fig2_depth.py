@@ -140,7 +140,7 @@ FIG2 = Experiment(
         "schedule. Depth acts through the position of the fold."
     ),
     sizes={
-        "smoke": {"seeds": 64, "num_steps": 9000},
+        "smoke": {"seeds": 160, "num_steps": 9000},
         "standard": {"seeds": 240, "num_steps": FIGURE2.num_steps},
         "full": {"seeds": 1000, "num_steps": 9000},
     },

@@ -242,7 +242,7 @@ NOISE = Experiment(
     source="Beyond Xiong 2024 (ours)",
     summary="y_i = <X_i, A_star> + noise. The paper has no noise; real data have.",
     sizes={
-        "smoke": {"starts": 2, "designs": 1, "dimension": 20, "num_steps": 2000},
+        "smoke": {"starts": 8, "designs": 1, "dimension": 20, "num_steps": 2000},
         "standard": {"starts": 4, "designs": 4, "dimension": 20, "num_steps": 4000},
         "full": {"starts": 8, "designs": 8, "dimension": 50, "num_steps": 10_000},
     },
