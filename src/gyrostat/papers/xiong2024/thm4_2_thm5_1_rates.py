@@ -240,7 +240,8 @@ def _late_rate_of_descent(F: np.ndarray, G: np.ndarray, num_steps: int = 300) ->
             E = F @ G.T - target
             loss[t] = (E**2).sum() / 2
             F, G = F - ETA * E @ G, G - ETA * E.T @ F
-    return late_rate(np.arange(num_steps), loss, 0.6) if loss[-1] < loss[0] else 0.0
+    # A loss that rises at the end has no rate of convergence, like one that diverges.
+    return float(np.maximum(late_rate(np.arange(num_steps), loss, 0.6), 0)) if loss[-1] < loss[0] else 0.0
 
 
 def draw_theorem51(ds: xr.Dataset) -> Figure:
