@@ -301,12 +301,12 @@ def _verdict(size: str, claims: Sequence[dict[str, Any]]) -> str:
     """The message of a section in a sentence.
 
     >>> _verdict("smoke", [{"runs": 20, "surprises": 1, "share": 0.05}, {"runs": 20, "surprises": 0, "share": 0.0}])
-    'At size smoke 1 of 40 verdicts (2.5%) were not the expected ones; 1 of 2 claims surprised in more than 2% of their runs.'
+    'At size smoke 1 of 40 verdicts (2.50%) were not the expected ones; 1 of 2 claims surprised in more than 2% of their runs.'
     """
     verdicts, surprises = (sum(c[key] for c in claims) for key in ("runs", "surprises"))
     often = sum(c["share"] > LARGEST_SHARE for c in claims)
     return (
-        f"At size {size} {surprises} of {verdicts} verdicts ({surprises / max(verdicts, 1):.1%}) were not the expected ones; "
+        f"At size {size} {surprises} of {verdicts} verdicts ({surprises / max(verdicts, 1):.2%}) were not the expected ones; "
         f"{often} of {len(claims)} claims surprised in more than {LARGEST_SHARE:.0%} of their runs."
     )
 
