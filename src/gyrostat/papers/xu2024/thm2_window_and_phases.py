@@ -126,7 +126,7 @@ def calibration_at(eta: float, alpha: float, steps: np.ndarray) -> np.ndarray:
 
 
 def _late(values: xr.DataArray) -> xr.DataArray:
-    """The last six recorded steps, which are nearly independent: the error forgets its past in a few of them."""
+    """The last six recorded steps. Errors of neighbours have a correlation of 0.7, of steps four apart 0.4."""
     return values.isel(step=slice(-6, None))
 
 
