@@ -29,6 +29,7 @@ import pytest
 
 import fuzz_tally
 import gyrostat as gs
+from gyrostat.experiments import registry
 from gyrostat.jax_tools.float64 import double
 from gyrostat.measurements import Measurements, dense, entries
 
@@ -230,9 +231,17 @@ def pytest_generate_tests(metafunc):
     """Tests of a class that names its paper get the names of that paper's experiments."""
     paper = getattr(metafunc.cls, "paper", None)
     if paper is not None and "name" in metafunc.fixturenames:
-        from gyrostat.experiments.registry import experiments
+        metafunc.parametrize("name", list(registry.experiments(paper)))
 
-        metafunc.parametrize("name", list(experiments(paper)))
+
+@pytest.fixture
+def fake(monkeypatch, tmp_path):
+    """Registers the made-up paper of ``tools/fake2024.py`` and returns the file in which it logs what it computes."""
+    monkeypatch.setitem(registry.PAPERS, "fake2024", "fake2024:PAPER")
+    log = tmp_path / "log"
+    log.touch()
+    monkeypatch.setenv("FAKE_LOG", str(log))
+    return log
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import optimize
 
@@ -61,16 +62,23 @@ def test_errors_are_those_of_rows_left_out():
     assert "unlike these: ours, everywhere. Its mean square error is 0.56 (0.56 to 0.56)" in found.advice[1]
 
 
+def with_ratios(ratios):
+    """A comparison of methods whose errors, relative to least squares, are given by name."""
+    table = {f"{e}_ratio": list(ratios.values()) for e in ("mean", "worst")}
+    return leave_one_out.MethodComparison(pd.DataFrame(table, index=list(ratios)), pd.DataFrame(), 0.95)
+
+
 def test_what_is_worse_than_least_squares_is_never_recommended():
     rng = np.random.default_rng(0)
-    for ratios in rng.uniform(0.9, 1.3, (50, 2)):
-        names = (REFERENCE, SAME_KIND, OURS)
-        table = {f"{e}_ratio": [1.0, *ratios] for e in ("mean", "worst")}
-        import pandas as pd
-
-        found = leave_one_out.MethodComparison(pd.DataFrame(table, index=list(names)), pd.DataFrame(), 0.95)
+    for ours, other in rng.uniform(0.9, 1.3, (50, 2)):
+        found = with_ratios({REFERENCE: 1.0, SAME_KIND: ours, OURS: other})
         for e in ("mean", "worst"):
             assert found.table.loc[found.recommended(e), f"{e}_ratio"] <= 1
+
+
+@pytest.mark.parametrize(("ridge", "expected"), [(0.9999, REFERENCE), (0.98, "ridge")])
+def test_a_gain_of_less_than_one_percent_over_least_squares_recommends_nothing_else(ridge, expected):
+    assert with_ratios({REFERENCE: 1.0, "ridge": ridge, SAME_KIND: 1.2}).recommended("mean") == expected
 
 
 @pytest.mark.parametrize(

@@ -59,13 +59,14 @@ class MethodComparison:
     confidence: float
 
     def recommended(self, error: Literal["mean", "worst"]) -> str:
-        """The method to deploy, by this error: ours if it is within one percent of the least one and not above that of least
-        squares, otherwise the one with the least error. It is never above that of least squares."""
+        """The method to deploy, by this error: ours if its error is within one percent of the least one, otherwise least
+        squares if its error is, otherwise the method with the least error. No method with a larger error than least squares is
+        recommended."""
         ratios = self.table[f"{error}_ratio"]
-        ours = PURPOSES[error][2]
-        if ours in ratios and ratios[ours] <= min(1.0, (1 + CLOSE) * ratios.min()):
+        ours, enough = PURPOSES[error][2], (1 + CLOSE) * ratios.min()
+        if ours in ratios and ratios[ours] <= min(1.0, enough):
             return ours
-        return REFERENCE if ratios.min() >= 1 - 1e-12 else str(ratios.idxmin())
+        return REFERENCE if enough >= 1 else str(ratios.idxmin())
 
     @property
     def advice(self) -> tuple[str, ...]:
@@ -77,7 +78,7 @@ class MethodComparison:
         name = self.recommended(error)  # type: ignore[arg-type]
         row = self.table.loc[name]
         if name == REFERENCE:
-            return f"For {purpose}: {name}. No method has less of {measure} ({row[error]:.4g})."
+            return f"For {purpose}: {name}. No method is more than one percent better, by {measure} ({row[error]:.4g})."
         low, ratio, high = (row[f"{error}_ratio{end}"] for end in ("_low", "", "_high"))
         clear = "" if high < 1 else " The interval reaches 1: this may be chance, and least squares serves as well."
         return (
