@@ -7,6 +7,7 @@ import pytest
 
 import gyrostat as gs
 from gyrostat.engine import compile as programs
+from gyrostat.engine import pace
 from gyrostat.engine.one_run import RunPart
 
 LAW = gs.Finite([-0.5, 1.5], [0.5, 0.5])
@@ -16,7 +17,7 @@ SHARED = gs.Dense(1100, design=0)  # more numbers than every run has a copy of
 def cut(monkeypatch, steps: int) -> list[RunPart]:
     """Make all parts this long; the list of parts that are made."""
     made = []
-    plain = programs.Pace.parts
+    plain = pace.Pace.parts
 
     def parts(self, grid):
         for part in plain(self, grid):
@@ -25,9 +26,9 @@ def cut(monkeypatch, steps: int) -> list[RunPart]:
             yield part
 
     monkeypatch.setattr(programs, "PACES", {})
-    monkeypatch.setattr(programs, "FIRST_STEPS", steps)
-    monkeypatch.setattr(programs.Pace, "_learn", lambda self, *a: None)
-    monkeypatch.setattr(programs.Pace, "parts", parts)
+    monkeypatch.setattr(pace, "FIRST_STEPS", steps)
+    monkeypatch.setattr(pace.Pace, "_learn", lambda self, *a: None)
+    monkeypatch.setattr(pace.Pace, "parts", parts)
     return made
 
 
@@ -69,3 +70,37 @@ def test_an_interrupt_ends_a_run_between_two_parts(monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         gs.run(gs.HeteroSGD(0.05), problem, num_steps=100, seeds=4, progress=progress)
     assert len(parts) == 3 and np.allclose(shown, [(0.4, 4), (0.8, 4), (1.2, 4)])
+
+
+def in_parts(fixed: float, per_step: float, num_steps: int, *, noise: float = 0.0) -> list[float]:
+    """The seconds of the parts of a run in which a part takes ``fixed + per_step * steps``.
+
+    The first one takes three seconds more, as if it compiled, which are left out.
+    """
+    rng, paced, start, taken = np.random.default_rng(0), pace.Pace(), 0, []
+    while start < num_steps:
+        steps = min(paced.steps, num_steps - start)
+        taken.append((fixed + per_step * steps) * np.exp(noise * rng.standard_normal()))
+        paced._learn(steps, taken[-1] + 3 * (len(taken) == 1))
+        start += steps
+    return taken
+
+
+@pytest.mark.parametrize("per_step", [1e-6, 1e-4, 1e-2, 1.0])
+@pytest.mark.parametrize("fixed", [0.0, 0.1, 0.5])
+def test_parts_are_short_where_that_costs_little(fixed, per_step):
+    """A fixed cost above a quarter of a second once made parts ever shorter, down to a step each."""
+    num_steps = min(1_000_000, int(60 / per_step))
+    parts = in_parts(fixed, per_step, num_steps)
+    assert sum(parts) < 1.5 * (fixed + per_step * num_steps) + 15 * fixed  # some short parts until the cost is known
+    assert max(parts[1:]) < 2.1 * max(pace.PART_SECONDS, 4 * fixed, fixed + per_step)
+    assert sum(in_parts(fixed, per_step, num_steps, noise=0.3)) < 2 * sum(parts)
+
+
+def test_a_part_that_says_nothing_of_the_fixed_cost_is_followed_by_one_that_does():
+    """Parts of one step, all equally long: only a longer one can show whether steps or calls are slow."""
+    paced = pace.Pace()
+    paced.steps, paced.count = 1, 1
+    for _ in range(pace.TRIAL):
+        paced._learn(paced.steps, 0.5)
+    assert paced.steps > 1

@@ -6,7 +6,6 @@ A call makes its steps in parts of a fraction of a second, between which Python 
 from __future__ import annotations
 
 import gc
-import time
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeAlias
@@ -20,6 +19,7 @@ from jaxtyping import Array
 from gyrostat.algorithms.algorithm import Algorithm
 from gyrostat.diagnostics.base import Diagnostic
 from gyrostat.engine.one_run import RunCarry, RunPart, RunPlan, continue_run, start_run
+from gyrostat.engine.pace import Pace
 from gyrostat.engine.reduction.choose import Reduction, largest_array
 from gyrostat.jax_tools.compile_cache import use_compile_cache
 from gyrostat.jax_tools.fast_random import fold_in
@@ -154,44 +154,6 @@ MOST_PACES = 1000
 def _by_run(values: dict[str, Array], many: bool) -> dict[str, np.ndarray]:
     """Values with a first axis of runs, which a single run has not."""
     return {name: np.asarray(x) if many else np.asarray(x)[None] for name, x in values.items()}
-
-
-PART_SECONDS = 0.25
-"""How long a part of a call takes, about: an interrupt ends a run after so long, and progress is shown as often."""
-
-FIRST_STEPS = 4
-"""The steps of the first part, whose cost is not known."""
-
-MOST_GROWTH = 64
-"""The next part has at most so many times the steps of the last one, whose cost is known."""
-
-
-class Pace:
-    """Cuts runs into parts that take about :data:`PART_SECONDS`, from the seconds that the parts before took."""
-
-    def __init__(self) -> None:
-        self.steps = FIRST_STEPS
-
-    def parts(self, grid: np.ndarray) -> Iterator[RunPart]:
-        """The parts of a run with recordings at the steps of ``grid``; each is timed until the next one is asked for."""
-        start, total = 0, int(grid[-1])
-        while True:
-            stop = min(start + self.steps, total)
-            first, last = np.searchsorted(grid, start, "right") if start else 0, np.searchsorted(grid, stop) + 1
-            began = time.perf_counter()
-            # As NumPy's numbers: Python's would be of JAX's weak types, for which the program would be compiled again.
-            yield RunPart(*(np.int64(x) for x in (start, stop, first, min(last, len(grid)))))  # type: ignore[arg-type]
-            self._learn(stop - start, time.perf_counter() - began)
-            if stop == total:
-                return
-            start = stop
-
-    def _learn(self, steps: int, seconds: float) -> None:
-        """Choose the length of the next part."""
-        if seconds > 2 * PART_SECONDS:  # slow, or compiled first
-            self.steps = max(1, steps // 2)
-        elif steps == self.steps:  # else it was cut short by the end of the run, and says little
-            self.steps = max(1, int(steps * min(PART_SECONDS / max(seconds, 1e-9), MOST_GROWTH)))
 
 
 @contextmanager
