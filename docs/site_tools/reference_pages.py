@@ -64,9 +64,18 @@ def first_sentence(each: Any) -> str:
 
 
 def in_table(text: str) -> str:
-    """Text that can stand in a cell of a Markdown table; code keeps its signs."""
-    spans = re.split("(`+[^`]+`+)", " ".join(text.split()).replace("|", "\\|"))
-    return with_linked_papers("".join(span if span.startswith("`") else span.replace("<", "&lt;") for span in spans))
+    r"""Text that can stand in a cell of a Markdown table; code keeps its signs, and bars in it do not end a cell.
+
+    >>> in_table("the norm |A_star| < 1, by ``|A| < 1``, U*")
+    'the norm \\|A_star\\| &lt; 1, by ``|A| < 1``, U\\*'
+    """
+    spans = re.split("(`+[^`]+`+)", " ".join(text.split()))
+    return with_linked_papers("".join(span if span.startswith("`") else as_written(span) for span in spans))
+
+
+def as_written(text: str) -> str:
+    """Text in which Markdown and HTML find nothing of their own: ``U*``, ``<X, A>`` and bars stay as they are."""
+    return text.replace("<", "&lt;").replace("|", "\\|").replace("*", "\\*")
 
 
 def with_leading_zeros(text: str) -> str:
