@@ -90,8 +90,8 @@ def verdict(lost: int, tables: int, slow: int, timed: int) -> str:
     """
     return (
         f"Of the methods that are not told the rank, ours has the least error in {tables - lost} of {tables} kinds of tables "
-        f"with missing cells. Where a peer is as accurate, ours is within twice the time of the fastest in {timed - slow} of "
-        f"{timed}."
+        f"with missing cells. Where a peer is as accurate, ours takes at most twice the time of the fastest in {timed - slow} "
+        f"of {timed} cases."
     )
 
 

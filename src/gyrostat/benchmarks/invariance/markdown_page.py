@@ -86,8 +86,8 @@ def verdict(rows: Sequence[tuple[bool | None, str, str]]) -> str:
 
     meant = [against for solvable, against, _ in rows if solvable]
     return (
-        f"Against least squares, ours {counted([against for _, against, _ in rows])} of {len(rows)} comparisons; where it is meant "
-        f"to find the answer, it {counted(meant)} of {len(meant)}. Against the best other method of each setting, picked "
+        f"Against least squares, ours {counted([against for _, against, _ in rows])} of {len(rows)} comparisons; where it is "
+        f"meant to find the answer, it {counted(meant)} of {len(meant)}. Against the best other method of each setting, picked "
         f"afterwards, it {counted([best for *_, best in rows])}."
     )
 
