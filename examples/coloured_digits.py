@@ -139,7 +139,7 @@ def judged(network: nn.Module, data: Digits, seed: int) -> dict[str, float]:
 def run(
     seeds: int = 10, steps: int = 400, spreads: Sequence[float] = SPREADS, step_sizes: Sequence[float] = STEP_SIZES
 ) -> xr.Dataset:
-    """Both networks with both kinds of batches, for every spread and step size; a seed has its own split, colouring and start."""
+    """Both networks with both kinds of batches, over spreads and step sizes; a seed has its own split, colouring and start."""
     grid = {
         "network": list(NETWORKS),
         "batches": ["pooled", "hetero"],
