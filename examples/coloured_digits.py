@@ -3,8 +3,8 @@
     python examples/coloured_digits.py [--seeds 10] [--out docs/images]
 
 The label is whether a digit is at least 5, wrong for one training row in four. Each digit is printed red or green, and the
-colour agrees with the label with probability ``.6 + spread`` in one environment and ``.6 - spread`` in the other. A network
-sees ten principal components of the grey picture and the ink of each colour. ``docs/coloured-digits.md`` reads the result.
+colour agrees with the label with probability ``0.6 + spread`` in one environment and ``0.6 - spread`` in the other. A network
+sees ten principal components of the grey picture and the ink of each colour. ``docs/coloured-digits.md`` explains the result.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ def judged(network: nn.Module, data: Digits, seed: int) -> dict[str, float]:
 def run(
     seeds: int = 10, steps: int = 400, spreads: Sequence[float] = SPREADS, step_sizes: Sequence[float] = STEP_SIZES
 ) -> xr.Dataset:
-    """Both networks with both kinds of batches, for every spread and step size; every seed is a split, a colouring, a start."""
+    """Both networks with both kinds of batches, over spreads and step sizes; a seed has its own split, colouring and start."""
     grid = {
         "network": list(NETWORKS),
         "batches": ["pooled", "hetero"],

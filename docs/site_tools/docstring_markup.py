@@ -10,7 +10,7 @@ import importlib
 import inspect
 import re
 from functools import cache
-from typing import Any
+from typing import Any, ForwardRef
 
 import equinox as eqx
 import griffe
@@ -43,8 +43,13 @@ def public_names() -> dict[str, str]:
     found: dict[str, str] = {}
     for face in reversed(FACES):
         module = importlib.import_module(face)
-        found |= {name: f"{face}.{name}" for name in module.__all__}
+        found |= {name: in_reference(f"{face}.{name}", getattr(module, name)) for name in module.__all__}
     return found
+
+
+def in_reference(address: str, each: Any) -> str:
+    """The address by which griffe finds a public object: that of one in a module of the same name is the module's."""
+    return f"{address}.{each.__name__}" if getattr(each, "__module__", None) == address else address
 
 
 def linked(match: re.Match[str]) -> str:
@@ -125,9 +130,15 @@ def constructor_parameters(made: type) -> griffe.Parameters:
 
 
 def shown_annotation(annotation: Any) -> str | None:
-    """An annotation as text."""
+    """An annotation as text.
+
+    >>> shown_annotation(ForwardRef("tuple[str, ...]")), shown_annotation(int)
+    ('tuple[str, ...]', 'int')
+    """
     if annotation is inspect.Parameter.empty:
         return None
+    if isinstance(annotation, ForwardRef):  # the fields of named tuples
+        return annotation.__forward_arg__
     return annotation if isinstance(annotation, str) else inspect.formatannotation(annotation)
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from docstring_markup import FACES, with_linked_papers
+from docstring_markup import FACES, in_reference, with_linked_papers
 
 FOLDER = Path(__file__).parents[1] / "reference"
 ROOMS = {
@@ -64,9 +64,18 @@ def first_sentence(each: Any) -> str:
 
 
 def in_table(text: str) -> str:
-    """Text that can stand in a cell of a Markdown table; code keeps its signs."""
-    spans = re.split("(`+[^`]+`+)", " ".join(text.split()).replace("|", "\\|"))
-    return with_linked_papers("".join(span if span.startswith("`") else span.replace("<", "&lt;") for span in spans))
+    r"""Text that can stand in a cell of a Markdown table; code keeps its signs, and bars in it do not end a cell.
+
+    >>> in_table("the norm |A_star| < 1, by ``|A| < 1``, U*")
+    'the norm \\|A_star\\| &lt; 1, by ``|A| < 1``, U\\*'
+    """
+    spans = re.split("(`+[^`]+`+)", " ".join(text.split()))
+    return with_linked_papers("".join(span if span.startswith("`") else as_written(span) for span in spans))
+
+
+def as_written(text: str) -> str:
+    """Text in which Markdown and HTML find nothing of their own: ``U*``, ``<X, A>`` and bars stay as they are."""
+    return text.replace("<", "&lt;").replace("|", "\\|").replace("*", "\\*")
 
 
 def with_leading_zeros(text: str) -> str:
@@ -82,10 +91,19 @@ def room_page(room: str, objects: dict[str, Any]) -> str:
     """The page of a room: a table of names, then every object."""
     title, sentence = ROOMS[room]
     names = sorted(objects, key=lambda address: (objects[address].__module__, address))
-    rows = [f"| [`{name.rpartition('.')[2]}`][{name}] | {first_sentence(objects[name])} |" for name in names]
+    rows = [
+        f"| [`{name.rpartition('.')[2]}`][{in_reference(name, objects[name])}] | {first_sentence(objects[name])} |"
+        for name in names
+    ]
     parts = [f"# {title}", sentence, "\n".join(["| name | meaning |", "|---|---|", *rows])]
     parts += [diagnostics_table()] if room == "diagnostics" else []
-    return "\n\n".join([*parts, *(f"::: {name}" for name in names)]) + "\n"
+    return "\n\n".join([*parts, *(directive(name, objects[name]) for name in names)]) + "\n"
+
+
+def directive(name: str, each: Any) -> str:
+    """What mkdocstrings replaces by the documentation of an object, with an anchor for its public name."""
+    address = in_reference(name, each)
+    return f"::: {name}" if address == name else f"[](){{#{name}}}\n\n::: {address}"
 
 
 def diagnostics_table() -> str:

@@ -60,7 +60,7 @@ def in_a_shell(commands: str) -> str:
     environment = {
         **os.environ,
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
-        "COLUMNS": "100",
+        "COLUMNS": "108",
     }
     ran = subprocess.run(commands, shell=True, text=True, capture_output=True, env=environment, check=True)
     return PROGRESS.sub("", ran.stdout)

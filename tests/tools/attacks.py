@@ -508,7 +508,7 @@ def main() -> None:
         try:
             print("| point | tried | before | now | held by |\n|---|---|---|---|---|")
             for attack in attacks(lab):
-                now = attack.attempt().replace("|", "\\|").replace("x" * 300, "x...")
+                now = attack.attempt().replace("|", "\\|").replace("*", "\\*").replace("x" * 300, "x...")
                 print(f"| {attack.point} | {attack.tried} | {attack.before} | {now} | `{attack.held_by}` |", flush=True)
         finally:
             lab.end()

@@ -292,14 +292,14 @@ SETTINGS = (
     CalibrationSetting("base rates, binomial", "0/1, one odds ratio, base rates 1 to 50 %", base_rates, NULL),
     CalibrationSetting(
         "base rates, gaussian",
-        'the same taken for numbers (`family="gaussian"`)',
+        'the same, fitted as numbers (`family="gaussian"`)',
         lambda rng: base_rates(rng, family="gaussian"),
         {"wrong removal": any_removed},
     ),
     CalibrationSetting("counts, poisson", "overdispersed counts, means 0.2 to 5, one relative effect", counts, NULL),
     CalibrationSetting(
         "counts, gaussian",
-        "the same taken for numbers",
+        "the same, fitted as numbers",
         lambda rng: counts(rng, family="gaussian"),
         {"wrong removal": any_removed},
     ),
@@ -311,7 +311,7 @@ SETTINGS = (
     ),
     CalibrationSetting(
         "collinear features",
-        "four measures of one size whose small differences matter differently in each environment",
+        "four measurements of one quantity whose small differences matter differently in each environment",
         collinear,
         {"R^2 over least squares": explained},
     ),
@@ -383,12 +383,12 @@ INTRODUCTION = """\
 {verdict}
 
 Made by `gyrostat bench calibration` (`make calibration` puts the page here); no number was typed by hand. Every line is a mean
-over repetitions, +- one standard error, of `InvariantLinearRegressor` (and `heterogeneity`, for verdicts) with its defaults.
+over repetitions with its standard error, for `InvariantLinearRegressor` (and `heterogeneity`, for verdicts) with its defaults.
 
 - *wrong removal*: the share of data sets in which some feature was removed although every effect is the same everywhere. Tests
   have the level 0.01.
-- *coverage*: the share of 95 % intervals `coef_ +- t coef_se_` that hold the true coefficient.
-- Others: shares of repetitions, or what the name says.
+- *coverage*: the share of 95 % intervals `coef_ +- t coef_se_` that contain the true coefficient.
+- The other measures are shares of repetitions, or what their names say.
 - A share of 0 or 1 has no standard error. After 100 repetitions the true share is within 0.03 of it, with 95 % confidence.
 """
 
@@ -405,7 +405,7 @@ def verdict(lines: Sequence[Measured]) -> str:
     """The page in three sentences at most.
 
     >>> verdict([Measured("null data", "coverage", 0.95), Measured("small environments", "coverage", 0.99)])
-    'Intervals of 95 percent hold the true coefficient in 95% to 99% of data sets.'
+    'Intervals of 95 percent contain the true coefficient in 95% to 99% of data sets.'
     """
     wrong = {line.setting: line.value for line in lines if line.measure == "wrong removal"}
     right = [value for setting, value in wrong.items() if setting not in MISUSED]
@@ -415,13 +415,13 @@ def verdict(lines: Sequence[Measured]) -> str:
     if right:
         sentences.append(
             f"In the {len(right)} settings where the model fits the data, a feature with the same effect everywhere is removed "
-            f"in {max(right):.1%} of data sets at most."
+            f"in at most {max(right):.1%} of data sets."
         )
     if misused:
         sentences.append(f"Where it does not fit, this happens often: {', '.join(misused)}.")
     if covered:
         sentences.append(
-            f"Intervals of 95 percent hold the true coefficient in {min(covered):.0%} to {max(covered):.0%} of data sets."
+            f"Intervals of 95 percent contain the true coefficient in {min(covered):.0%} to {max(covered):.0%} of data sets."
         )
     return " ".join(sentences)
 

@@ -277,11 +277,11 @@ print(found.table)  # errors, ratios to least squares, intervals
 print(*found.advice)  # what to deploy
 ```
 
-Every method is fitted without one environment and predicts its rows; then without the next. The table has two errors: the
-root mean square over all environments, each with the same weight, and that of the worst one. Beside each is the ratio of
-its square to that of least squares (below 1 is better) with an interval by the bootstrap: over rows of the environment left
-out and, for the mean, over environments. With few environments intervals are too short. `comparison.csv` has every number,
-`environments.csv` the error in each environment, and the picture shows the ratios.
+Each environment is left out in turn: every method is fitted to the others and predicts the rows of this one. The table has
+two errors: the root mean square error over all environments, each with the same weight, and that in the worst environment.
+Beside each is the ratio of its square to that of least squares (below 1 is better), with a bootstrap interval: over rows of
+the environment left out and, for the mean, also over environments. With few environments the intervals are too short.
+`comparison.csv` has every number, `environments.csv` the error in each environment, and the picture shows the ratios.
 
 Methods: least squares; ridge; fixed effects; the mean of the slopes of environments; a mixed model with random intercepts and
 slopes; anchor regression; V-REx; IRMv1; GroupDRO; ANDMask; invariant causal prediction (ICP); invariance-guided
@@ -299,36 +299,39 @@ error or the worst).
 
 `gyrostat predict --purpose same-kind` and `model.predict(X, purpose="same-kind")` take the purpose.
 
-An effect that varies is removed for the first purpose, although its mean helps to predict: so a model of what holds everywhere
-is often worse than least squares in new sites of the same kind. `gyrostat fit` saves all three models in one file and says
-which of them to use for what, after leaving out one environment at a time; if least squares is better, it says so.
+For the first purpose, an effect that varies is removed, although its mean helps to predict. A model of what holds everywhere
+is therefore often worse than least squares in new sites of the same kind. `gyrostat fit` saves all three models in one file
+and says which of them to use for what, after leaving out one environment at a time; if least squares is better, it says so.
 
-- **same kind** is half a mixed model with random intercepts and slopes (generalised least squares; variances by Paule and
-  Mandel) and half fixed effects, and pooled least squares with the probability that the levels of sites follow the means of
-  their features, which the levels tell (restricted likelihoods). The parts are known methods, this mixture is ours. Choosing
-  among them by leaving out sites inside the training sites was tried, and was worse: there are too few sites.
+- **same kind** mixes three known methods: a mixed model with random intercepts and slopes (generalised least squares;
+  variances by Paule and Mandel), fixed effects, and pooled least squares. The weight of pooled least squares is the
+  probability that the levels of sites follow the means of their features, estimated from the levels (restricted likelihoods);
+  the other two share the rest equally. The mixture is ours. Choosing among the methods by leaving out sites inside the
+  training sites was tried, and was worse: there are too few sites.
 - **worst case** lies between two known answers. Minimax (GroupDRO) is the middle of the effects that were seen; maximin
-  (Meinshausen and Bühlmann 2015) is what they have in common, and nothing for an effect of both signs. Ours are the removal of
-  errors of estimation before, from the effects, the noise and the second moments of features, and the choice of the mixture,
-  by the worst error in environments left out.
-- **everywhere** keeps or removes features. If features do not tell what holds everywhere (with the removed ones left out,
-  the effects of others begin to vary, or none is left), there are two ways on. Principal directions of variation are removed
-  if they pass the same test and there are at least three more environments than such directions: k directions pass through
-  any k + 1 environments, so with fewer there is nothing to test them by. They are also removed in place of features if they are
-  fewer than these. Otherwise, with at least three environments, the coefficients are what the effects of all environments
-  have in common (maximin). These checks use the data alone. `--by-feature` (`directions="features"`) switches them off.
+  (Meinshausen and Bühlmann 2015) is what they have in common, which is nothing for an effect of both signs. Two things are
+  ours: estimation errors are first removed from the effects, the noise and the second moments of features, and the mixture is
+  chosen by the worst error in environments left out.
+- **everywhere** keeps or removes features. Sometimes this does not show what holds everywhere: once the removed features are
+  left out, the effects of others begin to vary, or no feature is left. Then there are two alternatives. Principal directions
+  of variation are removed if they pass the same test and there are at least three more environments than such directions.
+  (Any k + 1 environments lie on k directions, so with fewer environments there is nothing to test.) Directions are also
+  removed in place of features if there are fewer of them. Otherwise, with at least three environments, the coefficients are
+  what the effects of all environments have in common (maximin). These checks use only the data. `--by-feature`
+  (`directions="features"`) switches them off.
 
-With fewer sites than features, levels can hardly tell whether they follow features: of the methods below, none reaches the goal
-in both of the laws `levels` and `levels follow features` with three or four sites. Ours leans to the first.
+With fewer sites than features, the data hardly show whether levels follow features. With three or four sites, none of the
+methods below reaches the goal in both of the laws `levels` and `levels follow features`. Ours favours the first.
 
-The advice recommends one of ours if it is within one percent of the least error, and otherwise the method with the least error,
-never one with more error than least squares. It is a choice after a look at few environments among many methods.
+The advice recommends one of our models if its error is within one percent of the least, and otherwise the method with the
+least error. It never recommends a method with more error than least squares. It is a choice among many methods, based on few
+environments.
 
-Settings were chosen after a look at what is below, and these results are not those of an independent test. For **same kind**:
-the halves, the probability 1/4 before the data, and one noise variance for all environments, on the laws (first 60
-repetitions) and all tables. For **everywhere**: the test of principal directions, on the settings below. For **worst case**
-they were chosen on other repetitions of `flips` and `diagonal`: only the table of effects that change their sign shows draws
-that were not looked at before.
+These results are not an independent test: some settings were chosen after looking at them. For **same kind**, these are the
+equal shares, the prior probability 1/4 and one noise variance for all environments, chosen on the laws (first 60 repetitions)
+and all tables. For **everywhere**, it is the test of principal directions, chosen on the settings below. For **worst case**,
+settings were chosen on other repetitions of `flips` and `diagonal`; only the table of effects that change their sign shows
+draws that had not been looked at before.
 """
 
 

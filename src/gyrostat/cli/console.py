@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import unicodedata
 from collections.abc import Iterable
@@ -13,10 +14,10 @@ if TYPE_CHECKING:
 
 
 def console() -> Console:
-    """A console as wide as the terminal, or 140 columns wide when the output is not a terminal."""
+    """A console as wide as the terminal or as ``COLUMNS`` says; otherwise 140 columns, when the output is not a terminal."""
     from rich.console import Console
 
-    made = Console(width=None if sys.stdout.isatty() else 140, markup=False, emoji=False)
+    made = Console(width=None if sys.stdout.isatty() or os.environ.get("COLUMNS") else 140, markup=False, emoji=False)
     made.push_render_hook(NamesAreData())  # type: ignore[arg-type]
     return made
 

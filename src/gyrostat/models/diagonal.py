@@ -14,7 +14,7 @@ from gyrostat.typing import Leaf, Params
 
 
 class Diagonal(Model):
-    """``beta = u * u - v * v``: the diagonal of :class:`SymmetricDifference`, for regression y = <x, beta>.
+    """``beta = u * u - v * v``: the diagonal of :class:`SymmetricDifference`, for regression ``y = <x, beta>``.
 
     ``pullback((u, v), g) = (g * u, -g * v)``.
 

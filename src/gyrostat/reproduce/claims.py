@@ -72,16 +72,17 @@ def _short(value: object) -> str:
 def claims_table(records: Sequence[ClaimRecord]) -> Table:
     """A table of verdicts, expectations and measured numbers, in which surprises stand out."""
     table = Table(title="Claims", title_justify="left", pad_edge=False)
-    for heading, ratio in (("claim", 3), ("verdict", None), ("expected", None), ("measured", 4), ("", None)):
+    surprises = [is_surprise(record) for record in records]
+    headings: list[tuple[str, int | None]] = [("claim", 3), ("verdict", None), ("expected", None), ("measured", 4)]
+    for heading, ratio in [*headings, *([("", None)] if any(surprises) else [])]:
         table.add_column(heading, ratio=ratio, overflow="fold")
-    for record in records:
-        odd = is_surprise(record)
+    for record, odd in zip(records, surprises, strict=True):
         table.add_row(
             Text(record["id"]),
             Text(record["verdict"], style=f"bold {COLOURS[record['verdict']]}" if odd else ""),
             Text(record.get("kind") or record["expected"]),
             Text(measured_text(record)),
-            Text("SURPRISE", style="bold red") if odd else Text(""),
+            *([Text("SURPRISE", style="bold red")] if odd else []),
         )
     return table
 

@@ -136,5 +136,9 @@ def _expected(claim: Claim) -> str:
 
 
 def _cell(text: str) -> str:
-    """Text for a cell of a table, where a bar would end the cell."""
-    return text.replace("|", "\\|")
+    r"""Text for a cell of a Markdown table, where a bar would end the cell, ``<X, A>`` be a tag and ``U* V*`` be emphasis.
+
+    >>> _cell("|<X, A>| <= 1 for U*")
+    '\\|&lt;X, A>\\| <= 1 for U\\*'
+    """
+    return re.sub("<(?=[A-Za-z/!])", "&lt;", text).replace("|", "\\|").replace("*", "\\*")

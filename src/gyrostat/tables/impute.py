@@ -321,13 +321,14 @@ def _quality_table(quality: pd.DataFrame) -> Table:
     shown = quality[quality.filled > 0].sort_values("filled", ascending=False, kind="stable")
     left = len(shown) - MOST_SHOWN
     table = Table(title="Error at cells that the model has not seen", title_justify="left", pad_edge=False)
-    for heading in ("column", "filled", "error", "of the mean", ""):
+    any_worse = bool((shown[:MOST_SHOWN].error > shown[:MOST_SHOWN].simple_error).any())
+    for heading in ("column", "filled", "error", "of the mean", *([""] if any_worse else [])):
         table.add_column(heading, justify="left" if heading in ("column", "") else "right", overflow="fold")
     for row in shown[:MOST_SHOWN].itertuples():
         number = "{:.0%} wrong".format if row.kind == "category" else "{:.3g}".format
         worse = "the mean is better" if row.error > row.simple_error else ""
         name = str(row.column).replace("[", r"\[")
-        table.add_row(name, str(row.filled), number(row.error), number(row.simple_error), worse)
+        table.add_row(name, str(row.filled), number(row.error), number(row.simple_error), *([worse] if worse else []))
     table.caption = f"{left} more columns" if left > 0 else None
     return table
 

@@ -106,8 +106,9 @@ def page(found: MapResults, notes: Sequence[str]) -> str:
         "Reversed accuracy of pooled batches and of the method, and the gain. *Before*: a prototype on digits.",
         _known(found),
         "## Coloured MNIST as published: no change of sign",
-        f"The colour agrees with probability {CANONICAL[0]:g} and {CANONICAL[1]:g}, and so tells more than the picture in both "
-        "environments. Accuracy on noisy test labels with agreement 0.1, as in the papers, where 0.75 is the best possible. "
+        f"The colour agrees with probability {CANONICAL[0]:g} and {CANONICAL[1]:g}, and is therefore more "
+        "informative than the shape in both environments. "
+        "Accuracy on noisy test labels with agreement 0.1, as in the papers, where 0.75 is the best possible. "
         "Published: 0.171 for pooled training and 0.669 for IRM ([Arjovsky 2019](https://arxiv.org/abs/1907.02893)). Here "
         "step size and strength are chosen without a look at the test, and validation rows of the same two environments "
         "prefer whatever uses the colour.",
@@ -268,8 +269,8 @@ def _choice(found: MapResults) -> str:
     table = markdown_table(["network", *METHODS], lines)
     return (
         "Step size and strength are chosen by the accuracy on validation rows in the *worse* of the two training "
-        "environments. Choosing by the mean of both rewards the colour. Reversed accuracy on MNIST so chosen, and in brackets "
-        f"that of the tables above:\n\n{table}"
+        "environments. Choosing by the mean of both rewards the colour. The reversed accuracy on MNIST with that choice, and "
+        f"in brackets that of the tables above:\n\n{table}"
     )
 
 

@@ -80,8 +80,8 @@ def unpacked(text: str, side: int) -> np.ndarray:
 def section(restoration: dict[str, Any]) -> list[str]:
     """The lines of the page: the two qualities, and the picture."""
     return [
-        "A part of scikit-image's `camera` at half its resolution. As a matrix an image is not of very low rank "
-        f"({restoration['matrix']:.1f} dB); its overlapping patches as rows of a table are (rank {restoration['rank']}, "
+        "A part of scikit-image's `camera` at half its resolution. An image is not a matrix of very low rank "
+        f"({restoration['matrix']:.1f} dB). A table with its overlapping patches as rows is (rank {restoration['rank']}, "
         f"{restoration['patches']:.1f} dB).\n",
         f"![An image with most of its pixels missing]({IMAGE})",
     ]

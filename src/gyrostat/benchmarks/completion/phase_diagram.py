@@ -41,7 +41,8 @@ def section(cells: Sequence[dict[str, Any]]) -> list[str]:
     cell_at = {(cell["rank"], cell["oversampling"]): cell for cell in cells}
     lines = [[str(rank), *(_share(cell_at.get((rank, x))) for x in overs)] for rank in ranks]
     return [
-        f"Of {count} matrices {n} x {n}: found by ours, not told the rank / by MatrixIRLS (written here), told the rank.\n",
+        f"How many of {count} matrices of size {n} x {n} are found: by ours, which is not told the rank / by MatrixIRLS "
+        "(implemented here), which is told the rank.\n",
         markdown_table(["rank", *(f"{x:g} times the freedom" for x in overs)], lines),
         f"\n![Share of matrices found]({PHASE})",
     ]

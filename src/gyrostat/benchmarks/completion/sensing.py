@@ -93,14 +93,15 @@ def section(results: Sequence[dict[str, Any]]) -> list[str]:
         return markdown_table(heads, [[f"`{solver}`", *(cell(one, solver) for one in results)] for solver in solvers])
 
     return [
-        f"`MatrixSensingRegressor`, not told the rank: matrices {setting.n} x {setting.n} of rank {setting.rank} with "
-        f"condition number kappa, {setting.measurements} Gaussian measurements, noise as a share of the deviation of "
-        f"responses; medians of {draws} draws. Steps of both descents (limit: a descent was ended after {setting.max_iter}), "
-        "and the error of the matrix; in brackets the draws with the true rank, where that is not all.\n",
+        f"`MatrixSensingRegressor` is not told the rank. Matrices are {setting.n} x {setting.n} of rank {setting.rank} with "
+        f"condition number kappa, seen by {setting.measurements} Gaussian measurements; noise is a share of the standard "
+        "deviation of responses. A cell has the steps of both descents (*limit*: a descent was stopped after "
+        f"{setting.max_iter}) and the error of the matrix, as medians of {draws} draws. Where not all draws found the true "
+        "rank, their number is in brackets.\n",
         table(_steps),
-        "\nThe rate at the point reached (by which the natural logarithm of the loss falls in a step), predicted from the "
-        "curvature there / as observed, of draws with a prediction; -: there is none, as steps are at the edge of stability or "
-        "noise is left.\n",
+        "\nA rate is the decrease of the natural logarithm of the loss per step, at the point reached. A cell has the rate "
+        "predicted from the curvature there / the observed rate, for draws with a prediction. A - means that there is none, "
+        "because steps are at the edge of stability or noise is left.\n",
         table(_rates),
     ]
 

@@ -35,22 +35,24 @@ on simulations whose answer is known and on real data with one environment left 
 than least squares.
 
 - **Choosing.** Every method sees features and response in pooled standard units. Each has one hyper-parameter (ours:
-  `tolerance`), and all choose it in the same way: the value with the least squared error in training environments left out
-  one at a time, by the mean over them; in the last table, by the worst of them. With two training environments there is
-  nothing to compare, and defaults are taken. *Ours* decides on features (`directions="features"`); *untuned* is the same with
-  other parameters at their defaults, *principal* decides on principal directions (`directions="principal"`). What the default
-  `directions="auto"` does in these settings is in [Compare methods](compare-methods.md).
-- **Peers.** Least squares, ridge, fixed effects (the means of each environment subtracted), IRMv1, V-REx, GroupDRO,
-  ANDMask, anchor regression (environments as anchors) and invariant causal prediction (ICP: the first six features of the
-  lasso, all their subsets) are written here for linear models and minimised to the end (IRMv1 and V-REx, which are not convex,
-  from least squares). Labels are 1 and -1, and all methods regress on them.
-- **Intervals** cover 95 percent, by the bootstrap: over repetitions of a simulation, or over rows of the environment left
-  out (the variation from other training rows is not in them). *wins*, *ties*, *loses* say where the interval of the paired
-  difference of errors lies; less than one percent is a tie. The *best other* method of a setting is picked afterwards, by
-  the first error of the setting.
-- **Sources.** The settings of other papers are written here from their descriptions, with numbers checked against code that
-  their authors published; Examples 1 to 3s with 2000 rows per environment instead of 10000.
-- **Expected** was declared with each setting: is our method meant to find the answer there? Beating least squares is less.
+  `tolerance`), and all choose it in the same way: training environments are left out one at a time, and the value with the
+  least squared error in them is taken, by the mean over them or, in the last table, by the worst of them. With only two
+  training environments there is nothing to compare, and defaults are used. *Ours* decides on features
+  (`directions="features"`); *untuned* is the same with other parameters at their defaults, *principal* decides on principal
+  directions (`directions="principal"`). What the default `directions="auto"` does in these settings is in [Compare
+  methods](compare-methods.md).
+- **Peers.** Least squares, ridge, fixed effects (the means of each environment subtracted), IRMv1, V-REx, GroupDRO, ANDMask,
+  anchor regression (environments as anchors) and invariant causal prediction (ICP: the first six features of the lasso, all
+  their subsets) are implemented here for linear models and minimised until they converge (IRMv1 and V-REx, which are not
+  convex, from least squares). Labels are coded as 1 and -1, and all methods regress on them.
+- **Intervals** are 95 percent bootstrap intervals: over repetitions of a simulation, or over rows of the environment left out
+  (they do not include the variation from other training rows). *wins*, *ties* and *loses* say where the interval of the
+  paired difference of errors lies; a difference of less than one percent is a tie. The *best other* method of a setting is
+  picked after the results are known, by the first error of the setting.
+- **Sources.** The settings of other papers are implemented from their descriptions, with numbers checked against code that
+  their authors published. Examples 1 to 3s have 2000 rows per environment instead of 10000.
+- **Expected** was declared with each setting: whether our method is meant to find the answer there. This is more than beating
+  least squares.
 """
 
 
@@ -75,8 +77,8 @@ def page(rows: Sequence[InvarianceRow], notes: Sequence[str] = ()) -> str:
 def verdict(rows: Sequence[tuple[bool | None, str, str]]) -> str:
     """The page in three sentences, from what was expected and how ours does against least squares and the best other method.
 
-    >>> verdict([(True, "wins", "ties"), (None, "loses", "loses")])[:76]
-    'Against least squares, ours wins in 1, ties in 0 and loses in 1 of 2 errors;'
+    >>> verdict([(True, "wins", "ties"), (None, "loses", "loses")])[:81]
+    'Against least squares, ours wins in 1, ties in 0 and loses in 1 of 2 comparisons;'
     """
 
     def counted(words: Sequence[str]) -> str:
@@ -84,8 +86,8 @@ def verdict(rows: Sequence[tuple[bool | None, str, str]]) -> str:
 
     meant = [against for solvable, against, _ in rows if solvable]
     return (
-        f"Against least squares, ours {counted([against for _, against, _ in rows])} of {len(rows)} errors; where it is meant "
-        f"to find the answer, it {counted(meant)} of {len(meant)}. Against the best other method of each setting, picked "
+        f"Against least squares, ours {counted([against for _, against, _ in rows])} of {len(rows)} comparisons; where it is "
+        f"meant to find the answer, it {counted(meant)} of {len(meant)}. Against the best other method of each setting, picked "
         f"afterwards, it {counted([best for *_, best in rows])}."
     )
 

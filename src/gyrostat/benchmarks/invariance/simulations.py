@@ -94,7 +94,7 @@ FLIP_SHARE = 0.25
 
 
 def diagonal(rng: np.random.Generator, rows: int, tests: int = NUM_TEST) -> Draw:
-    """20 isotropic features: effects 1, -1, .7 everywhere, and two that are 1 - 6 or 1 + 6 with equal probability."""
+    """20 isotropic features: effects 1, -1, 0.7 everywhere, and two that are 1 - 6 or 1 + 6 with equal probability."""
     truth = np.zeros(20)
     truth[:3] = 1.0, -1.0, 0.7
     effects = 1 + 6 * rng.choice([-1.0, 1.0], size=(NUM_TRAIN + tests, 2))
@@ -102,7 +102,7 @@ def diagonal(rng: np.random.Generator, rows: int, tests: int = NUM_TEST) -> Draw
 
 
 def flips(rng: np.random.Generator, rows: int, tests: int = NUM_TEST) -> Draw:
-    """10 correlated features: three invariant effects, two of size .5 to 1.5 that are negative in a quarter of environments.
+    """10 correlated features: three invariant effects, two of size 0.5 to 1.5 that are negative in a quarter of environments.
 
     Among the training environments each varying effect has both signs: if it had only one, no method could see it vary.
     """
@@ -117,7 +117,7 @@ def flips(rng: np.random.Generator, rows: int, tests: int = NUM_TEST) -> Draw:
 
 
 def one_sign(rng: np.random.Generator, rows: int, tests: int = NUM_TEST) -> Draw:
-    """As :func:`flips`, but the two effects are between .5 and 1.5 in every environment."""
+    """As :func:`flips`, but the two effects are between 0.5 and 1.5 in every environment."""
     truth = np.zeros(10)
     truth[:3] = 1.0, -1.0, 0.5
     effects = rng.uniform(0.5, 1.5, (NUM_TRAIN + tests, 2))
@@ -169,12 +169,12 @@ OUR_SIMULATIONS = (
         True,
         "Effects of both signs oscillate, and the untuned estimator drops them. But the mean of a varying effect helps a "
         "little, on average, to predict in an environment left out, so a tolerance chosen by the mean error there is large "
-        "and keeps them: choosing by prediction asks for another answer than the one that holds everywhere.",
+        "and keeps them: choosing by prediction leads to another answer than the one that holds everywhere.",
     ),
     Simulation(
         "one-sign",
         "ours",
-        "As flips, but the varying effects are between .5 and 1.5. Right (by definition): the three effects that do not "
+        "As flips, but the varying effects are between 0.5 and 1.5. Right (by definition): the three effects that do not "
         "vary.",
         one_sign,
         500,
@@ -284,8 +284,8 @@ _EXAMPLES = {
         False,
         "Cows and camels in front of grass and sand. Right: the animal, not the background.",
         "The effect of the background hardly varies and has one sign, so nothing oscillates. But there is nothing to gain "
-        "either: the labels follow from the animal without error, and least squares in standard units, minimised to the "
-        "end, finds that. The example is hard for gradient steps, to which the background looks a hundred times larger.",
+        "either: the labels follow from the animal without error, and least squares in standard units, if fully "
+        "minimised, finds that. The example is hard for gradient steps, to which the background looks a hundred times larger.",
     ),
     "example-3": (
         example_3,
@@ -399,7 +399,7 @@ STRUCTURAL = (
     Simulation(
         "eills",
         "Fan, Fang, Gu, Zhang 2023, section 5",
-        "Twelve features, three causes, consequences of the response among the rest, two environments. Right: 3, 2, -.5 "
+        "Twelve features, three causes, consequences of the response among the rest, two environments. Right: 3, 2, -0.5 "
         "and zeros.",
         eills,
         1000,

@@ -76,7 +76,7 @@ def check(s: Setting) -> None:
         most = max(int(s["seeds"] * MOST_WORK / work), 1)
         raise GyrostatError(
             f"sensing with dimension={s['dimension']}, num_steps={s['num_steps']} and seeds={s['seeds']} takes too long "
-            f"to move sliders with: lower one of them (seeds to {most}, say), or use gyrostat.run."
+            f"for live sliders: lower one of them (seeds to {most}, say), or use gyrostat.run."
         )
 
 
@@ -197,7 +197,7 @@ def sentences(s: Setting) -> list[str]:
     if k < r:
         return [f"k = {k} columns cannot make a matrix of rank {r}: no side reaches A★."]
     after = (
-        f"After the imbalance step: at least exp(−{theory.theorem51_rate(eta, s['beta']):.3g}) per step, whatever α."
+        f"After the imbalance step: at least exp(−{theory.theorem51_rate(eta, s['beta']):.3g}) per step, for every α."
     )
     if k > r:
         (tail,) = _tail_loss(s, np.array([s["num_steps"]]))

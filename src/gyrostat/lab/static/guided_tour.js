@@ -5,19 +5,19 @@ import { byId } from "./elements.js";
 const STEPS = [
   {
     title: "What is invariant?", tab: "steps", values: { spread: 6 }, look: "play",
-    text: "Every environment has a target of its own. The first square of it is the same everywhere: the invariant signal. The second, "
+    text: "Every environment has a target of its own. Its first square, the invariant signal, is the same everywhere. Its second square, "
       + "the spurious signal, has a different strength in every environment. Press Play. Which squares does the model keep, with one "
       + "environment per batch and with mixed batches?",
   },
   {
     title: "What happens when M grows?", tab: "curves", values: { spread: 1 }, look: "slide-spread",
     text: "M says how much the strength of the spurious signal differs between environments. Move the slider of M slowly from 1 to 10, and "
-      + "watch the spurious curve of HeteroSGD. The line of theory says where it should change.",
+      + "watch the spurious curve of HeteroSGD. The line with the prediction says where it should change.",
   },
   {
     title: "Why does pooling fail?", tab: "curves", values: { spread: 8, view: "errors" }, look: "slide-mean",
     text: "A mixed batch sees the average of the environments. The spurious strengths do not cancel in it: their mean is E s. The curves are "
-      + "distances, to the invariant signal A★ alone and to A★ with the mean spurious part. Which of them does each method bring to zero? "
+      + "distances: to the invariant signal A★ alone, and to A★ with the mean spurious part. Which of them does each method bring to zero? "
       + "Then move the mean strength to 0: the average has nothing spurious left.",
   },
 ];

@@ -25,7 +25,7 @@ function changed(name) {
   clearTimeout(resting);
   if (!shown.begin?.compiling_controls.includes(name)) return ask();
   trajectories.stop();
-  dim("This slider needs another program: it starts when the slider rests.");
+  dim("This slider needs a newly compiled program: it starts when the slider rests.");
   resting = setTimeout(ask, REST);
 }
 

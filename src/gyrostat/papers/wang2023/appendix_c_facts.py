@@ -143,7 +143,10 @@ FACTS_OF_ALGEBRA = Experiment(
     name="appendixC",
     title="The facts of linear algebra behind the proofs",
     source="Wang 2023, appendix C (Lewis and Sendov for Lemmas C.1 and C.2)",
-    summary="Each inequality on random matrices, some of which attain it; each derivative against differences.",
+    summary=(
+        "Each inequality is tested on random matrices, some of which attain it, and each derivative is compared "
+        "with finite differences."
+    ),
     sizes={"smoke": {"samples": 200}, "standard": {"samples": 2000}, "full": {"samples": 20_000}},
     compute=facts_data,
     draw=draw_facts,

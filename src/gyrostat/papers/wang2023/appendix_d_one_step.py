@@ -348,9 +348,9 @@ ONE_STEP = Experiment(
     title="One step of SGD on norms, balance and approximate rank",
     source="Wang 2023, Lemma D.1, Propositions D.2 and D.3, Lemmas D.6 to D.8, formulas (5) to (18)",
     summary=(
-        "Each bound with constants of order one, where double precision can tell: the largest left side over "
-        "the right side, and "
-        "the least step size that leaves a set over the one that the paper admits."
+        "Each bound is tested with constants of order one, where double precision is enough. Shown are the "
+        "largest ratio of the left to the right side, and the least step size that leaves a set, relative to the "
+        "one that the paper admits."
     ),
     sizes={"smoke": {"samples": 100}, "standard": {"samples": 1000}, "full": {"samples": 10_000}},
     compute=one_step_data,
@@ -364,13 +364,19 @@ ONE_STEP = Experiment(
         ),
         Claim(
             slug="propD.2",
-            statement="Layers of norm at most C keep it, for the step size in the proof of Proposition D.2 (formula 6).",
+            statement=(
+                "Layers of norm at most C keep such a norm, for the step size in the proof of Proposition D.2 "
+                "(formula 6)."
+            ),
             criterion="least step size found that leaves over the bound: at least 1 for five ridges, at most 1e6 at .1",
             measure=_norms,
         ),
         Claim(
             slug="propD.3",
-            statement="An imbalance of at most epsilon stays so, for the step size of Proposition D.3 (formula 7).",
+            statement=(
+                "An imbalance of at most epsilon stays at most epsilon, for the step size of Proposition D.3 "
+                "(formula 7)."
+            ),
             criterion=(
                 "least step size found that leaves over the bound: in [1, 100] for five ridges; .9 of it does "
                 "not leave and 1.1 of "
@@ -407,13 +413,16 @@ ONE_STEP = Experiment(
         ),
         Claim(
             slug="lemmaD.7",
-            statement="Near the limit of approximate rank decay outweighs growth: 2 delta >= 2 E + beta / eta (Lemma D.7).",
+            statement=(
+                "Near the limit of the approximate rank, decay outweighs growth: 2 delta >= 2 E + beta / eta "
+                "(Lemma D.7)."
+            ),
             criterion="largest growth over decay, with the constants of Theorem B.1, at most 1 (and at least .01)",
             measure=_ratio("Lemma D.7", 0.01),
         ),
         Claim(
             slug="lemmaD.8",
-            statement="Farther inside a step adds at most epsilon_2 / 2 to the approximate rank (Lemma D.8).",
+            statement="Farther inside, a step adds at most epsilon_2 / 2 to the approximate rank (Lemma D.8).",
             criterion="largest change over epsilon_2 / 2, with the constants of Theorem B.1, at most 1",
             measure=_never_more("Lemma D.8"),
         ),

@@ -287,7 +287,10 @@ LOW_RANK = Experiment(
     claims=[
         Claim(
             slug="thmE.1",
-            statement="From any start SGD is bounded by C and balanced to epsilon_1 after T (Theorem E.1, formula 19).",
+            statement=(
+                "From any start, SGD is bounded by C and balanced up to epsilon_1 after T steps (Theorem E.1, "
+                "formula 19)."
+            ),
             criterion="largest norm over C and imbalance over epsilon_1 after T at most 1, from starts with norms above C",
             measure=_balanced_by_then,
         ),
@@ -304,7 +307,10 @@ LOW_RANK = Experiment(
             measure=_streak_likely,
             expected="fails",
             kind="not covered",
-            reason="T is about a thousand and the bound 2^-T: true, and vacuous at sizes that can be run, as the paper says.",
+            reason=(
+                "T is about a thousand and the bound is 2^-T: it is true, but vacuous at sizes that can be run, "
+                "as the paper says."
+            ),
         ),
         Claim(
             slug="propF.1",

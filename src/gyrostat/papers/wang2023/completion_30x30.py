@@ -139,10 +139,10 @@ COMPLETION = Experiment(
     title="Completing a matrix of rank 3",
     source="Beyond Wang 2023 (ours)",
     summary=(
-        "Full-batch descent, no noise: a large ridge first (above the folds of superfluous ranks), a small one "
-        "later, against a "
-        "constant ridge and against a small start without any ridge. An earlier version of this study was left out when its "
-        "claim, half the error on the median problem of four, failed; how many problems are halved is reported."
+        "Full-batch descent without noise: a large ridge first (above the folds of superfluous ranks) and a small "
+        "one later, compared with a constant ridge and with a small start without any ridge. An earlier version "
+        "of this study was dropped when its claim (half the error on the median problem of four) failed. The "
+        "number of problems with half the error is reported."
     ),
     sizes={
         "smoke": {"side": 16, "share": 0.5, "problems": 5, "num_steps": 3000},

@@ -218,9 +218,9 @@ def draw_figure1(ds: xr.Dataset) -> Figure:
             Printed(quantity="runs that come back to rank 2", paper="none", ours=int(ds.returned.sum())),
         ],
         note=(
-            "L = 3, w = 100, epsilon = .25; eta = .2, lambda = .1 (eta = .03 in the first 500 steps); offshoots eta = "
-            ".02, lambda = .001 for 4000 steps. The relative test loss is (1 - epsilon A_12)^2; rank 1 is s2 / s1 < "
-            ".01."
+            "L = 3, w = 100, epsilon = 0.25; eta = 0.2, lambda = 0.1 (eta = 0.03 in the first 500 steps); offshoots eta = "
+            "0.02, lambda = 0.001 for 4000 steps. The relative test loss is (1 - epsilon A_12)^2; rank 1 is s2 / s1 < "
+            "0.01."
         ),
     )
 
@@ -388,7 +388,10 @@ FIG1 = Experiment(
         ),
         Claim(
             slug="decay",
-            statement="After the jump s2 decays at the rate of the ridge plus that of the turning by noise (ours).",
+            statement=(
+                "After the jump, s2 decays at the rate of the ridge plus the rate at which noise turns the first "
+                "singular pair (ours)."
+            ),
             criterion=(
                 "rate of s2 between ratios of 1e-6 and 1e-13 over -L log(1 - eta lambda) + turning_rate: median over "
                 "the runs within 3 % of 1"

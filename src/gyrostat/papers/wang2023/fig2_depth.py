@@ -90,8 +90,8 @@ def draw_figure2(ds: xr.Dataset) -> Figure:
             for depth, printed in ((3, "none of five"), (4, "five of five"))
         ],
         note=(
-            "epsilon = .1, w = 100; eta = .03 to step 500, .25 to step 5000 (lambda = .1), then .05 with lambda = "
-            ".001. The fold is the ridge above which there is no rank-2 minimum, in main-text units."
+            "epsilon = 0.1, w = 100; eta = 0.03 to step 500, 0.25 to step 5000 (lambda = 0.1), then 0.05 with lambda = "
+            "0.001. The fold is the ridge above which there is no rank-2 minimum, in main-text units."
         ),
     )
 
@@ -150,7 +150,7 @@ FIG2 = Experiment(
         Claim(
             slug="depth",
             statement=(
-                "At epsilon = .1 networks of depth 4 jump in the first 5000 steps and networks of depth 3 do not."
+                "At epsilon = 0.1 networks of depth 4 jump in the first 5000 steps and networks of depth 3 do not."
             ),
             criterion="share >= .8 for L = 4 and <= .05 for L = 3 (95 % intervals reach them; shares >= .7 and <= .1)",
             measure=_depth,
@@ -164,7 +164,7 @@ FIG2 = Experiment(
             names={"probability": "probability that five of five jump"},
             expected="fails",
             kind="not typical",
-            reason="About nine runs in ten jump by step 5000, so five of five has a probability of .6.",
+            reason="About nine runs in ten jump by step 5000, so five of five has a probability of 0.6.",
         ),
         Claim(
             slug="different-times",
@@ -179,7 +179,7 @@ FIG2 = Experiment(
         ),
         Claim(
             slug="descent-stays",
-            statement="It is the noise: GD on the same schedule jumps at neither depth (control).",
+            statement="Noise causes the jumps: GD on the same schedule jumps at neither depth (control).",
             criterion="no start jumps by step 5000",
             measure=_descent,
             names={

@@ -114,8 +114,8 @@ def draw_figure3(ds: xr.Dataset) -> Figure:
             ),
         ],
         note=(
-            "L = 4, w = 100; t0 steps with eta = .2, lambda = .1 (warm-up 500), then 4000 with eta = .02, lambda = "
-            ".001. Solved: relative test loss below .5. Fold: the epsilon above which the noisy phase's ridge leaves "
+            "L = 4, w = 100; t0 steps with eta = 0.2, lambda = 0.1 (warm-up 500), then 4000 with eta = 0.02, lambda = "
+            "0.001. Solved: relative test loss below 0.5. Fold: the epsilon above which the noisy phase's ridge leaves "
             "no rank-2 minimum."
         ),
     )
@@ -190,8 +190,9 @@ FIG3 = Experiment(
     title="Annealing across epsilon: noise or ridge?",
     source="Wang 2023, Figure 3",
     summary=(
-        "The paper reads the figure as an effect of noise. The control shows: gradient descent on the same schedule "
-        "solves every epsilon above the fold; the noise matters in a narrow range below it."
+        "The paper reads the figure as an effect of noise. A control shows otherwise: gradient descent on the "
+        "same schedule solves every epsilon above the fold, and the noise matters only in a narrow range below "
+        "it."
     ),
     sizes={
         "smoke": {"seeds": 64, "epsilons": (0.1, 0.15, 1.0), "switches": (0, 1000, 8000), "long": 16_000},
@@ -229,18 +230,19 @@ FIG3 = Experiment(
             expected="fails",
             kind="depends on the reading",
             reason=(
-                "After 4000 low steps the network is not yet trained; the same run solves epsilon = 1 when it goes on."
+                "After 4000 steps of the second phase the network is not yet trained; the same run solves epsilon "
+                "= 1 if it continues."
             ),
         ),
         Claim(
             slug="above-the-fold",
-            statement="Above the fold it is the ridge: GD solves epsilon >= .15 as SGD does (ours).",
+            statement="Above the fold the ridge is the cause: GD solves epsilon >= 0.15 as SGD does (ours).",
             criterion="shares of both >= .9 at the longest t0 for every epsilon >= .15",
             measure=_is_the_ridge,
         ),
         Claim(
             slug="below-the-fold",
-            statement="Just below the fold it is the noise: SGD solves epsilon = .1 where GD does not.",
+            statement="Just below the fold the noise is the cause: SGD solves epsilon = 0.1, and GD does not.",
             criterion="GD 0 at every epsilon <= .1; SGD at .1 >= .3, with a 95 % interval that reaches .4",
             measure=_is_the_noise,
         ),

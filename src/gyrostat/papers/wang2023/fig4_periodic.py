@@ -142,8 +142,8 @@ def draw_figure4(ds: xr.Dataset) -> Figure:
             for p in PERIODS
         ],
         note=(
-            "L = 3, w = 100, epsilon = .2; quiet: eta = .1, lambda = .001; loud: eta = .4, lambda = .1; quiet first, "
-            "eta = .03 in the first 500 steps. The printed figure shows none of the runs that diverge."
+            "L = 3, w = 100, epsilon = 0.2; quiet: eta = 0.1, lambda = 0.001; loud: eta = 0.4, lambda = 0.1; quiet first, "
+            "eta = 0.03 in the first 500 steps. The printed figure shows none of the runs that diverge."
         ),
     )
 
@@ -238,11 +238,11 @@ FIG4 = Experiment(
             },
             expected="fails",
             kind="not typical",
-            reason="At eta = .4 some runs diverge and a few lose all rank; five good ones are likely, not certain.",
+            reason="At eta = 0.4 some runs diverge and a few lose all rank; five good ones are likely, not certain.",
         ),
         Claim(
             slug="descent-stays",
-            statement="It is the noise: GD on the same schedule stays at rank 2 (control).",
+            statement="Noise causes the jumps: GD on the same schedule stays at rank 2 (control).",
             criterion="every start ends at rank 2",
             measure=_descent,
             names={f"rank_2_{p}": f"share that ends at rank 2, phases of {p} steps" for p in (1000, 2000)},

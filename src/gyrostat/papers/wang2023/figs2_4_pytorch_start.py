@@ -202,14 +202,20 @@ PYTORCH_START = Experiment(
         ),
         Claim(
             slug="fig3",
-            statement="From PyTorch's start (L = 4, epsilon = .15) 1000 noisy steps solve the problem; none do not (Figure 3).",
+            statement=(
+                "From PyTorch's start (L = 4, epsilon = 0.15), a run with 1000 noisy steps solves the problem, "
+                "and a run without noisy steps does not (Figure 3)."
+            ),
             criterion="share of runs with a relative test loss below .5 at least .5 for t0 = 1000 and at most .1 for t0 = 0",
             measure=_figure3,
             names={"after_1000": "share that solves it, t0 = 1000", "without": "share that solves it, t0 = 0"},
         ),
         Claim(
             slug="fig4-quiet-first",
-            statement="From PyTorch's start the periodic schedule of Figure 4 runs, with its quiet phase first.",
+            statement=(
+                "From PyTorch's start, runs with the periodic schedule of Figure 4 do not diverge if the quiet "
+                "phase comes first."
+            ),
             criterion="at most .3 of the runs diverge",
             measure=_figure4_quiet_first,
             names={"diverged": "share that diverges"},
@@ -222,7 +228,9 @@ PYTORCH_START = Experiment(
         ),
         Claim(
             slug="fig4-loud-first",
-            statement="From PyTorch's start, with the loud phase first, runs jump, in loud phases (Figure 4).",
+            statement=(
+                "From PyTorch's start, with the loud phase first, runs jump, and do so in loud phases (Figure 4)."
+            ),
             criterion=(
                 "at least .9 of the lasting jumps in loud phases; at least .4 of all runs end below rank 2; at most .3 diverge"
             ),

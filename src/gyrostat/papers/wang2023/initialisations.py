@@ -81,7 +81,7 @@ def draw_starts(ds: xr.Dataset) -> Figure:
             ),
         ],
         note=(
-            "L = 3, w = 100, epsilon = .25, eta = .2, lambda = .1. Uniform: +-1/sqrt(fan-in); Gaussian: N(0, "
+            "L = 3, w = 100, epsilon = 0.25, eta = 0.2, lambda = 0.1. Uniform: +-1/sqrt(fan-in); Gaussian: N(0, "
             "1/fan-in); orthogonal: orthonormal rows or columns. Whiskers: 95 %."
         ),
     )
@@ -110,7 +110,7 @@ INITIALISATIONS = Experiment(
     title="Starts, and why there is a warm-up",
     source="Wang 2023, section 4",
     summary=(
-        "The paper does not print its initialisation. PyTorch's default diverges at eta = .2 without the warm-up and "
+        "The paper does not print its initialisation. PyTorch's default diverges at eta = 0.2 without the warm-up and "
         "not with it, as the text reports for its own initialisation. Orthogonal layers are safe, exact in width 4, "
         "and jump at the "
         "same times."

@@ -255,9 +255,9 @@ SMALL_RIDGE = Experiment(
     title="Descent with a small ridge and the PL inequality",
     source="Wang 2023, Propositions A.6 and A.7, Lemma A.1",
     summary=(
-        "Gradient flow reaches a loss of order lambda in a time of order log(1 / lambda) where the loss is PL, "
-        "it then keeps the "
-        "smallest rank of an exact fit, and a small move makes nearly every global minimum PL."
+        "Where the loss satisfies the PL inequality, gradient flow reaches a loss of order lambda in a time of "
+        "order log(1 / lambda). It then keeps the smallest rank of an exact fit. A small move makes nearly every "
+        "global minimum satisfy the PL inequality."
     ),
     sizes={
         "smoke": {"starts": 3, "num_steps": 3000, "samples": 200},
@@ -270,8 +270,8 @@ SMALL_RIDGE = Experiment(
         Claim(
             slug="lemmaA.1",
             statement=(
-                "Where the loss is beta-PL, flow with ridge lambda has a loss of lambda k_0 by T_0 - (2/beta) "
-                "log lambda."
+                "Where the loss is beta-PL, gradient flow with ridge lambda reaches a loss of lambda k_0 by the "
+                "time T_0 - (2/beta) log lambda."
             ),
             criterion=(
                 "slope of that time in log(1 / lambda) over 2/beta at most 1 (and at least .05); PL quotient "
@@ -283,7 +283,7 @@ SMALL_RIDGE = Experiment(
         Claim(
             slug="lemmaA.1-ball",
             statement=(
-                "Until then the flow stays in the ball of radius R = sqrt(L_lambda / beta), as the proof of "
+                "Until that time the flow stays in the ball of radius R = sqrt(L_lambda / beta), as the proof of "
                 "Lemma A.1 says."
             ),
             criterion="largest distance from the start at most R",
@@ -305,9 +305,8 @@ SMALL_RIDGE = Experiment(
         Claim(
             slug="propA.6",
             statement=(
-                "From a start with a PL limit, descent with a small ridge ends at no smaller rank than that of "
-                "an exact fit, also "
-                "where smaller ranks come arbitrarily near."
+                "From a start with a PL limit, descent with a small ridge ends at no smaller rank than that of an "
+                "exact fit, even where matrices of smaller rank come arbitrarily close to a fit."
             ),
             criterion="[[1, *], [0, 1]]: s2 / s1 at least .05 from all starts for lambda <= .01; below .01 for lambda = .2",
             measure=_keeps_rank,

@@ -263,8 +263,9 @@ LANGEVIN = Experiment(
     title="SGD against Langevin dynamics",
     source="Wang 2023, Remark 2.1 and section 3.2",
     summary=(
-        "The paper's main contrast, with noise of the same size: Langevin dynamics goes to whichever minimum has the smaller "
-        "loss, SGD goes down in rank only. What makes the difference is isotropy, not Gaussian noise."
+        "The paper's main contrast, with noise of the same size: Langevin dynamics goes to whichever minimum has "
+        "the smaller loss, while SGD only goes down in rank. The difference comes from isotropy, not from "
+        "Gaussian noise."
     ),
     sizes={
         "smoke": {"seeds": 16, "num_steps": 5000},
@@ -304,9 +305,8 @@ LANGEVIN = Experiment(
         Claim(
             slug="any-temperature",
             statement=(
-                "There is always a likelihood of jumping between minima: it is seen also at the temperature "
-                "that SGD has at the "
-                "rank-2 minimum."
+                "There is always a likelihood of jumping between minima: jumps are also seen at the temperature "
+                "that SGD has at the rank-2 minimum."
             ),
             criterion="lambda = .05, from rank 1: at least half of the runs end in the basin of rank 2",
             measure=_cold,

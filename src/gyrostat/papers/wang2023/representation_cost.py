@@ -202,7 +202,7 @@ def draw_balance(ds: xr.Dataset) -> Figure:
         printed=[
             Printed(quantity="rate of decay of the imbalance, over lambda", paper="1", ours=float(ds.rate.median()))
         ],
-        note="L = 3, w = 10, epsilon = .25, lambda = .05, eta = .005 (nearly gradient flow on C + lambda ||theta||^2).",
+        note="L = 3, w = 10, epsilon = 0.25, lambda = 0.05, eta = 0.005 (nearly gradient flow on C + lambda ||theta||^2).",
     )
 
 

@@ -73,7 +73,7 @@ def draw_phases(ds: xr.Dataset) -> Figure:
             heat("SGD that diverges or ends at rank 0", ds.diverged + ds.collapsed, "share of runs"),
         ],
         note=(
-            f"L = 3, w = 100, epsilon = .25, {ds.attrs['num_steps']} steps, eta at most .03 in the first 500. The fold is "
+            f"L = 3, w = 100, epsilon = 0.25, {ds.attrs['num_steps']} steps, eta at most 0.03 in the first 500. The fold is "
             "drawn in weight-decay units, four times those of the main text."
         ),
     )
@@ -136,8 +136,8 @@ PHASES = Experiment(
     title="Where SGD jumps and descent does not",
     source="Wang 2023, section 4 (the plane is ours)",
     summary=(
-        "A reviewer of the paper suspected that the effect comes from the choice of lambda and eta. The plane shows "
-        "how much of it is a choice: there is a band below the fold, and Figure 1 lies in it."
+        "A reviewer of the paper suspected that the effect comes from the choice of lambda and eta. The map over "
+        "both shows how far this is so: SGD jumps in a band below the fold, and Figure 1 lies in it."
     ),
     sizes={
         "smoke": {
@@ -179,7 +179,7 @@ PHASES = Experiment(
         ),
         Claim(
             slug="any-ridge",
-            statement="There is always a likelihood to jump: at eta = .5 one sees it far below the fold too.",
+            statement="There is always a likelihood of jumping: at eta = 0.5 jumps are seen far below the fold, too.",
             criterion="some cell at a ridge of at most half the fold with SGD >= .1 and GD 0",
             measure=_always,
         ),
@@ -194,13 +194,13 @@ PHASES = Experiment(
         ),
         Claim(
             slug="noise-needed",
-            statement="It takes large steps: at the ridge of Figure 1 small step sizes do not jump.",
+            statement="Jumps need large steps: at the ridge of Figure 1, runs with small step sizes do not jump.",
             criterion="share <= .1 for eta <= .05 and >= .3 for eta = .2 at lambda = .1",
             measure=_noise_needed,
         ),
         Claim(
             slug="too-far",
-            statement="SGD goes on to underestimate the rank in the end (section 3.2).",
+            statement="In the end, SGD underestimates the rank (section 3.2).",
             criterion=(
                 "at lambda = .4, eta = .2 and .4, SGD at rank 0 in >= 90 % of the runs where every GD start stays at "
                 "rank 1"

@@ -116,7 +116,7 @@ def draw_hetero(ds: xr.Dataset) -> Figure:
             ),
         ],
         note=(
-            f"L = 3, epsilon = .25, schedule of Figure 1, three entries per step, {ds.attrs['num_steps']} steps. The "
+            f"L = 3, epsilon = 0.25, schedule of Figure 1, three entries per step, {ds.attrs['num_steps']} steps. The "
             "entries drawn and the noise in each are the same for both; only pooled entries come from environments of their "
             "own. Whiskers: 95 %."
         ),
@@ -161,8 +161,8 @@ HETERO = Experiment(
     source="Beyond Wang 2023 and Xu 2024 (ours)",
     summary=(
         "Environments share the rank-1 truth and differ by a spurious part of mean zero. A batch of three entries "
-        "comes from one environment, or each entry from its own: same entries, same noise in each, only its "
-        "correlation differs."
+        "comes from one environment, or each entry comes from an environment of its own. The entries and the "
+        "noise in each are the same; only the correlation of the noise differs."
     ),
     sizes={
         "smoke": {"seeds": 64, "num_steps": 8000, "spreads": (0.3,)},

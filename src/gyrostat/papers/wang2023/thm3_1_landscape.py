@@ -130,7 +130,7 @@ def draw_landscape(ds: xr.Dataset) -> Figure:
             ),
         ],
         note=(
-            "L = 3, epsilon = .25. Left: lambda = .005 in main-text units; the fourth minimum has rank 1 and a "
+            "L = 3, epsilon = 0.25. Left: lambda = 0.005 in main-text units; the fourth minimum has rank 1 and a "
             "missing entry of the wrong sign. Middle: the rank-1 minimum fits better and better as the ridge falls. "
             f"Right: {ds.sizes['start']} starts."
         ),

@@ -298,8 +298,8 @@ REGIONS = Experiment(
         Claim(
             slug="nearly-sharp-at-rank-2",
             statement=(
-                "Where the rank does not restrict (r = 2), steps of at most 1e4 times the bound leave from some point: for a "
-                "statement on all points the bound is nearly sharp (ours)."
+                "Where the rank is no restriction (r = 2), a step of at most 1e4 times the bound leaves B_r from "
+                "some point. For a statement about all points, the bound is therefore nearly sharp (ours)."
             ),
             criterion="largest power of ten times the bound that is needed to leave B_2, at each ridge, at most 4",
             measure=_nearly_sharp,
@@ -312,7 +312,7 @@ REGIONS = Experiment(
         ),
         Claim(
             slug="covers-figure-1",
-            statement="The theorem covers the experiments: eta = .2 at lambda = .1 is admitted.",
+            statement="The theorem covers the experiments: eta = 0.2 at lambda = 0.1 is admitted.",
             criterion="bound on eta at lambda = .1 >= .2 for L = 3 or 4",
             measure=_covers,
             names={"bound_3": "bound on eta, L = 3", "bound_4": "bound on eta, L = 4", "used": "eta of Figure 1"},

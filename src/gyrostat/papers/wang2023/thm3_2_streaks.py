@@ -186,7 +186,7 @@ def draw_streaks(ds: xr.Dataset) -> Figure:
             Panel(title="Passes over three entries", xlabel="share of passes", ylabel="", series=passes),
         ],
         note=(
-            "L = 3, epsilon = .25, eta = .2, lambda = .1: from the rank-2 minimum, entries of one column only, then "
+            "L = 3, epsilon = 0.25, eta = 0.2, lambda = 0.1: from the rank-2 minimum, entries of one column only, then "
             "3000 steps of gradient descent. By streaks: the rate at which streaks begin that are long enough to make a run "
             f"fall. {ds.sizes['run']} runs for each length."
         ),
@@ -250,7 +250,7 @@ STREAKS = Experiment(
         ),
         Claim(
             slug="not-the-mechanism",
-            statement="Such streaks, the event of the proof, are too rare to be how SGD jumps here (ours).",
+            statement="Such streaks, which the proof uses, are too rare to explain the jumps of SGD here (ours).",
             criterion="rate of such streaks at most a tenth of the observed hazard",
             measure=_rarer_than_jumps,
             names={
@@ -261,7 +261,7 @@ STREAKS = Experiment(
         ),
         Claim(
             slug="hazard",
-            statement="Jumps come at about 1.8e-4 per step (ours).",
+            statement="Jumps occur at a rate of about 1.8e-4 per step (ours).",
             criterion="hazard in [1e-4, 3e-4]",
             measure=_hazard,
             names={"hazard": "jumps [per step]"},

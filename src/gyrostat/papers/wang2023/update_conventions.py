@@ -73,7 +73,7 @@ def draw_conventions(ds: xr.Dataset) -> Figure:
             Panel(title="Why", xlabel="", ylabel="ridge", series=ridges),
         ],
         note=(
-            "L = 3, epsilon = .25, eta = .2, lambda = .1, warm-up 500. Main text: (1 - 2 eta lambda) theta - (eta/2) "
+            "L = 3, epsilon = 0.25, eta = 0.2, lambda = 0.1, warm-up 500. Main text: (1 - 2 eta lambda) theta - (eta/2) "
             "grad; appendix: (1 - eta lambda) theta - (eta/2) grad; plain weight decay: (1 - eta lambda) theta - eta grad, "
             "grad of (A* - A)^2."
         ),
@@ -131,7 +131,7 @@ CONVENTIONS_STUDY = Experiment(
             names=FIGURE_1_SHARES,
             expected="fails",
             kind="depends on the reading",
-            reason="Its ridge .1 is four times the fold: there is no rank-2 minimum; runs collapse to 0.",
+            reason="Its ridge 0.1 is four times the fold, so there is no rank-2 minimum, and runs collapse to 0.",
         ),
         Claim(
             slug="appendix",
@@ -142,7 +142,8 @@ CONVENTIONS_STUDY = Experiment(
             expected="fails",
             kind="depends on the reading",
             reason=(
-                "Its ridge, .05 in main-text units, is above the fold: runs fall to rank 1 at once, not after a wait."
+                "Its ridge, 0.05 in main-text units, is above the fold, so runs fall to rank 1 at once and not "
+                "after a wait."
             ),
         ),
         Claim(

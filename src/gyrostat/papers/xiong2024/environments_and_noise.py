@@ -95,7 +95,7 @@ def draw_hetero(ds: xr.Dataset) -> Figure:
         ],
         note=(
             "Medians and quartiles over seeds (middle and right: medians of means over late steps); s = 1 - M or 1 + M, eta = "
-            ".05, fresh one-environment batches of 80 n."
+            "0.05, fresh one-environment batches of 80 n."
         ),
     )
 
@@ -211,7 +211,7 @@ def draw_noise(ds: xr.Dataset) -> Figure:
     return Figure(
         title="Without noise the step pays off; with noise the width decides where every solver ends",
         panels=panels,
-        note="Medians and quartiles over starts and designs; m = 20 n, r = 2, eta = .2, alpha = .05.",
+        note="Medians and quartiles over starts and designs; m = 20 n, r = 2, eta = 0.2, alpha = 0.05.",
     )
 
 
@@ -240,7 +240,7 @@ NOISE = Experiment(
     name="noise",
     title="The imbalance step with noisy responses",
     source="Beyond Xiong 2024 (ours)",
-    summary="y_i = <X_i, A_star> + noise. The paper has no noise; real data have.",
+    summary="y_i = <X_i, A_star> + noise. The paper has no noise, but real data do.",
     sizes={
         "smoke": {"starts": 8, "designs": 1, "dimension": 20, "num_steps": 2000},
         "standard": {"starts": 4, "designs": 4, "dimension": 20, "num_steps": 4000},

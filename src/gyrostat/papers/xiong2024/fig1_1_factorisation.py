@@ -89,7 +89,7 @@ def draw_figure11(ds: xr.Dataset) -> Figure:
                 ("k = 5", _slopes(ds).measured["slope_k_5"]),
             )
         ],
-        note="Medians and quartiles over seeds; n = 50, eta = .01. The slope of the tail does not depend on alpha.",
+        note="Medians and quartiles over seeds; n = 50, eta = 0.01. The slope of the tail does not depend on alpha.",
     )
 
 
@@ -177,7 +177,7 @@ FIG11 = Experiment(
         ),
         Claim(
             slug="sharp-constant",
-            statement="Sharply (ours): t^2 ||E||^2 16 eta^2 / (k - r) tends to 1, whatever alpha.",
+            statement="The sharp constant (ours): t^2 ||E||^2 16 eta^2 / (k - r) tends to 1 for every alpha.",
             criterion="within 2 % at the last step for k = 3, 5 and alpha = .5, .1",
             measure=_constant,
         ),

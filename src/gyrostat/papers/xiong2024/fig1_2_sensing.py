@@ -150,7 +150,7 @@ def draw_figure12(ds: xr.Dataset) -> Figure:
         printed=_printed(ds),
         note=(
             f"Medians and quartiles over starts and designs; r = 2, {size_text(ds, PER_ROW)}. Above the printed learning rate "
-            ".2, below one that fits the printed axes (.03, with ten times fewer iterations than .003). Dashed: the "
+            "0.2, below one that fits the printed axes (0.03, with ten times fewer iterations than 0.003). Dashed: the "
             "rate -2 log(1 - eta lambda_H) from the curvature at the end."
         ),
     )
@@ -290,7 +290,7 @@ FIG12 = Experiment(
     source="Xiong 2024, Figure 1.2",
     summary=(
         f"n = {DIMENSION}, r = 2, m = 700 Gaussian measurements, start alpha N(0, 1/n) and (alpha/3) N(0, 1/n). The printed "
-        "learning rate .2 does not fit the printed axes; .003 does. Curves depend on eta x iteration only."
+        "learning rate 0.2 does not fit the printed axes; 0.003 does. Curves depend on eta x iteration only."
     ),
     sizes={
         "smoke": {"dimension": 20, "starts": 6, "designs": 3, "stretch": 1.0, "figure_starts": 2},
@@ -331,7 +331,7 @@ FIG12 = Experiment(
         ),
         Claim(
             slug="step-speeds-up",
-            statement="The step accelerates descent, the more so the smaller alpha is.",
+            statement="The step accelerates descent; the smaller alpha is, the more it does so.",
             criterion="late rate after the step over that of GD: >= 8 at alpha = .05, >= 1.5 at alpha = .5, k = 3 and 4",
             measure=_speed_up,
         ),

@@ -100,9 +100,9 @@ def draw_figure_i1(ds: xr.Dataset) -> Figure:
         ],
         note=(
             "Medians and quartiles over starts and designs; both models see the same measurements. k = 4, r = 2, "
-            f"{size_text(ds, FIGURE_I1.per_row)}, eta = .2. The printed axis ends at {ITERATIONS:,} iterations: before the "
-            "crossing at small alpha if the learning rate is the .003 that fits the printed curves, after it if it is the "
-            "printed .2."
+            f"{size_text(ds, FIGURE_I1.per_row)}, eta = 0.2. The printed axis ends at {ITERATIONS:,} iterations: before the "
+            "crossing at small alpha if the learning rate is the 0.003 that fits the printed curves, after it if it is the "
+            "printed 0.2."
         ),
     )
 
@@ -135,7 +135,7 @@ FIG_I1 = Experiment(
     source="Xiong 2024, Figure I.1",
     summary=(
         "The same measurements, recovered with X X^T and with F G^T. Curves depend on eta x iteration only, so one run is read "
-        "at the end of the printed axis for both learning rates: the printed .2, and the .003 that fits the printed curves."
+        "at the end of the printed axis for both learning rates: the printed 0.2, and the 0.003 that fits the printed curves."
     ),
     sizes={
         "smoke": {"dimension": 14, "starts": 12, "designs": 2, "num_steps": ITERATIONS},

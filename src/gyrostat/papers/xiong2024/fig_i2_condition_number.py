@@ -94,7 +94,7 @@ def draw_figure_i2(ds: xr.Dataset) -> Figure:
         ],
         note=(
             f"Medians, quartiles (left) and ranges (right); {size_text(ds, FIGURE_I2.per_row)}, "
-            "k = 4, r = 2, alpha = .05, eta = .2. The "
+            "k = 4, r = 2, alpha = 0.05, eta = 0.2. The "
             "text says kappa = 1.5, the legend 1.25: both are shown."
         ),
     )
@@ -130,7 +130,7 @@ FIG_I2 = Experiment(
     claims=[
         Claim(
             slug="plateau",
-            statement="The curve remains flat for a longer time when the target is ill-conditioned.",
+            statement="The loss stays flat for longer when the target is ill-conditioned.",
             criterion="median plateau increases over kappa = 1.25, 1.5, 3, 10",
             measure=_longer,
             names={f"plateau_{k:g}": f"flat for eta x iterations, kappa = {k:g}" for k in KAPPAS},

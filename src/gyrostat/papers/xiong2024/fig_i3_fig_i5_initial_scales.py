@@ -113,8 +113,8 @@ FIG_I3 = Experiment(
     title="Large initial scales",
     source="Xiong 2024, Figure I.3",
     summary=(
-        "Starts of size .5 to 5. The printed axis (20,000 iterations) and the losses on it fit eta t = 60, not eta = "
-        ".2."
+        "Starts of size 0.5 to 5. The printed axis (20,000 iterations) and the losses on it fit eta t = 60, not eta = "
+        "0.2."
     ),
     sizes={
         "smoke": {"dimension": 20, "starts": 12, "designs": 1, "eta": 0.03},
@@ -126,20 +126,20 @@ FIG_I3 = Experiment(
     claims=[
         Claim(
             slug="order",
-            statement="If alpha is overly large the algorithm converges slower.",
+            statement="If alpha is too large, the algorithm converges more slowly.",
             criterion="median losses at eta t = 60 in the order alpha = 1 < .5 < 3 < 5",
             measure=_order,
         ),
         Claim(
             slug="printed-rate",
-            statement="The figure was made with the printed learning rate .2.",
+            statement="The figure was made with the printed learning rate 0.2.",
             criterion="no run with alpha = 5 diverges at eta = .2",
             measure=_literal_diverges,
             expected="fails",
             kind="false as printed",
             reason=(
-                "At eta = .2 every run from alpha = 5 leaves the finite range, while the printed curve is finite; eta "
-                "= .003 fits all the printed axes."
+                "At eta = 0.2 every run from alpha = 5 diverges, while the printed curve is finite; eta = 0.003 "
+                "fits all the printed axes."
             ),
         ),
     ],
@@ -204,7 +204,7 @@ def draw_figure_i5(ds: xr.Dataset) -> Figure:
         note=(
             f"Medians and quartiles over starts and designs; {size_text(ds, FIGURE_I5.per_row)}, "
             "k = 4, r = 2. The paper's axis has 5000 "
-            "iterations, on which the phase is visible at .003 and would last 10 to 20 iterations at .2."
+            "iterations, on which the phase is visible at 0.003 and would last 10 to 20 iterations at 0.2."
         ),
     )
 

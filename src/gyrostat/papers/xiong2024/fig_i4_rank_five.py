@@ -73,7 +73,7 @@ def draw_figure_i4(ds: xr.Dataset) -> Figure:
         ],
         note=(
             f"Medians and quartiles over starts and designs; r = 5, k = 10, {size_text(ds, FIGURE_I4.per_row)}, "
-            "eta = .03 (a tenth of the printed "
+            "eta = 0.03 (a tenth of the printed "
             "iterations)."
         ),
     )

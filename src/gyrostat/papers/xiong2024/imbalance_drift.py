@@ -180,7 +180,10 @@ IMBALANCE = Experiment(
             names=DRIFT_NAMES,
             expected="fails",
             kind="not covered",
-            reason="The drift is of order eta^2, the imbalance of order alpha^2: at eta = .2 it turns indefinite.",
+            reason=(
+                "The drift is of order eta^2, the imbalance of order alpha^2: at eta = 0.2 the imbalance turns "
+                "indefinite."
+            ),
         ),
     ],
     weight=10,

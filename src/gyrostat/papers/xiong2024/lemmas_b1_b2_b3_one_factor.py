@@ -272,8 +272,9 @@ LEMMAS_B = Experiment(
     title="The rows of one factor",
     source="Xiong 2024, Lemmas B.1 to B.3, (B.43) to (B.46), (B.65) and (B.67)",
     summary=(
-        "What the proof of Theorem 3.1 says of the rows: at the start, while the signal rows grow, and after that. The runs "
-        "satisfy the theorem's conditions (3.1): descent depends on X X^T only, so k = 600,000 columns cost as little as 12."
+        "What the proof of Theorem 3.1 says about the rows: at the start, while the signal rows grow, and after "
+        "that. The runs satisfy the theorem's conditions (3.1). Descent depends on X X^T only, so k = 600,000 "
+        "columns cost as little as 12."
     ),
     sizes={
         "smoke": {"starts": 10, "runs": 3, "num_steps": 1500},
@@ -291,7 +292,10 @@ LEMMAS_B = Experiment(
         ),
         Claim(
             slug="B.1-probability",
-            statement="Lemma B.1: two rows violate it with probability at most c_4 k exp(-sqrt(k)); c_4 = 1 will do (ours).",
+            statement=(
+                "Lemma B.1: two rows violate this with probability at most c_4 k exp(-sqrt(k)); c_4 = 1 is enough "
+                "(ours)."
+            ),
             criterion="exact probability over k exp(-sqrt(k)) at most 1 for every k from 20 to 100,000",
             measure=lambda ds: _below(ds, "pair"),
         ),
@@ -306,7 +310,10 @@ LEMMAS_B = Experiment(
         ),
         Claim(
             slug="B.2-probability",
-            statement="Lemma B.2 for one row: it is outside with a probability of at most 2 exp(-c_5 k/4), c_5 = 2 log 2 - 1.",
+            statement=(
+                "Lemma B.2 for one row: its squared norm is outside [alpha^2/2, 2 alpha^2] with a probability of "
+                "at most 2 exp(-c_5 k/4), where c_5 = 2 log 2 - 1."
+            ),
             criterion="exact probability over the bound at most 1 for every k from 20 to 100,000",
             measure=lambda ds: _below(ds, "row"),
         ),
@@ -318,13 +325,16 @@ LEMMAS_B = Experiment(
             expected="fails",
             kind="not covered",
             reason=(
-                "The bound 2 n exp(-c_5 k/4) on the probability of a row outside is 62 at k = 5, even with the largest c_5 "
-                "possible: the lemma says nothing there, and rows so short do scatter."
+                "The bound 2 n exp(-c_5 k/4) on the probability of a row outside is 62 at k = 5, even with the "
+                "largest possible c_5. The lemma says nothing there, and rows with so few entries do scatter."
             ),
         ),
         Claim(
             slug="start-law",
-            statement="The start is alpha N(0, 1/k): the squared norms of rows have the mean alpha^2 (ours, of our start).",
+            statement=(
+                "The start is alpha N(0, 1/k): the squared norms of rows have the mean alpha^2 (ours: a check of "
+                "our start)."
+            ),
             criterion="sum of k ||x_i||^2 / alpha^2 within 4 standard errors of its mean (chi-square)",
             measure=_start_law,
         ),
@@ -363,7 +373,9 @@ LEMMAS_B = Experiment(
         ),
         Claim(
             slug="B.3-duration",
-            statement="Lemma B.3: T_1 is at most C_1 log(sqrt(sigma_1)/alpha) / (eta sigma_r); C_1 = 2 will do (ours).",
+            statement=(
+                "Lemma B.3: T_1 is at most C_1 log(sqrt(sigma_1)/alpha) / (eta sigma_r); C_1 = 2 is enough (ours)."
+            ),
             criterion="T_1 eta sigma_r / log(sqrt(sigma_1)/alpha) at most 2 in every run",
             measure=lambda ds: within(0, 2, constant=ds.T_1.max()),
         ),

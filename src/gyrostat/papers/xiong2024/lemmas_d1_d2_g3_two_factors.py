@@ -297,8 +297,8 @@ LEMMAS_D = Experiment(
     title="Two factors, phase by phase",
     source="Xiong 2024, (4.11), (4.12), (D.8), Lemmas D.1, D.2 and G.3, (D.44) to (D.49)",
     summary=(
-        "What the proof of Theorem 4.2 says of the blocks U, V (rows of the signal) and J, K (the other rows) of F and G. The "
-        "matrix itself is seen, which is an operator with the isometry constant 0; eta = alpha^2/4."
+        "What the proof of Theorem 4.2 says about the blocks U, V (rows of the signal) and J, K (the other rows) "
+        "of F and G. The matrix itself is observed (isometry constant 0); eta = alpha^2/4."
     ),
     sizes={
         "smoke": {"starts": 5, "runs": 3, "scales": [0.1, 0.05]},
@@ -329,13 +329,13 @@ LEMMAS_D = Experiment(
         ),
         Claim(
             slug="4.12",
-            statement="(4.12): c alpha^2 <= F_0^T F_0 - G_0^T G_0 <= C alpha^2; c = 0.2 and C = 2 will do (ours).",
+            statement="(4.12): c alpha^2 <= F_0^T F_0 - G_0^T G_0 <= C alpha^2; c = 0.2 and C = 2 are enough (ours).",
             criterion="all eigenvalues over alpha^2 in [0.2, 2] in every start with n = 8 k and 32 k",
             measure=_positive,
         ),
         Claim(
             slug="start-law",
-            statement="The start is alpha N(0, 1/n) and (alpha/3) N(0, 1/n) (ours, of our start).",
+            statement="The start is alpha N(0, 1/n) and (alpha/3) N(0, 1/n) (ours: a check of our start).",
             criterion="||F_0||_F^2 and ||G_0||_F^2 within 4 standard errors of their means (chi-square)",
             measure=_start_law,
         ),

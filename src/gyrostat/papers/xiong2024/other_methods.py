@@ -87,7 +87,7 @@ def draw_peers(ds: xr.Dataset) -> Figure:
         title="The imbalance step wins when the target is well conditioned, preconditioning when it is not",
         panels=panels,
         note=(
-            f"Medians over starts and designs; n = {ds.attrs['dimension']}, m = 14 n, r = 2, k = 4, alpha = .05. An open "
+            f"Medians over starts and designs; n = {ds.attrs['dimension']}, m = 14 n, r = 2, k = 4, alpha = 0.05. An open "
             f"arrow is at the limit (up to {most} iterations) of a method that did not get there. Times per iteration are in "
             "the output of gyrostat bench gd."
         ),
@@ -157,13 +157,15 @@ PEERS = Experiment(
         ),
         Claim(
             slug="step-loses",
-            statement="At kappa = 10 the imbalance step needs more iterations than the better of the two (ours).",
+            statement=(
+                "At kappa = 10 the imbalance step needs more iterations than the better of ScaledGD and PrecGD (ours)."
+            ),
             criterion="the step's iterations (better trigger, or the limit) over the fewest of the two >= 2, eta = .2",
             measure=_step_loses,
         ),
         Claim(
             slug="no-step-needed",
-            statement="A start with F0 orthonormal and G0 = 0 does about as well as the step (ours).",
+            statement="A start with an orthonormal F0 and G0 = 0 works about as well as the imbalance step (ours).",
             criterion="its iterations over the step's in [.5, 2] at kappa = 1",
             measure=_no_step_needed,
         ),

@@ -132,7 +132,7 @@ def draw_rectangular(ds: xr.Dataset) -> Figure:
     return Figure(
         title="Rectangular sensing: linear, at a rate of order alpha^2 with k > r; slower when F is the short factor",
         panels=panels,
-        note=f"Medians and quartiles over starts and designs; r = 2, m = {PER_ROW // 2} (n_1 + n_2), eta = .2.",
+        note=f"Medians and quartiles over starts and designs; r = 2, m = {PER_ROW // 2} (n_1 + n_2), eta = 0.2.",
     )
 
 

@@ -77,7 +77,7 @@ def draw_theorem31(ds: xr.Dataset) -> Figure:
     error = ds.error.sel(scale=0.1).isel(step=slice(1, None))
     panels = [
         Panel(
-            title="(3.2): squared error, alpha = .1",
+            title="(3.2): squared error, alpha = 0.1",
             xlabel="iteration",
             ylabel="||E||_F^2",
             series=[
@@ -114,7 +114,7 @@ def draw_theorem31(ds: xr.Dataset) -> Figure:
             yscale="log",
         ),
         Panel(
-            title="(3.3b): decrease of the potential, alpha = .1",
+            title="(3.3b): decrease of the potential, alpha = 0.1",
             xlabel="iteration",
             ylabel="(1 - A'/A) / (eta A)",
             series=[
@@ -138,7 +138,7 @@ def draw_theorem31(ds: xr.Dataset) -> Figure:
     return Figure(
         title="The rows outside the signal cannot vanish faster than 1/t: the reason for the 1/T^2 law",
         panels=panels,
-        note="Medians and quartiles (ranges in (3.3a) and of the start) over seeds; n = 50, r = 2, eta = .01.",
+        note="Medians and quartiles (ranges in (3.3a) and of the start) over seeds; n = 50, r = 2, eta = 0.01.",
         columns=2,
     )
 
@@ -204,8 +204,8 @@ THEOREM31 = Experiment(
             expected="fails",
             kind="not covered",
             reason=(
-                "k = 3 and 5 are far outside the theorem's k; a row's start may be nearly orthogonal to the others' "
-                "span."
+                "k = 3 and 5 are far outside the range of k in the theorem; the start of a row may be nearly "
+                "orthogonal to the span of the others."
             ),
         ),
         Claim(
@@ -246,7 +246,7 @@ THEOREM31 = Experiment(
             expected="fails",
             kind="not covered",
             reason=(
-                "(3.1) needs eta <= 1/n^2 = 4e-4, alpha <= .05 and k in the thousands; the law is observed far "
+                "(3.1) needs eta <= 1/n^2 = 4e-4, alpha <= 0.05 and k in the thousands; the law is observed far "
                 "outside these conditions."
             ),
         ),

@@ -92,7 +92,7 @@ def draw_theorem42(ds: xr.Dataset) -> Figure:
                 yscale="log",
             ),
         ],
-        note=f"Medians and ranges over starts and designs; n = {ds.attrs['dimension']}, m = 20 n, r = 2, eta = .1.",
+        note=f"Medians and ranges over starts and designs; n = {ds.attrs['dimension']}, m = 20 n, r = 2, eta = 0.1.",
     )
 
 
@@ -140,7 +140,10 @@ THEOREM42 = Experiment(
         ),
         Claim(
             slug="exact",
-            statement="Theorem 4.3 (its proof, E.10): with k = r at least as (1 - eta sigma_r^2/(64 sigma_1))^(t/2).",
+            statement=(
+                "Theorem 4.3 (its proof, E.10): with k = r the error falls at least as (1 - eta sigma_r^2/(64 "
+                "sigma_1))^(t/2)."
+            ),
             criterion="slowest measured rate over the promised one >= 1 for every alpha",
             measure=_promise43,
         ),
@@ -152,7 +155,7 @@ THEOREM42 = Experiment(
             expected="fails",
             kind="not covered",
             reason=(
-                "(4.7) needs eta <= alpha^4 = 6e-6 and (4.8) an isometry constant below .003; the rates are "
+                "(4.7) needs eta <= alpha^4 = 6e-6 and (4.8) an isometry constant below 0.003; the rates are "
                 "observed far outside these conditions."
             ),
         ),
@@ -293,7 +296,7 @@ def draw_theorem51(ds: xr.Dataset) -> Figure:
             ),
         ],
         note=(
-            "Medians and ranges over starts and designs; k = 3, r = 2, eta = .1. Right: B where the SVD needs its "
+            "Medians and ranges over starts and designs; k = 3, r = 2, eta = 0.1. Right: B where the SVD needs its "
             "transpose; F G^T is kept, F^T F is not beta^2 I, and most runs are slow or diverge (rate 0)."
         ),
     )

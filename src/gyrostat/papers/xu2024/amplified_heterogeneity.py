@@ -217,7 +217,7 @@ AMPLIFY = Experiment(
         ),
         Claim(
             slug="m-half",
-            statement="At M = .5 the same is true, with kappa = 15.",
+            statement="At M = 0.5 the same is true, with kappa = 15.",
             criterion="median spurious share at the end: plain in [.8, 1.1], amplified <= .01",
             measure=lambda ds: _kept_and_left(
                 ds.half_spurious.sel(half_amplify=0.0), ds.half_spurious.sel(half_amplify=15.0)

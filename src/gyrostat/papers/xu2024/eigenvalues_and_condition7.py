@@ -73,7 +73,7 @@ def draw_spectrum(ds: xr.Dataset) -> Figure:
     return Figure(
         title=f"Eigenvalues {values}: HeteroSGD recovers them and drops the spurious one",
         panels=[panel("hetero", "HeteroSGD"), panel("pooled", "PooledSGD")],
-        note="Medians and quartiles over seeds; m = 333 d, M = 8, eta = .05.",
+        note="Medians and quartiles over seeds; m = 333 d, M = 8, eta = 0.05.",
     )
 
 
@@ -188,7 +188,7 @@ def draw_condition7(ds: xr.Dataset) -> Figure:
             ),
         ],
         note=(
-            "r2 = 2, diagonal 1 - 6 or 1 + 6 with independent signs, eta = .05. Condition (7) asks for far less than "
+            "r2 = 2, diagonal 1 - 6 or 1 + 6 with independent signs, eta = 0.05. Condition (7) asks for far less than "
             "any entry shown."
         ),
     )

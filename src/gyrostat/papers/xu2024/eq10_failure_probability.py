@@ -137,8 +137,8 @@ FAILURE = Experiment(
     source="Xu 2024, eq. (10)",
     summary=(
         "(10) promises an error of C1 log(d) sqrt(d/m) with probability 1 - C1 (d log(d)/m)^(2/5). The error does "
-        "scale so; the share of runs that miss it does not depend on m, because what noise puts between the two "
-        "signals is multiplied at random."
+        "scale like this. But the share of runs that miss it does not depend on m: noise adds a part between the "
+        "two signals, and random factors multiply this part."
     ),
     sizes={
         "smoke": {"seeds": 512, "batches": [1e4, 3e5, 1e7]},
@@ -156,21 +156,21 @@ FAILURE = Experiment(
         ),
         Claim(
             slug="probability-falls",
-            statement="(10): the share of runs that miss it falls as (d log(d)/m)^(2/5).",
+            statement="(10): the share of runs that miss this error falls as (d log(d)/m)^(2/5).",
             criterion="slope of log share (C1 = 2) in log m over three decades at most -0.3",
             measure=_falls,
             expected="fails",
             kind="not covered",
             reason=(
-                "The part between the signals obeys k <- (1 + eta (xi - 1)) k + noise. For E xi = 1 the mean of the "
-                "factor is 1 whatever eta and M are, so that in units of sqrt(d/m) its law has the tail 1/x and "
-                "does not depend on m. (10) is stated for sufficiently large ranks and M1, which this setting does "
-                "not have."
+                "The part between the signals obeys k <- (1 + eta (xi - 1)) k + noise. For E xi = 1 the mean of "
+                "the factor is 1 for every eta and M. In units of sqrt(d/m), the distribution of this part "
+                "therefore has a tail of 1/x and does not depend on m. (10) is stated for sufficiently large "
+                "ranks and M1, which this setting does not have."
             ),
         ),
         Claim(
             slug="start-of-order-one-over-d",
-            statement="(10) with alpha = 1/d, as printed there, for every m far above d log^2(d).",
+            statement="(10) holds with alpha = 1/d, as printed there, for every m far above d log^2(d).",
             criterion="median error over log(d) sqrt(d/m): at the largest m at most 3 times that at the smallest",
             measure=_one_constant_for_all_batches,
             expected="fails",
@@ -189,7 +189,10 @@ FAILURE = Experiment(
         ),
         Claim(
             slug="tail",
-            statement="Ours: it falls as about 1/C1, the tail of a product of factors of mean 1.",
+            statement=(
+                "Ours: the share of runs above C1 log(d) sqrt(d/m) falls as about 1/C1, the tail of a product of "
+                "factors of mean 1."
+            ),
             criterion="slope of log share in log C1 from 2 to 8, over all batches, in [-2, -0.5]",
             measure=_tail,
         ),

@@ -138,7 +138,7 @@ def draw_figure2(ds: xr.Dataset) -> Figure:
             ),
         ],
         note=(
-            "Exact binomial sums at eta = .05. All means equal (1 + eta)^t: they come from runs too rare to be seen."
+            "Exact binomial sums at eta = 0.05. All means equal (1 + eta)^t: they come from runs too rare to be seen."
         ),
     )
 
@@ -181,7 +181,7 @@ FIG2 = Experiment(
         ),
         Claim(
             slug="needs-m-above-six",
-            statement="At eta = .05 the 0.1-moment falls only for spreads above a threshold between 6 and 7.",
+            statement="At eta = 0.05 the 0.1-moment falls only for spreads above a threshold between 6 and 7.",
             criterion="least spread with E |1 + eta xi|^0.1 < 1 in [6, 7]",
             measure=_tenth_threshold,
             names={"least_spread": "smallest M at which the moment falls"},

@@ -114,7 +114,7 @@ def draw_figure3(ds: xr.Dataset) -> Figure:
         ],
         note=(
             "Medians and quartiles over seeds; r1 = r2 = 1, s = 1 - M or 1 + M drawn independently at every step, eta "
-            "= .05."
+            "= 0.05."
         ),
     )
 
@@ -196,13 +196,14 @@ FIG3 = Experiment(
             expected="fails",
             kind="depends on the reading",
             reason=(
-                "The order of the environments is not printed. Drawn independently the half-way point is about 3.8; one after "
-                "the other it lies between 4 and 5 (xu2024/order/cyclic-transition)."
+                "The order of the environments is not printed. If they are drawn independently, the half-way "
+                "point is about 3.8; if they are taken in turn, it lies between 4 and 5 "
+                "(xu2024/order/cyclic-transition)."
             ),
         ),
         Claim(
             slug="closed-form",
-            statement="Ours: the transition lies at M* = sqrt((1 + eta)^2 - exp(2 log(sqrt(.1)/alpha)/T))/eta.",
+            statement="Ours: the transition lies at M* = sqrt((1 + eta)^2 - exp(2 log(sqrt(0.1)/alpha)/T))/eta.",
             criterion="measured half-way point within .7 of M*",
             measure=lambda ds: within(
                 -0.7,
@@ -231,8 +232,8 @@ FIG3 = Experiment(
             expected="fails",
             kind="not covered",
             reason=(
-                "Small on most paths, not on all: multiplicative oscillation is intermittent and one run in ten has a "
-                "large excursion. The theorem's bound needs a far larger M (Lemma 7)."
+                "It is small on most paths, but not on all: multiplicative oscillation is intermittent, and one "
+                "run in ten has a large excursion. The theorem's bound needs a far larger M (Lemma 7)."
             ),
         ),
     ],
@@ -341,7 +342,7 @@ FIG4 = Experiment(
     name="fig4",
     title="The step size eliminates the spurious signal",
     source="Xu 2024, Figure 4",
-    summary="M = 5 and step sizes .01 ... .09, each for the same time T = 10/eta.",
+    summary="M = 5 and step sizes 0.01 ... 0.09, each for the same time T = 10/eta.",
     sizes={
         "smoke": {"seeds": 64, "dimension": 10, "num_samples": 1600},
         "standard": {"seeds": 60, "dimension": FIGURE3.dimension, "num_samples": FIGURE3.num_samples},
@@ -361,7 +362,7 @@ FIG4 = Experiment(
         ),
         Claim(
             slug="large-step-eliminates",
-            statement="From eta = .05 on the spurious signal is eliminated, in the median.",
+            statement="From eta = 0.05 on the spurious signal is eliminated, in the median.",
             criterion="median spurious share <= .05 for every eta >= .05",
             measure=lambda ds: within(
                 0, 0.05, largest=median(last(ds.spurious)).sel(step_size=slice(0.05, None)).max()
@@ -375,13 +376,16 @@ FIG4 = Experiment(
         ),
         Claim(
             slug="every-run",
-            statement="When eta >= .05 the spurious signal is eliminated (read as: in every run).",
+            statement="When eta >= 0.05 the spurious signal is eliminated (read as: in every run).",
             criterion="at least 95 % of the runs at eta = .05 end below .1",
             measure=lambda ds: within(0.95, 1, share=share_below(last(ds.spurious), 0.1).sel(step_size=0.05)),
             names={"share": "share of the runs that end below .1"},
             expected="fails",
             kind="depends on the reading",
-            reason="At eta = .05 about one run in five keeps part of it: the statement is true only of the median.",
+            reason=(
+                "At eta = 0.05 about one run in five keeps part of the spurious signal: the statement is true "
+                "only of the median."
+            ),
         ),
     ],
     weight=36,

@@ -70,7 +70,7 @@ def draw_figure5(ds: xr.Dataset) -> Figure:
             )
             for name, label, printed in (("hetero", "HeteroSGD", "eliminated"), ("pooled", "PooledSGD", "learnt"))
         ],
-        note="Medians and quartiles over seeds; d = 40, ranks (3, 2), s = .5 - 4 or .5 + 4, eta = .1.",
+        note="Medians and quartiles over seeds; d = 40, ranks (3, 2), s = 0.5 - 4 or 0.5 + 4, eta = 0.1.",
     )
 
 
@@ -94,7 +94,7 @@ FIG5 = Experiment(
     title="HeteroSGD against PooledSGD",
     source="Xu 2024, Figure 5",
     summary=(
-        "The same environments, one per batch or mixed in every batch. The paper does not print eta and M: .1 and 4 "
+        "The same environments, one per batch or mixed in every batch. The paper does not print eta and M: 0.1 and 4 "
         "fit its axes."
     ),
     sizes={"smoke": {"seeds": 12}, "standard": {"seeds": 100}, "full": {"seeds": 400}},
@@ -267,7 +267,7 @@ def draw_pooled_path(ds: xr.Dataset, algorithm: str) -> Figure:
                 ylim=(0, 2.4),
             ),
         ],
-        note="Medians and quartiles over seeds; d = 40, ranks (2, 3), s = 1 - 6 or 1 + 6, eta = .05.",
+        note="Medians and quartiles over seeds; d = 40, ranks (2, 3), s = 1 - 6 or 1 + 6, eta = 0.05.",
     )
 
 

@@ -365,7 +365,10 @@ LAWS = Experiment(
     name="laws",
     title="The laws of batches and orders",
     source="Xu 2024, section 3.1, Example 1, Theorem 6, Algorithms 3 and 4; ours",
-    summary="The readings of the engine, which never draws a batch, against moments of the data in closed form.",
+    summary=(
+        "The engine never draws a batch, only what a step reads from it; these readings are compared with moments "
+        "of the data in closed form."
+    ),
     sizes={
         "smoke": {"draws": 4096, "designs": 2048, "passes": 4096},
         "standard": {"draws": 16_384, "designs": 8192, "passes": 16_384},
@@ -377,8 +380,8 @@ LAWS = Experiment(
         Claim(
             slug="fresh-batch",
             statement=(
-                "A fresh batch: G has mean M and variances (|M|^2 v_ij + M_ij^2)/m, v = 1 on the diagonal and 1/2 "
-                "off it."
+                "With a fresh batch, G has mean M and variances (|M|^2 v_ij + M_ij^2)/m, where v is 1 on the "
+                "diagonal and 1/2 off it."
             ),
             criterion="mean along M, variance along M, on and off the diagonal: each over its theory in [0.9, 1.1]",
             measure=_moments("fresh", 0.9, 1.1),
@@ -386,8 +389,8 @@ LAWS = Experiment(
         Claim(
             slug="mixed-batch",
             statement=(
-                "A mixed batch: every sample draws its environment, which makes the variance along v v^T 3/2 of "
-                "that with equal counts."
+                "In a mixed batch every sample draws its environment, so the variance along v v^T is 3/2 of that "
+                "with equal counts."
             ),
             criterion="variance over 3 M^2/m, and over 2 M^2/m with equal counts, in [0.87, 1.13]",
             measure=_moments("mixed", 0.87, 1.13),
@@ -395,7 +398,8 @@ LAWS = Experiment(
         Claim(
             slug="fixed-design",
             statement=(
-                "A fixed design of few samples: X^T X is a Wishart matrix with as many degrees of freedom as samples."
+                "With a fixed design of few samples, X^T X is a Wishart matrix with as many degrees of freedom as "
+                "samples."
             ),
             criterion=(
                 "volume (9 samples, 6 unknowns), trace of the square and rank (4 samples): each over its theory in "
@@ -406,8 +410,8 @@ LAWS = Experiment(
         Claim(
             slug="truncation",
             statement=(
-                "Algorithm 4 leaves out samples with predictions above R, which takes from the gradient what "
-                "chi-square tails say."
+                "Algorithm 4 leaves out samples with predictions above R; the gradient shrinks by the amount that "
+                "the tails of chi-square laws predict."
             ),
             criterion=(
                 "v^T G v within 0.04 of theory for every R, in units of that without truncation; at R = 2 at most "
@@ -418,8 +422,8 @@ LAWS = Experiment(
         Claim(
             slug="orders",
             statement=(
-                "iid draws environments independently, cyclic repeats one order, shuffled takes a new order for "
-                "every pass."
+                "The order iid draws environments independently, cyclic repeats one order, and shuffled takes a "
+                "new order for every pass."
             ),
             criterion=(
                 "shares of whole passes, of passes in the order before and of steps on the environment before, "

@@ -290,7 +290,10 @@ PRODUCTS = Experiment(
     claims=[
         Claim(
             slug="one-constant",
-            statement="Lemma 19: one constant c > 0 is enough for all m and t; 0.377 = log(1 - s^2)/2 + s at t = 1 is (ours).",
+            statement=(
+                "Lemma 19: one constant c > 0 is enough for all m and t; 0.377, the value of log(1 - s^2)/2 + s "
+                "at t = 1, is enough (ours)."
+            ),
             criterion="largest admissible c >= 0.3773 at every m and t",
             measure=lambda ds: within(0.3773, least=ds.constant.min()),
         ),
@@ -390,8 +393,8 @@ TRUNCATION = Experiment(
             expected="fails",
             kind="false as printed",
             reason=(
-                "At delta = 0.01 the radius is 4.6 and the bias 1.40. A radius of about 3 log(1/delta) is needed; the "
-                "statement is right with log(1/delta) up to a constant."
+                "At delta = 0.01 the radius is 4.6 and the bias 1.40. A radius of about 3 log(1/delta) is needed; "
+                "the statement is right if R is a constant times log(1/delta)."
             ),
         ),
         Claim(

@@ -63,7 +63,7 @@ def draw_lemma5(ds: xr.Dataset) -> Figure:
         title="Accumulated errors move the growth of R_t by at most 3 %",
         panels=[
             Panel(
-                title="eta = .05, alpha = 1e-3",
+                title="eta = 0.05, alpha = 1e-3",
                 xlabel="step",
                 ylabel="ratio to R_t",
                 series=[
@@ -172,7 +172,7 @@ def draw_lemma6(ds: xr.Dataset) -> Figure:
                 yscale="log",
             ),
         ],
-        note=f"eta = .05, alpha = 1e-4, T2 = {ds.attrs['num_steps']} steps.",
+        note=f"eta = 0.05, alpha = 1e-4, T2 = {ds.attrs['num_steps']} steps.",
     )
 
 
@@ -247,7 +247,7 @@ def draw_lemma7(ds: xr.Dataset) -> Figure:
         title="The proof's condition asks for three times the heterogeneity that suffices",
         panels=[
             Panel(
-                title="eta = .05",
+                title="eta = 0.05",
                 xlabel="heterogeneity M",
                 ylabel="growth factor per step",
                 series=[
@@ -295,13 +295,13 @@ LEMMA7 = Experiment(
         ),
         Claim(
             slug="threshold",
-            statement="At eta = .05 the condition holds from M = 18.4 on.",
+            statement="At eta = 0.05 the condition holds from M = 18.4 on.",
             criterion="least M on the grid in [18.2, 18.6]",
             measure=lambda ds: within(18.2, 18.6, least_spread=_least(ds)),
         ),
         Claim(
             slug="covers-the-experiments",
-            statement="The condition covers the paper's own experiments at eta = .05, M = 6.",
+            statement="The condition covers the paper's own experiments at eta = 0.05, M = 6.",
             criterion="E (1 + eta xi + 2 eta)^(2/3) <= 1 at M = 6",
             measure=lambda ds: within(0, 1, factor=ds.growth.interp(spread=6.0)),
             expected="fails",

@@ -266,10 +266,10 @@ PROOF_STEPS = Experiment(
     title="The steps of the proof of Theorem 2",
     source="Xu 2024, Lemmas 9 to 14, Corollary 1, Theorems 4 and 5",
     summary=(
-        "HeteroSGD where the conditions that the proof uses hold: Lemma 7's inequality in place of the literal step "
-        "window, a batch of 1e33 (and 1e26) drawn in law, so that delta is as small as the proof asks for, "
-        "orthogonal subspaces. Assumption 1(a), ranks above log^4 d, is out of reach; alpha is 1e-18 instead of at "
-        "least d^-4."
+        "HeteroSGD in a setting with the conditions that the proof uses: Lemma 7's inequality in place of the "
+        "literal step window; a batch of 1e33 (and 1e26), simulated by its law, so that delta is as small as the "
+        "proof asks for; orthogonal subspaces. Assumption 1(a), ranks above log^4 d, is out of reach; alpha is "
+        "1e-18 instead of at least d^-4."
     ),
     sizes={"smoke": {"runs": 6}, "standard": {"runs": 60}, "full": {"runs": 400}},
     compute=proof_data,
@@ -343,7 +343,9 @@ PROOF_STEPS = Experiment(
         ),
         Claim(
             slug="eq-76",
-            statement="Lemma 14, (76): in phase 1 every step multiplies them by at least 1 + eta/3.",
+            statement=(
+                "Lemma 14, (76): in phase 1 every step multiplies all singular values of R_t by at least 1 + eta/3."
+            ),
             criterion="least growth per step in units of eta/3 at least 1 in every run",
             measure=lambda ds: within(1, 3.1, least=ds.growth.min()),
         ),

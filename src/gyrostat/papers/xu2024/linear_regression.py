@@ -53,7 +53,7 @@ def draw_diagonal(ds: xr.Dataset) -> Figure:
     return Figure(
         title="Linear regression: coefficients that vary between environments are dropped",
         panels=[panel("hetero", "HeteroSGD"), panel("pooled", "PooledSGD")],
-        note="beta = u*u - v*v, 100 coordinates, isotropic x, eta = .1. Medians and quartiles over seeds.",
+        note="beta = u*u - v*v, 100 coordinates, isotropic x, eta = 0.1. Medians and quartiles over seeds.",
     )
 
 
@@ -177,8 +177,8 @@ STRUCTURAL = Experiment(
     title="Structural equations: what heterogeneity can and cannot do",
     source="ours; the model of Arjovsky et al. 2019 for comparison",
     summary=(
-        "A feature caused by y is spurious. If its relation to y changes sign it oscillates and is dropped; if only "
-        "noise levels change it is learnt as by pooled SGD."
+        "A feature caused by y is spurious. If its relation to y changes sign, it oscillates and is dropped. If "
+        "only noise levels change, it is learnt, as with pooled SGD."
     ),
     sizes={
         "smoke": {"datasets": 5, "rows": 2000},

@@ -247,7 +247,7 @@ MOMENTUM = Experiment(
         ),
         Claim(
             slug="momentum-forgets",
-            statement="HeteroSGD with momentum .9 forgets the spurious signal.",
+            statement="HeteroSGD with momentum 0.9 forgets the spurious signal.",
             criterion="median spurious share at M = 8 at most .05, heavy ball and Nesterov",
             measure=_momentum_forgets,
             names={
@@ -263,7 +263,7 @@ MOMENTUM = Experiment(
         ),
         Claim(
             slug="less-reliable",
-            statement="Beyond the transition, momentum .9 forgets in fewer runs than plain SGD at the same effective step.",
+            statement="Beyond the transition, momentum 0.9 forgets in fewer runs than plain SGD at the same effective step.",
             criterion="share of runs without spurious signal, mean over M from 7 to 10: plain minus momentum .9 in [.05, .5]",
             measure=_less_reliable,
             names={"lost": "share of the runs that momentum loses"},
@@ -276,7 +276,7 @@ MOMENTUM = Experiment(
         ),
         Claim(
             slug="momentum-helps",
-            statement="At the same step size, momentum .9 forgets with a third of the heterogeneity.",
+            statement="At the same step size, momentum 0.9 forgets with a third of the heterogeneity.",
             criterion="the M at which half of the runs forget, over that without momentum, in [.2, .45]",
             measure=_momentum_helps,
         ),

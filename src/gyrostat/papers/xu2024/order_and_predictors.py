@@ -80,7 +80,8 @@ ORDER = Experiment(
     title="Independent against cyclic environments",
     source="Xu 2024, Algorithm 3 (the order is left open); ours",
     summary=(
-        "The paper draws environments independently in theory; going through them in turn removes the luck of the draw."
+        "In its theory, the paper draws environments independently. Going through them in turn removes the luck "
+        "of the draw."
     ),
     sizes={
         "smoke": {"seeds": 32, "dimension": 8},
@@ -249,7 +250,7 @@ PREDICTOR = Experiment(
         Claim(
             slug="lyapunov-rule",
             statement=(
-                "Ours: lambda T < log(sqrt(.1)/alpha) predicts whether most runs eliminate the spurious signal, "
+                "Ours: lambda T < log(sqrt(0.1)/alpha) predicts whether most runs eliminate the spurious signal, "
                 "at T = 10/eta (over longer times intermittency moves the transition; the surrogate follows it)."
             ),
             criterion="right in at least 90 % of the cells at T = 10/eta",
@@ -278,7 +279,10 @@ PREDICTOR = Experiment(
             },
             expected="fails",
             kind="not covered",
-            reason="It is a sufficient condition, and it is empty for M below about 71; most cells succeed without it.",
+            reason=(
+                "It is a sufficient condition, and no step size meets it for M below about 71; most cells succeed "
+                "without it."
+            ),
         ),
         Claim(
             slug="lemma-7-sufficient",

@@ -146,9 +146,9 @@ CONJECTURE = Experiment(
     title="What is indispensable",
     source="Xu 2024, section 6",
     summary=(
-        "The authors conjecture that heterogeneity and stochasticity are indispensable and over-parameterisation "
-        "may not be. Tried: factors of one, two and d columns; a fixed order with exact gradients; up to ten "
-        "environments; unequal weights."
+        "The authors conjecture that heterogeneity and stochasticity are indispensable, and that "
+        "over-parameterisation may not be. We tried factors of one, two and d columns, a fixed order with exact "
+        "gradients, up to ten environments, and unequal weights."
     ),
     sizes={"smoke": {"seeds": 24}, "standard": {"seeds": 120}, "full": {"seeds": 1000}},
     compute=conjecture_data,
@@ -191,7 +191,7 @@ CONJECTURE = Experiment(
         ),
         Claim(
             slug="many-environments",
-            statement="More than two environments and unequal weights do as well, at the same mean and variance.",
+            statement="More than two environments, and unequal weights, work as well at the same mean and variance.",
             criterion=(
                 "for every law at M = 10: share of runs without spurious signal at least 0.8, median signal in "
                 "[0.9, 1.1]"

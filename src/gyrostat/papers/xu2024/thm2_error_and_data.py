@@ -112,7 +112,7 @@ def draw_theorem2(ds: xr.Dataset) -> Figure:
             for axis, slope_printed in (("num_samples", "-1/2"), ("dimension", "1/2"))
         ],
         note=(
-            f"One setting varied at a time around d = {ds.attrs['dimension']}, m = 20000, r1 = r2 = 1, M = 10, eta = .05, "
+            f"One setting varied at a time around d = {ds.attrs['dimension']}, m = 20000, r1 = r2 = 1, M = 10, eta = 0.05, "
             "T = 15/eta. "
             "S = E ||Sigma||_F^2. The bound (9) of the theorem, with its constants taken as 1, is "
             f"{ds.attrs['bound']:.3g} at the centre."
@@ -179,14 +179,14 @@ THEOREM2 = Experiment(
         ),
         Claim(
             slug="bound-says-something",
-            statement="The bound (9), its constants taken as 1, says something about this setting.",
+            statement="The bound (9), with its constants taken as 1, says something about this setting.",
             criterion="largest error of any run at the centre <= bound <= 1 (the norm of A_star)",
             measure=_informative_bound,
             expected="fails",
             kind="not covered",
             reason=(
-                "The bound is above 1e6 where the errors are below 1, so it holds and is vacuous: its constants and powers of "
-                "log d are for far larger m."
+                "The bound is above 1e6 where the errors are below 1, so it holds but is vacuous: its constants "
+                "and powers of log d are meant for far larger m."
             ),
         ),
     ],
@@ -235,7 +235,7 @@ def draw_data(ds: xr.Dataset) -> Figure:
                 yscale="log",
             )
         ],
-        note="Medians and quartiles over seeds; M = 6, eta = .05, T = 200, environments in shuffled order.",
+        note="Medians and quartiles over seeds; M = 6, eta = 0.05, T = 200, environments in shuffled order.",
     )
 
 

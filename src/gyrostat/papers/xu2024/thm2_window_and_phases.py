@@ -114,7 +114,7 @@ def draw_window(ds: xr.Dataset) -> Figure:
         ],
         note=(
             f"Window (24/M2, 1/(64 M1)) = ({ds.attrs['window_low']:.2g}, {ds.attrs['window_high']:.2g}). It is empty unless "
-            "M2 > 1536 M1. The paper's own experiments have M1 = 7, M2 = 18, eta = .05."
+            "M2 > 1536 M1. The paper's own experiments have M1 = 7, M2 = 18, eta = 0.05."
         ),
     )
 
@@ -153,7 +153,7 @@ WINDOW = Experiment(
         ),
         Claim(
             slug="error-law",
-            statement="There, too, the error follows our law: it falls as m^-1/2.",
+            statement="Inside the window, too, the error follows our law: it falls as m^-1/2.",
             criterion=(
                 "median over runs, batch sizes and the last six recorded steps of error over law in [.7, 1.3] (a run scatters "
                 "by .3, with heavy tails)"
@@ -246,7 +246,7 @@ def draw_phases(ds: xr.Dataset) -> Figure:
             ),
         ],
         note=(
-            "d = 30, ranks (3, 2), s = 1 - 50 or 1 + 50, eta = .01. Medians and quartiles over seeds; delta = sqrt(8 "
+            "d = 30, ranks (3, 2), s = 1 - 50 or 1 + 50, eta = 0.01. Medians and quartiles over seeds; delta = sqrt(8 "
             "d/m)."
         ),
     )
@@ -335,7 +335,7 @@ PHASES = Experiment(
         ),
         Claim(
             slug="barrier-below-one-percent",
-            statement="||Q_t||_F stays below p^-1.5 r2^2 L_t <= delta_star < .01 (Theorem 4, p = .01/T2).",
+            statement="||Q_t||_F stays below p^-1.5 r2^2 L_t <= delta_star < 0.01 (Theorem 4, p = 0.01/T2).",
             criterion="delta_star < .01, its constant taken as 1",
             measure=_barrier,
             expected="fails",

@@ -105,7 +105,7 @@ def draw_theorem7(ds: xr.Dataset) -> Figure:
         ],
         columns=2,
         note=(
-            "Medians and quartiles over seeds. r = (2, 1), s = 1 - 7 or 1 + 7, eta = .025, R = 20; tau is the mean response "
+            "Medians and quartiles over seeds. r = (2, 1), s = 1 - 7 or 1 + 7, eta = 0.025, R = 20; tau is the mean response "
             f"unless a row says otherwise. An open arrow: a median beyond {END_LIMIT:g}, or of runs that diverged."
         ),
     )
@@ -187,8 +187,8 @@ THEOREM7 = Experiment(
             expected="fails",
             kind="false as printed",
             reason=(
-                "The mean of <X, M> X is 2 M + trace(M) I: so the signed trace must be subtracted. A norm "
-                "differs from it whenever an environment has a negative eigenvalue."
+                "The mean of <X, M> X is 2 M + trace(M) I, so the signed trace must be subtracted. A norm differs "
+                "from the trace whenever an environment has a negative eigenvalue."
             ),
         ),
     ],
