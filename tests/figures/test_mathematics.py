@@ -25,7 +25,8 @@ def panel(*series, **options):
     ("plain", "shown", "page"),
     [
         ("eta lambda_H", "η λ_H", "η λ<sub>H</sub>"),
-        ("||E||_F^2 <= 1e-12", "‖E‖_F² ≤ 10⁻¹²", "‖E‖<sub>F</sub><sup>2</sup> ≤ 10<sup>-12</sup>"),
+        ("||E||_F^2 <= 1e-12", "‖E‖_F² ≤ 10⁻¹²", "‖E‖<sub>F</sub><sup>2</sup> ≤ 10<sup>−12</sup>"),
+        ("x^(1 - gamma), sᵢ², Tᵀ", "x^(1 − γ), sᵢ², Tᵀ", "x<sup>1 − γ</sup>, s<sub>i</sub><sup>2</sup>, T<sup>T</sup>"),
         ("A_star, M*, s2 / s1", "A*, M*, s₂ / s₁", "A*, M*, s<sub>2</sub> / s<sub>1</sub>"),
         ("(1 + eta)^t, U U^T", "(1 + η)ᵗ, U Uᵀ", "(1 + η)<sup>t</sup>, U U<sup>T</sup>"),
         ("1 - M, slope -.5 in (-1, 0)", "1 − M, slope −0.5 in (−1, 0)", "1 − M, slope −0.5 in (−1, 0)"),

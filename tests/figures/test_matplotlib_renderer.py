@@ -11,8 +11,9 @@ from matplotlib.colors import to_hex
 
 from gyrostat.figures.axis_scales import edges
 from gyrostat.figures.declarations import Band, Bars, Contour, Dots, Figure, Heat, Line, Marker, Panel, Points
-from gyrostat.figures.matplotlib_renderer import draw, render
-from gyrostat.figures.palette import COLOURS
+from gyrostat.figures.matplotlib_renderer import _folded, draw, render
+from gyrostat.figures.palette import COLOURS, INKS
+from gyrostat.figures.plotly_renderer import plotly_panels
 
 X = np.arange(1.0, 31.0)
 CURVES = Panel(
@@ -166,3 +167,70 @@ def test_files_are_the_same_each_time(tmp_path):
     second = [path.read_bytes() for path in render(figure, tmp_path / "b" / "two")]
     assert first == second and b"<dc:date>" not in first[1]
     assert sorted(path.name for path in (tmp_path / "a").iterdir()) == ["one.png", "one.svg"]
+
+
+def theory_between_two_curves():
+    """Two curves with the same prediction for both, declared in turn."""
+    return Panel(
+        title="",
+        xlabel="",
+        ylabel="",
+        series=[
+            Line([0, 1], [0, 1], "a"),
+            Line([0, 1], [0, 1], "predicted", role="theory"),
+            Line([0, 1], [1, 2], "b"),
+            Line([0, 1], [1, 2], "predicted", role="theory"),
+        ],
+    )
+
+
+def test_theory_lies_over_the_data_with_one_look_for_one_label_and_comes_last_in_the_legend():
+    panel = theory_between_two_curves()
+    canvas = draw(Figure(title="t", panels=[panel]))
+    axes, below = canvas.subfigs[0].axes
+    data, theory = (
+        [line for line in axes.lines if (line.get_label() == "predicted") is which] for which in (False, True)
+    )
+    assert max(line.get_zorder() for line in data) < min(line.get_zorder() for line in theory)
+    assert {line.get_color() for line in theory} == {INKS[0]}
+    assert [text.get_text() for text in below.get_legend().get_texts()] == ["a", "b", "predicted"]
+    (page,) = plotly_panels(Figure(title="t", panels=[panel]))
+    assert [entry["label"] for entry in page["entries"]] == ["a", "b", "predicted"]
+    assert [trace.get("zorder", 0) for trace in page["data"]] == [0, 1, 0, 1]
+    assert {page["data"][i]["line"]["color"] for i in page["entries"][2]["traces"]} == {INKS[0]}
+
+
+def test_labels_of_ticks_do_not_touch_and_stand_at_whole_numbers_where_the_data_do():
+    wide = Panel(title="", xlabel="", ylabel="", series=[Line([0, 20000], [0, 1], "a")])
+    whole = Panel(title="", xlabel="", ylabel="", series=[Points([3, 5, 20], [1, 1, 1], "k")])
+    ranks = Panel(title="", xlabel="", ylabel="", series=[Bars(["a", "b"], [3, 3], "rank")])
+    shares = Panel(title="", xlabel="", ylabel="", series=[Bars(["a", "b"], [1, 0], "share")])
+    canvas = draw(Figure(title="t", panels=[wide, whole, ranks, shares]))
+    drawer = FigureCanvasAgg(canvas).get_renderer()
+    canvas.draw(drawer)
+    first, second, third, fourth = (cell.axes[0] for cell in canvas.subfigs if cell.axes)
+    boxes = [label.get_window_extent(drawer) for label in first.get_xticklabels()]
+    assert len(boxes) > 2 and all(a.x1 + 5 < b.x0 for a, b in itertools.pairwise(boxes))
+    assert all(tick == round(tick) for tick in [*second.get_xticks(), *third.get_yticks()])
+    assert any(tick != round(tick) for tick in fourth.get_yticks())
+
+
+def test_points_that_would_hide_each_other_stand_side_by_side_and_many_are_small():
+    series = [Points([1, 2], [5, y], name) for name, y in (("a", 6), ("b", 7))]
+    axes = draw(Figure(title="t", panels=[Panel(title="", xlabel="", ylabel="", series=series)])).subfigs[0].axes[0]
+    a, b = (box[0].get_xdata() for box in axes.containers)
+    assert (a < b).all()
+    apart = [Points([1, 2], [5, 6], "a"), Points([1, 2], [7, 8], "b")]
+    axes = draw(Figure(title="t", panels=[Panel(title="", xlabel="", ylabel="", series=apart)])).subfigs[0].axes[0]
+    assert [box[0].get_xdata().tolist() for box in axes.containers] == [[1, 2], [1, 2]]
+    crowd = Panel(title="", xlabel="", ylabel="", series=[Points(range(301), range(301), "many")])
+    assert draw(Figure(title="t", panels=[crowd])).subfigs[0].axes[0].containers[0][0].get_markersize() < 3
+    assert plotly_panels(Figure(title="t", panels=[crowd]))[0]["data"][0]["marker"]["size"] < 5
+
+
+def test_lines_are_not_broken_inside_a_matrix_or_after_an_expectation():
+    for formula in ("[[1, *], [ε, 1]]", "N(0, 1/fan-in)", "E ‖Σ‖"):
+        for width in range(20, 40):
+            assert formula in _folded(f"some words that go before it {formula} and others", width).replace(
+                "\N{NO-BREAK SPACE}", " "
+            )

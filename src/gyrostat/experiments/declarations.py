@@ -163,7 +163,8 @@ class Experiment:
         """What ``draw`` declares, with mathematics in its texts; curves that coincide say so, and the note counts the seeds."""
         drawn = told_apart(self.draw(dataset))
         seeds = seeds_text(dataset)
-        if seeds and re.search(rf"\b{seeds.split()[0]} (runs|seeds)\b", drawn.note):
+        counts = re.findall(r"\d+", re.sub(r"\(.*?\)", "", seeds))
+        if all(re.search(rf"\b{count} (run|seed)s?\b", drawn.note) for count in counts):
             seeds = ""  # said already
         return replace(drawn, mathematics=True, note=f"{drawn.note} {seeds}".strip())
 

@@ -6,10 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from gyrostat.figures.declarations import Contour, Heat, Panel, Points
+from gyrostat.figures.declarations import Bars, Contour, Heat, Panel, Points
 
 MOST_COUNTS = 12
 """An axis of whole numbers that spans more than this has ticks far enough apart to be whole anyway."""
+MANY = 300
+"""More points than this are drawn small and translucent, so that one sees where they lie densely."""
 DODGE = 0.012
 """How far intervals at the same place are moved apart, in widths of the panel."""
 
@@ -67,29 +69,57 @@ def diverged_at(x: Any, middle: Any) -> float | None:
 def counts_only(panel: Panel, axis: str) -> bool:
     """Whether a linear axis shows few whole numbers only, such as ranks or depths, so that ticks between them mean nothing."""
     scale = panel.xscale if axis == "x" else panel.yscale
+    bars = [np.asarray(s.values, dtype=float) for s in panel.series if isinstance(s, Bars)]
+    if bars and axis == "y":
+        heights = np.concatenate(bars)
+        # Bars of 0 and 1 are shares, of which there are more between them.
+        return bool((heights == heights.round()).all() and 1 < heights.max(initial=0) <= MOST_COUNTS)
+    numbers = _positions(panel, axis)
+    if scale == "log" or not numbers.size:
+        return False
+    return bool((numbers == numbers.round()).all() and np.ptp(numbers) <= MOST_COUNTS)
+
+
+def _positions(panel: Panel, axis: str) -> np.ndarray:
+    """The numbers at which the panel shows something along an axis; along y, those of grids only."""
     grids = [s for s in panel.series if isinstance(s, Heat | Contour)]
     shown_here = [getattr(s, axis) for s in grids or (panel.series if axis == "x" else ()) if hasattr(s, axis)]
-    if scale == "log" or not shown_here or any(np.ndim(x) == 0 or np.ndim(x[0]) for x in shown_here if len(x)):
-        return False
-    numbers = np.concatenate([np.asarray(x, dtype=float) for x in shown_here])
-    return bool(numbers.size and (numbers == numbers.round()).all() and np.ptp(numbers) <= MOST_COUNTS)
+    if not shown_here or any(np.ndim(x) == 0 or np.ndim(x[0]) for x in shown_here if len(x)):
+        return np.array([])
+    return np.concatenate([np.asarray(x, dtype=float) for x in shown_here])
+
+
+def whole_numbers(panel: Panel, axis: str) -> bool:
+    """Whether all that the panel shows along an axis stands at whole numbers, however many."""
+    numbers = _positions(panel, axis)
+    return bool(numbers.size and (numbers == numbers.round()).all())
 
 
 def dodged(points: Points, panel: Panel) -> np.ndarray:
-    """x of points, moved a little aside if other points of the panel have intervals at the same places.
+    """x of points, moved a little aside if others of the panel stand at the same places and have intervals, or hide them.
 
     >>> series = [Points([1, 2], [0, 1], name, low=[0, 0], high=[1, 1]) for name in "ab"]
     >>> dodged(series[0], Panel(title="", xlabel="", ylabel="", series=series)).tolist()
     [0.994, 1.994]
     """
     x = np.array(points.x, dtype=float)
-    rivals = [s for s in panel.series if isinstance(s, Points) and s.low is not None and np.array_equal(s.x, points.x)]
-    if points.low is None or len(rivals) < 2 or not np.ptp(x):
+    rivals = [s for s in panel.series if isinstance(s, Points) and np.array_equal(s.x, points.x)]
+    if len(rivals) < 2 or not np.ptp(x) or not (_with_intervals(rivals) or _hidden(rivals)):
         return x
     aside = DODGE * (next(i for i, s in enumerate(rivals) if s is points) - (len(rivals) - 1) / 2)
     if panel.xscale == "log":
         return x * (x.max() / x.min()) ** aside if (x > 0).all() else x
     return x + aside * np.ptp(x)
+
+
+def _with_intervals(rivals: list[Points]) -> bool:
+    return all(points.low is not None for points in rivals)
+
+
+def _hidden(rivals: list[Points]) -> bool:
+    """Whether some markers of one series stand exactly on those of another."""
+    rows = np.array([points.y for points in rivals], dtype=float)
+    return bool(any((rows[i] == rows[j]).any() for j in range(len(rows)) for i in range(j)))
 
 
 def edges(centres: np.ndarray, scale: str) -> np.ndarray:

@@ -30,6 +30,11 @@ class Series:
     def __post_init__(self) -> None:
         errors.check_parameters(self)
 
+    @property
+    def is_measured(self) -> bool:
+        """Whether it shows what was measured, and not theory, a bound, or what a paper prints."""
+        return getattr(self, "role", "measured") == "measured"
+
 
 @dataclass(frozen=True)
 class Line(Series):

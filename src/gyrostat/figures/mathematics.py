@@ -74,8 +74,17 @@ MINUS = r"(?<= )-(?= )|(?<![\w.)\]-])-(?=[\d.(])|(?<=\()-(?=[A-Za-z])"
 TIMES = r"(?<=\d) x (?=\d)|(?<=eta) x (?=\w)| x (?=iteration|step)|(?<=\b[dn]) x (?=[dnr]\b)"
 SIGN = re.compile(rf"\+-|<=|>=|\|\||sqrt(?=\()|->|>>|\.\.\.|{TIMES}|{MINUS}")
 ROOT = re.compile(r"sqrt\((\d+(?:\.\d+)?|[A-Za-z])\)")
-RAISED = str.maketrans("-+0123456789Tnt", "⁻⁺⁰¹²³⁴⁵⁶⁷⁸⁹ᵀⁿᵗ")
-LOWERED = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
+RAISED = str.maketrans("-−+0123456789Tnt", "⁻⁻⁺⁰¹²³⁴⁵⁶⁷⁸⁹ᵀⁿᵗ")
+LOWERED = str.maketrans("0123456789ir", "₀₁₂₃₄₅₆₇₈₉ᵢᵣ")
+SMALL: list[tuple[Level, re.Pattern[str], dict[int, int]]] = [
+    ("sup", re.compile(f"[{''.join(map(chr, RAISED.values()))}]+"), {small: plain for plain, small in RAISED.items()}),
+    (
+        "sub",
+        re.compile(f"[{''.join(map(chr, LOWERED.values()))}]+"),
+        {small: plain for plain, small in LOWERED.items()},
+    ),
+]
+"""Small letters that a text has already."""
 SPECIAL = re.compile(r"([{}_^$%#&~\\])")
 
 
@@ -104,6 +113,9 @@ def _next(text: str, at: int, carries: bool) -> tuple[list[Run], int, bool]:
         return [Run("*") if match[1] == "star" else Run(_inner(match[1]), "sub")], match.end(), False
     if at and not text[at - 1].isspace() and (match := SUP.match(text, at)):
         return [Run(_inner(match[1]), "sup")], match.end(), False
+    for level, small, letters in SMALL:
+        if match := small.match(text, at):  # set like the others, not with the tiny letters of the font
+            return [Run(match[0].translate(letters), level)], match.end(), False
     if match := LETTER.match(text, at):
         return [Run(GREEK.get(match[0], match[0]))], match.end(), True
     if match := WITH_DIGIT.match(text, at):
@@ -123,7 +135,7 @@ def _next(text: str, at: int, carries: bool) -> tuple[list[Run], int, bool]:
 def _inner(text: str) -> str:
     """The text of a subscript or superscript, without the brackets that hold it together."""
     held = text[1:-1] if text[0] in "({" else text
-    return "".join(GREEK.get(word, word) for word in re.split(r"(\w+)", held))
+    return "".join(GREEK.get(word, word) for word in re.split(r"(\w+)", held)).replace(" - ", " − ")
 
 
 def unicode_text(text: str) -> str:
@@ -151,7 +163,8 @@ def html_text(text: str) -> Markup:
     Markup('R<sub>t</sub><sup>2</sup> &lt; A* &lt;b&gt;')
     """
     return Markup("").join(
-        escape(part) if level == "line" else Markup("<{0}>{1}</{0}>").format(level, part) for part, level in runs(text)
+        escape(part) if level == "line" else Markup("<{0}>{1}</{0}>").format(level, part.replace("-", "−"))
+        for part, level in runs(text)
     )
 
 

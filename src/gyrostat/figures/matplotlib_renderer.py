@@ -25,7 +25,17 @@ from matplotlib.figure import Figure as Canvas
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullFormatter
 
-from gyrostat.figures.axis_scales import capped, counts_only, diverged_at, dodged, edges, floored, shown
+from gyrostat.figures.axis_scales import (
+    MANY,
+    capped,
+    counts_only,
+    diverged_at,
+    dodged,
+    edges,
+    floored,
+    shown,
+    whole_numbers,
+)
 from gyrostat.figures.declarations import (
     Band,
     Bars,
@@ -59,6 +69,8 @@ STYLE: dict[str, Any] = {
     "text.parse_math": False,  # names are data: a dollar sign is a dollar sign, unless the figure has mathematics
 }
 
+OVER_DATA = 2.5
+"""Theory is drawn over the measured curves (matplotlib's 2), in whatever order they are declared."""
 ARROW: dict[str, Any] = {"linestyle": "none", "markersize": 8, "markerfacecolor": "none", "markeredgewidth": 1.4}
 """How a value beyond a limit looks."""
 
@@ -115,8 +127,11 @@ def _with_stable_clips(svg: str) -> str:
 
 MARKUP = re.compile(r"\$\\mathregular\{|\}\$|[_^]\{|\}|\\,?")
 """What :func:`gyrostat.figures.mathematics.mathtext` adds around the letters that are seen."""
-INSIDE_FORMULAS = re.compile(r" (?=[=<>≤≥≈%]( |$|[.,;)]))|(?<= [=<>≤≥≈]) ")
-"""Spaces at which a line is not broken: around a sign of equality or order, and before a percent sign."""
+INSIDE_FORMULAS = re.compile(
+    r" (?=[=<>≤≥≈%]( |$|[.,;)]))|(?<= [=<>≤≥≈]) |(?<=\bE) (?=[‖|])|(?<=,) (?=[^ ,()\[\]]{1,8}[)\]])|(?<=,) (?=\[)"
+)
+"""Spaces at which a line is not broken: around a sign of equality or order, before a percent sign, after the sign of an
+expectation, and before the last number of a short list in brackets."""
 CLIP = re.compile(r'<clipPath id="(p[0-9a-f]{10})">\s*(<rect [^>]*>)')
 NOT_IN_XML = re.compile("[\\x00-\\x08\\x0b\\x0c\\x0e-\\x1f\\ufffe\\uffff]")
 
@@ -151,8 +166,8 @@ def draw(figure: Figure) -> Canvas:
         # A subfigure each, so that the colour bar of one panel does not narrow the others.
         cell = canvas.add_subfigure(grid[row, column])
         above, below = cell.subplots(2, 1, height_ratios=[talls[row], legends[row]])
-        _draw_panel(above, panel)
-        _draw_legend(below, above, letters)
+        _draw_panel(above, panel, letters)
+        _draw_legend(below, above, _entries(panel), letters)
     if note:
         foot = canvas.add_subfigure(grid[-1, :])
         foot.text(0.5, 0.5, "\n".join(note), ha="center", va="center", color="#333333", fontsize=9)
@@ -169,7 +184,9 @@ def settle(canvas: Canvas) -> None:
 
 
 def _entries(panel: Panel) -> list[str]:
-    return list(dict.fromkeys(s.label for s in panel.series if not isinstance(s, Heat)))
+    """The labels of the legend: what was measured, then what it is compared with."""
+    ordered = sorted(panel.series, key=lambda series: not series.is_measured)
+    return list(dict.fromkeys(s.label for s in ordered if not isinstance(s, Heat)))
 
 
 def _legend_columns(labels: list[str], letters: int) -> int:
@@ -187,9 +204,10 @@ def _legend_height(panels: Any, letters: int) -> float:
     return LEGEND_LINE * max(map(lines, panels)) + 0.12
 
 
-def _draw_legend(home: Axes, axes: Axes, letters: int) -> None:
+def _draw_legend(home: Axes, axes: Axes, wanted: list[str], letters: int) -> None:
     home.set_axis_off()
-    handles = dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))
+    drawn = dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))
+    handles = {label: drawn[label] for label in map(_legend_label, wanted) if label in drawn}
     if handles:
         columns = _legend_columns(list(handles), letters)
         labels = [_folded(label, letters - 4) for label in handles]
@@ -208,7 +226,7 @@ def _folded(text: str, letters: int = 38) -> str:
     """Text wrapped to lines that fit along the side of a panel, never inside mathematics."""
     text = INSIDE_FORMULAS.sub("\N{NO-BREAK SPACE}", text)
     if "$" not in text:
-        return "\n".join(textwrap.wrap(text, letters))
+        return "\n".join(textwrap.wrap(text, letters, break_on_hyphens=False))
     lines: list[str] = []
     for word in text.split(" "):
         if lines and _length(lines[-1]) + 1 + _length(word) <= letters:
@@ -240,7 +258,7 @@ def _legend_label(label: str) -> str:
     return f" {label}" if label.startswith("_") else label
 
 
-def _draw_panel(axes: Axes, panel: Panel) -> None:
+def _draw_panel(axes: Axes, panel: Panel, letters: int) -> None:
     axes.set_title(_folded(panel.title, 46))
     axes.set_xlabel(_folded(panel.xlabel, 56))
     axes.set_ylabel(_folded(panel.ylabel))
@@ -263,6 +281,19 @@ def _draw_panel(axes: Axes, panel: Panel) -> None:
             _label_decades(axis, *limits)
         elif counts_only(panel, axis.axis_name):
             axis.set_major_locator(MaxNLocator(integer=True))
+    if panel.xscale == "linear" and not drawn.categories:
+        _space_ticks(axes.xaxis, letters, whole=whole_numbers(panel, "x"))
+
+
+def _space_ticks(axis: Axis, letters: int, *, whole: bool) -> None:
+    """Fewer ticks if their labels would touch, which matplotlib's own choice does not rule out; none between whole numbers."""
+    low, high = axis.get_view_interval()
+    for count in range(9, 2, -1):
+        locator = MaxNLocator(count, steps=[1, 2, 2.5, 5, 10], integer=whole)
+        ticks = [tick for tick in locator.tick_values(low, high) if low <= tick <= high]
+        if sum(len(f"{tick:g}") + 2.5 for tick in ticks) <= 0.85 * letters:
+            break
+    axis.set_major_locator(locator)
 
 
 def _widen_single_values(axes: Axes, panel: Panel) -> None:
@@ -417,7 +448,8 @@ def _line(line: Line, at: _MatplotlibPanel) -> None:
     if line.role == "measured":
         at.measured(x, y, line.label, at.looks.series(line.colour), over=line.over)
     else:
-        at.axes.plot(x, y, label=_legend_label(line.label), **at.looks.rule(line.role, line.colour), **at.over)
+        look = at.looks.rule(line.role, line.label, line.colour)
+        at.axes.plot(x, y, label=_legend_label(line.label), zorder=OVER_DATA, **look, **at.over)
 
 
 @_draws(Band)
@@ -460,7 +492,8 @@ def _points(points: Points, at: _MatplotlibPanel) -> None:
         at.whiskers(y, points.low, points.high),
         label=_legend_label(points.label),
         linestyle="none",
-        markersize=5,
+        markersize=5 if x.size <= MANY else 2,
+        alpha=None if x.size <= MANY else 0.5,
         elinewidth=1.1,
         capsize=2.5,
         **at.looks.series(points.colour),
@@ -520,7 +553,8 @@ def _dots(dots: Dots, at: _MatplotlibPanel) -> None:
 @_draws(Marker)
 def _marker(marker: Marker, at: _MatplotlibPanel) -> None:
     draw_line = at.axes.axvline if marker.axis == "x" else at.axes.axhline
-    draw_line(marker.at, label=_legend_label(marker.label), **at.looks.rule(marker.role, marker.colour), **at.over)
+    look = at.looks.rule(marker.role, marker.label, marker.colour)
+    draw_line(marker.at, label=_legend_label(marker.label), **look, **at.over)
 
 
 @_draws(Heat)
@@ -539,7 +573,7 @@ def _heat(heat: Heat, at: _MatplotlibPanel) -> None:
 def _contour(contour: Contour, at: _MatplotlibPanel) -> None:
     x, y = at.x(contour.x), at.y(contour.y)
     white = contour.role == "measured"
-    look: dict[str, Any] = {"color": "white", "linewidth": 2.2} if white else at.looks.rule(contour.role)
+    look: dict[str, Any] = {"color": "white", "linewidth": 2.2} if white else at.looks.rule(contour.role, contour.label)
     halo = [patheffects.withStroke(linewidth=look["linewidth"] + 2, foreground="black" if white else "white")]
     label: str | None = _legend_label(contour.label)
     for path in contour_generator(x, y, np.asarray(contour.z, dtype=float)).lines(contour.level):

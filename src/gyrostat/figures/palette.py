@@ -79,7 +79,8 @@ class Looks:
     """
 
     def __init__(self) -> None:
-        self._coloured = self._inked = 0
+        self._coloured = 0
+        self._inks: dict[str, str] = {}
 
     def series(self, colour: int | None) -> dict[str, Any]:
         """Colour and marker of measured data."""
@@ -87,11 +88,10 @@ class Looks:
         self._coloured += 1
         return {"color": COLOURS[i % len(COLOURS)], "marker": MARKERS[i % len(MARKERS)]}
 
-    def rule(self, role: str, colour: int | None = None) -> dict[str, Any]:
-        """Colour and dash of a line that is not a measurement."""
+    def rule(self, role: str, label: str, colour: int | None = None) -> dict[str, Any]:
+        """Colour and dash of a line that is not a measurement; lines with one label look alike, as their legend says."""
         if colour is None:
-            ink = INKS[self._inked % len(INKS)]
-            self._inked += 1
+            ink = self._inks.setdefault(label, INKS[len(self._inks) % len(INKS)])
         else:
             ink = COLOURS[colour % len(COLOURS)]
         return {"color": ink, "linestyle": DASHES[role], "linewidth": 1.4}

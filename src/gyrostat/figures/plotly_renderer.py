@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from contourpy import contour_generator
 
-from gyrostat.figures.axis_scales import capped, counts_only, diverged_at, edges, floored, shown
+from gyrostat.figures.axis_scales import MANY, capped, counts_only, diverged_at, edges, floored, shown
 from gyrostat.figures.declarations import (
     Band,
     Bars,
@@ -105,7 +105,9 @@ class _PlotlyPanel:
                 "ticktext": [html.escape(self.write(name)) for name in self.lines],
             }
             layout["height"] = max(300, 60 + count * (10 + 12 * len(self.dots)))
-        return {"data": self.data, "layout": layout, "entries": list(self.entries.values())}
+        # As in the files: what was measured, then what it is compared with.
+        entries = sorted(self.entries.values(), key=lambda entry: entry["swatch"].get("role", "measured") != "measured")
+        return {"data": self.data, "layout": layout, "entries": entries}
 
     def _axis(self, name: str, scale: str, limits: tuple[float | None, float | None] | None) -> dict[str, Any]:
         axis: dict[str, Any] = {"type": scale}
@@ -186,8 +188,9 @@ def _line(line: Line, at: _PlotlyPanel) -> None:
         look = at.looks.series(line.colour)
         at.measured(at.entry(line.label, line=True, **look), x, y, look, over=line.over, **about)
         return
-    look = at.looks.rule(line.role, line.colour)
-    at.line(at.entry(line.label, role=line.role, color=look["color"]), x, y, pen(line.role, look), **about)
+    look = at.looks.rule(line.role, line.label, line.colour)
+    entry = at.entry(line.label, role=line.role, color=look["color"])
+    at.line(entry, x, y, pen(line.role, look), zorder=1, **about)  # over the measured curves, whatever the order
 
 
 @_adds(Band)
@@ -266,6 +269,8 @@ def _points(points: Points, at: _PlotlyPanel) -> None:
     x, y = shown(points.x, at.panel.xscale), shown(points.y, at.panel.yscale)
     look, whiskers = at.looks.series(points.colour), _whiskers(y, points.low, points.high, at)
     marker = {"symbol": SYMBOLS[look["marker"]], "size": 8, "color": look["color"]}
+    if x.size > MANY:
+        marker |= {"size": 3, "opacity": 0.5}
     if at.over_heat:
         marker["line"] = {"color": RIM, "width": 1.2}
     names = [html.escape(at.write(name)) for name in points.names]
@@ -335,7 +340,7 @@ def _arrows(dots: Dots, look: dict[str, Any]) -> dict[str, Any]:
 
 @_adds(Marker)
 def _marker(marker: Marker, at: _PlotlyPanel) -> None:
-    look = at.looks.rule(marker.role, marker.colour)
+    look = at.looks.rule(marker.role, marker.label, marker.colour)
     entry = at.entry(marker.label, role=marker.role, color=look["color"])
     entry.setdefault("at", []).append([marker.axis, short(marker.at)])
     other = "y" if marker.axis == "x" else "x"
@@ -376,7 +381,9 @@ def _contour(contour: Contour, at: _PlotlyPanel) -> None:
     ]
     x, y = np.concatenate(pieces or [np.empty((0, 2))]).T
     measured = contour.role == "measured"
-    line = pen(contour.role, {"color": "white", "linewidth": 2.2} if measured else at.looks.rule(contour.role))
+    line = pen(
+        contour.role, {"color": "white", "linewidth": 2.2} if measured else at.looks.rule(contour.role, contour.label)
+    )
     entry = at.entry(contour.label, role=contour.role, color=INKS[0] if measured else line["color"])
     numbers = {"type": "scatter", "mode": "lines", "x": short(x), "y": short(y)}
     # Named colours, which the page does not replace: a contour over a heat map stays white on a dark page.

@@ -119,7 +119,7 @@ def first_drawing(query: str) -> FirstDrawing | None:
     """The drawing for the address of a page; None where it shows other things than curves, or curves that are not shipped.
 
     >>> first_drawing("lab=factors").label, first_drawing("lab=factors&rank=3"), first_drawing("spread=much")
-    ('‖A − A★‖² / 2', None, None)
+    ('‖A − A*‖² / 2', None, None)
     """
     try:
         lab, setting, tab = read_values(query)

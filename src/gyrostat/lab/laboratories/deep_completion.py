@@ -198,7 +198,7 @@ def views(s: Setting) -> list[PlotView]:
             name="loss",
             title="Distance to the whole matrix",
             curves=(Curve("distance", "loss", half_square=True),),
-            label="‖A − A★‖² / 2",
+            label="‖A − A*‖² / 2",
             log=True,
         ),
     ]

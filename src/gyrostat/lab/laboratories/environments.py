@@ -186,7 +186,7 @@ def views(s: Setting) -> list[PlotView]:
         PlotView(
             name="errors",
             title="Distances",
-            curves=(Curve("distance", "to A★"), Curve("distance_to_mean", "to A★ + mean spurious part")),
+            curves=(Curve("distance", "to A*"), Curve("distance_to_mean", "to A* + mean spurious part")),
             label="Frobenius distance",
         ),
         PlotView(
@@ -295,10 +295,10 @@ def sentences(s: Setting) -> list[str]:
             error = theory.amplified_error_law(build(_law(s), "law"), s["amplify"], **sizes)
         else:
             error = theory.error_law(law, **sizes)
-        said.append(f"The error that is left: ‖UUᵀ − A★‖ ≈ {error:.2g}.")
+        said.append(f"The error that is left: ‖UUᵀ − A*‖ ≈ {error:.2g}.")
     if s["mean"] == 1.0:
         said.append(
-            f"Pooled: never closer to A★ than {hetero_sgd_bounds.pooled_gap(s['rank'], s['spurious_rank']):.2f}."
+            f"Pooled: never closer to A* than {hetero_sgd_bounds.pooled_gap(s['rank'], s['spurious_rank']):.2f}."
         )
     return said
 

@@ -119,7 +119,7 @@ def views(s: Setting) -> list[PlotView]:
     loss: dict[str, Any] = {
         "title": "Loss",
         "curves": (Curve("distance", "loss", half_square=True),),
-        "label": "‖A − A★‖² / 2",
+        "label": "‖A − A*‖² / 2",
         "log": True,
         "together": True,
     }
@@ -155,7 +155,7 @@ def program(s: Setting) -> tuple:
 def conditions(s: Setting) -> list[Condition]:
     eta, k = s["step_size"], s["width"]
     return [
-        Condition("columns enough", "ours", float(k), ">=", float(s["rank"]), "k ≥ r, or A★ cannot be reached"),
+        Condition("columns enough", "ours", float(k), ">=", float(s["rank"]), "k ≥ r, or A* cannot be reached"),
         Condition(
             "β keeps descent stable",
             "Xiong 2024, section 5",
@@ -184,7 +184,7 @@ def _renamed(c: Condition, model: str) -> Condition:
 def headline(s: Setting) -> str:
     """Which side slows down, and which theorems cover the setting."""
     if s["width"] < s["rank"]:
-        return "Prediction: no side reaches A★, because there are fewer columns than the rank."
+        return "Prediction: no side reaches A*, because there are fewer columns than the rank."
     slow = "X Xᵀ slows down to 1/t², F Gᵀ does not" if s["width"] > s["rank"] else "every side converges linearly"
     found = _theorem_conditions(s)
     covered = sum(all(c.holds for c in found if c.name.startswith(model)) for model in ("X Xᵀ", "F Gᵀ"))
@@ -195,7 +195,7 @@ def headline(s: Setting) -> str:
 def sentences(s: Setting) -> list[str]:
     eta, k, r = s["step_size"], s["width"], s["rank"]
     if k < r:
-        return [f"k = {k} columns cannot make a matrix of rank {r}: no side reaches A★."]
+        return [f"k = {k} columns cannot make a matrix of rank {r}: no side reaches A*."]
     after = (
         f"After the imbalance step: at least exp(−{theory.theorem51_rate(eta, s['beta']):.3g}) per step, for every α."
     )

@@ -17,7 +17,7 @@ const STEPS = [
   {
     title: "Why does pooling fail?", tab: "curves", values: { spread: 8, view: "errors" }, look: "slide-mean",
     text: "A mixed batch sees the average of the environments. The spurious strengths do not cancel in it: their mean is E s. The curves are "
-      + "distances: to the invariant signal A★ alone, and to A★ with the mean spurious part. Which of them does each method bring to zero? "
+      + "distances: to the invariant signal A* alone, and to A* with the mean spurious part. Which of them does each method bring to zero? "
       + "Then move the mean strength to 0: the average has nothing spurious left.",
   },
 ];

@@ -12,7 +12,7 @@ export async function drawComparison({ methods, ratios, titles, farthest }) {
   Object.entries(titles).forEach(([error, title], k) => {
     const suffix = k ? "2" : "", { "": ratio, _low: low, _high: high } = ratios[error];
     const across = narrow ? [0, 1] : [k * 0.53, 0.47 + k * 0.53], up = narrow ? [k ? 0 : 0.56, k ? 0.44 : 1] : [0, 1];
-    axes["xaxis" + suffix] = axis(narrow && !k ? "" : narrow ? "error / that of least squares" : "mean square error / that of least squares", { type: "log", domain: across, anchor: "y" + suffix, tickvals: [0.2, 0.3, 0.5, 0.7, 1, 1.4, 2, 3, 5, 10], exponentformat: "none" });
+    axes["xaxis" + suffix] = axis(narrow && !k ? "" : narrow ? "ratio of mean square errors" : "mean square error / that of least squares", { type: "log", domain: across, anchor: "y" + suffix, tickvals: [0.2, 0.3, 0.5, 0.7, 1, 1.4, 2, 3, 5, 10], exponentformat: "none" });
     axes["yaxis" + suffix] = axis("", { type: "category", domain: up, anchor: "x" + suffix, autorange: "reversed", showticklabels: narrow || !k, automargin: true, categoryorder: "array", categoryarray: names });
     const inks = looks.map(seriesColour);
     names.forEach((name, i) => traces.push({

@@ -201,7 +201,7 @@ def draw_noise(ds: xr.Dataset) -> Figure:
         series.append(Marker(float(half), "the imbalance step", axis="x"))
         panels.append(
             Panel(
-                title=f"noise {noise:g} in each response",
+                title=f"Noise {noise:g} in each response",
                 xlabel="iteration",
                 ylabel="||F G^T - A_star||_F",
                 series=series,

@@ -47,11 +47,10 @@ def draw_figure11(ds: xr.Dataset) -> Figure:
         Line(
             steps[late],
             symmetric_tail(ETA, k, RANK, steps[late]) / 2,
-            f"(k - r)/(4 eta t)^2 / 2, k = {k}",
+            "(k - r)/(4 eta t)^2 / 2",
             role="theory",
-            colour=i,
         )
-        for i, k in enumerate(WIDTHS[:2])
+        for k in WIDTHS[:2]
     ]
     early = steps <= 1200
     exact = one.sel(width=2, step=steps[early])

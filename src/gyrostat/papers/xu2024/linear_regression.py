@@ -53,7 +53,7 @@ def draw_diagonal(ds: xr.Dataset) -> Figure:
     return Figure(
         title="Linear regression: coefficients that vary between environments are dropped",
         panels=[panel("hetero", "HeteroSGD"), panel("pooled", "PooledSGD")],
-        note="beta = u*u - v*v, 100 coordinates, isotropic x, eta = 0.1. Medians and quartiles over seeds.",
+        note="beta_j = u_j^2 - v_j^2, 100 coordinates, isotropic x, eta = 0.1. Medians and quartiles over seeds.",
     )
 
 
@@ -61,7 +61,7 @@ DIAGONAL = Experiment(
     name="diagonal",
     title="The diagonal case: linear regression",
     source="ours, the diagonal of Xu 2024",
-    summary="beta = u*u - v*v on isotropic features; two coefficients are 1 - 6 or 1 + 6 depending on the environment.",
+    summary="beta_j = u_j^2 - v_j^2 on isotropic features; two coefficients are 1 - 6 or 1 + 6 depending on the environment.",
     sizes={
         "smoke": {"seeds": 16, "num_samples": 1000.0},
         "standard": {"seeds": 100, "num_samples": 1000.0},
@@ -143,7 +143,7 @@ def draw_structural(ds: xr.Dataset) -> Figure:
         for i, (algorithm, label) in enumerate((("hetero", "HeteroSGD"), ("pooled", "PooledSGD"))):
             low, middle, high = quartiles(end.sel(model=model, algorithm=algorithm), "dataset")
             series.append(Bars(names, middle, label, low=low, high=high, colour=i))
-        return Panel(title=title, xlabel="", ylabel="coefficient (features scaled to unit variance)", series=series)
+        return Panel(title=title, xlabel="", ylabel="coefficient", series=series)
 
     return Figure(
         title="Heterogeneity helps when the spurious effect changes sign, not when only noise levels change",
@@ -152,8 +152,8 @@ def draw_structural(ds: xr.Dataset) -> Figure:
             panel("sign", "x2 = a y + noise, a changes sign"),
         ],
         note=(
-            f"Bars: medians and quartiles over {ds.sizes['dataset']} data sets. Left, the effect of y keeps its coefficient: "
-            "nothing oscillates."
+            f"Bars: medians and quartiles over {ds.sizes['dataset']} data sets with 1 run each, features scaled to unit "
+            "variance. Left, the effect of y keeps its coefficient: nothing oscillates."
         ),
     )
 

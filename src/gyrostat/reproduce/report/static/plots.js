@@ -52,7 +52,8 @@ function layout(spec) {
     ...spec.layout,
     xaxis: axis(spec.layout.xaxis, false), yaxis: axis(spec.layout.yaxis, true),
     shapes: structuredClone(dark() ? recoloured(spec.layout.shapes ?? []) : spec.layout.shapes ?? []),
-    autosize: true, height: spec.layout.height ?? 300, margin: { l: 46, r: heat ? 6 : 12, t: 8, b: 30 }, showlegend: false,
+    // Without a pointer to hover with, plotly's buttons are always there: above the curves, not over them.
+    autosize: true, height: (spec.layout.height ?? 300) + (touch ? 26 : 0), margin: { l: 46, r: heat ? 6 : 12, t: touch ? 34 : 8, b: 30 }, showlegend: false,
     paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: heat ? colour("--gap") : "rgba(0,0,0,0)",
     font: { family: "system-ui, sans-serif", size: 12, color: colour("--ink") },
     hoverlabel: { bgcolor: colour("--paper"), bordercolor: colour("--edge"), font: { color: colour("--ink"), size: 12 }, align: "left" },
