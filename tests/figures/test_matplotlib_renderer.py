@@ -215,6 +215,17 @@ def test_labels_of_ticks_do_not_touch_and_stand_at_whole_numbers_where_the_data_
     assert any(tick != round(tick) for tick in fourth.get_yticks())
 
 
+def test_labels_of_ticks_do_not_touch_beside_long_names():
+    names = ["a rather long name of a category", "b"]
+    ratios = Dots(names, [0.97, 1.03], "ratio", low=[0.95, 1], high=[1, 1.05])
+    narrow = Panel(title="", xlabel="", ylabel="", series=[ratios], xlim=(0.8, 1.2))
+    canvas = draw(Figure(title="t", panels=[narrow, narrow]))
+    drawer = FigureCanvasAgg(canvas).get_renderer()
+    canvas.draw(drawer)
+    boxes = [label.get_window_extent(drawer) for label in canvas.subfigs[0].axes[0].get_xticklabels()]
+    assert len(boxes) > 1 and all(a.x1 < b.x0 for a, b in itertools.pairwise(boxes))
+
+
 def test_points_that_would_hide_each_other_stand_side_by_side_and_many_are_small():
     series = [Points([1, 2], [5, y], name) for name, y in (("a", 6), ("b", 7))]
     axes = draw(Figure(title="t", panels=[Panel(title="", xlabel="", ylabel="", series=series)])).subfigs[0].axes[0]

@@ -282,7 +282,8 @@ def _draw_panel(axes: Axes, panel: Panel, letters: int) -> None:
         elif counts_only(panel, axis.axis_name):
             axis.set_major_locator(MaxNLocator(integer=True))
     if panel.xscale == "linear" and not drawn.categories:
-        _space_ticks(axes.xaxis, letters, whole=whole_numbers(panel, "x"))
+        room = letters - max(map(_length, drawn.lines), default=0)  # names of categories stand to the left
+        _space_ticks(axes.xaxis, room, whole=whole_numbers(panel, "x"))
 
 
 def _space_ticks(axis: Axis, letters: int, *, whole: bool) -> None:
@@ -291,7 +292,8 @@ def _space_ticks(axis: Axis, letters: int, *, whole: bool) -> None:
     for count in range(9, 2, -1):
         locator = MaxNLocator(count, steps=[1, 2, 2.5, 5, 10], integer=whole)
         ticks = [tick for tick in locator.tick_values(low, high) if low <= tick <= high]
-        if sum(len(f"{tick:g}") + 2.5 for tick in ticks) <= 0.85 * letters:
+        longest = max((len(f"{tick:g}") for tick in ticks), default=0)  # all labels get as many decimals
+        if len(ticks) * (longest + 2.5) <= 0.85 * letters:
             break
     axis.set_major_locator(locator)
 
