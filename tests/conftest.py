@@ -11,6 +11,8 @@ from gyrostat.parallel.threads import single_thread_settings
 
 # As the lab runs what takes seconds: one thread for each of pytest's workers. BLAS reads this when NumPy comes in.
 os.environ.update(single_thread_settings(quick=True))
+# pytest's workers set a width; what commands print in tests is as wide as without a terminal.
+os.environ.pop("COLUMNS", None)
 if "PYTEST_XDIST_WORKER" not in os.environ:
     # Compiled programs are kept for this run of the tests alone: its workers and the processes they start share them, and the
     # user's cache is left alone. Many tests build the same program anew.
