@@ -185,6 +185,10 @@ FIG11 = Experiment(
             statement="With k = r the convergence is linear, at the rate -2 log(1 - 2 eta sigma_r).",
             criterion="median fitted rate within .5 %",
             measure=_exact_rate,
+            names={
+                "ratio_alpha_05": "fitted rate over theory, alpha = 0.5",
+                "ratio_alpha_01": "fitted rate over theory, alpha = 0.1",
+            },
         ),
         Claim(
             slug="asymmetric-rate",
