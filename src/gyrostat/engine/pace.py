@@ -13,7 +13,7 @@ from gyrostat.engine.one_run import RunPart
 PART_SECONDS = 0.25
 """How long a part of a call takes, about: an interrupt ends a run after so long, and progress is shown as often."""
 
-LEAST_PARTS_OF_FIXED_COST = 4
+LEAST_MULTIPLE_OF_FIXED_COST = 4
 """A part takes at least so many times its fixed cost, also where that is longer than :data:`PART_SECONDS`."""
 
 FIRST_STEPS = 4
@@ -63,7 +63,7 @@ class Pace:
         self.recent.append((steps, seconds))
         if steps == self.steps:  # else it was cut short by the end of the run
             fixed = self._fixed_cost()
-            wanted = max(PART_SECONDS, LEAST_PARTS_OF_FIXED_COST * fixed)
+            wanted = max(PART_SECONDS, LEAST_MULTIPLE_OF_FIXED_COST * fixed)
             growth = (wanted - fixed) / max(seconds - fixed, 1e-9)
             most = MOST_GROWTH if seconds < PART_SECONDS else MOST_GROWTH_IF_SLOW
             self.steps = max(1, int(steps * min(growth, most)))
