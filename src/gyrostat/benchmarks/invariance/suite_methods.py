@@ -1,4 +1,4 @@
-"""The methods of the suite ``invariance``: peers, and our estimator where it decides on features or on principal directions."""
+"""The methods of the suite ``invariance``: peers, and our estimator as it comes and with other ``directions``."""
 
 from __future__ import annotations
 
@@ -12,14 +12,15 @@ WORST = " (worst)"
 """The suffix of methods whose hyper-parameter is chosen by the worst error in an environment left out."""
 OURS = "ours"
 UNTUNED = "ours, untuned"
+FEATURES = "ours, by feature"
 PRINCIPAL = "ours, principal"
-OWN = (OURS, UNTUNED, PRINCIPAL)
-"""Our estimator, deciding on features, with its tolerance chosen; with defaults; and deciding on principal directions."""
-_by_features = partial(peer_methods.ours, directions="features")
+OWN = (OURS, UNTUNED, FEATURES, PRINCIPAL)
+"""Our estimator with its tolerance chosen; with defaults; deciding on features only; deciding on principal directions only."""
 BY_MEAN = (
     PEERS[REFERENCE],
-    Method(OURS, _by_features, TOLERANCES, 0.5),
-    Method(UNTUNED, _by_features, (), 0.5),
+    Method(OURS, peer_methods.ours, TOLERANCES, 0.5),
+    Method(UNTUNED, peer_methods.ours, (), 0.5),
+    Method(FEATURES, partial(peer_methods.ours, directions="features"), (), 0.5),
     Method(PRINCIPAL, peer_methods.principal, (), 0.5),
     *(PEERS[name] for name in ("ridge", "fixed effects", "IRMv1", "V-REx", "GroupDRO", "ANDMask", "anchor", "ICP")),
 )
