@@ -112,7 +112,8 @@ def _verdict(
         how = "and change sign" if not x.one_sign else "though all have one sign: it oscillates only when amplified"
         return REMOVED, f"{varies} by {_share(x.spread, size)} of their mean, {how}"
     if not differs and x.mean_p >= level:
-        return UNCLEAR, f"no effect is seen: the data cannot show an effect smaller than {x.visible:.2g} SD"
+        unseen = f"no effect is seen at the level {level:g} (p {shown_p(x.mean_p)})"
+        return UNCLEAR, f"{unseen}: the data cannot show one smaller than {x.visible:.2g} SD"
     if x.spread_high <= tolerance * size:
         return KEPT, f"effects vary by at most {_share(x.spread_high, size)} of their mean"
     if differs and x.one_sign:
