@@ -111,7 +111,9 @@ def test_reasons_why_it_cannot_be_told():
     six = np.repeat(range(6), 10)
     assert "too little data" in gs.heterogeneity(X, y, six).features.reason.values[0]
     unseen = gs.heterogeneity(X, rng.standard_normal(60), six).features
-    assert unseen.reason.values[0].startswith(f"no effect is seen at the level 0.01 (p = {unseen.mean_p.values[0]:.2g})")
+    assert unseen.reason.values[0].startswith(
+        f"no effect is seen at the level 0.01 (p = {unseen.mean_p.values[0]:.2g})"
+    )
     one = gs.heterogeneity(X, y, np.zeros(60))
     assert one.features.reason.values[0].startswith("one environment") and one.directions.sizes["direction"] == 0
     X = rng.standard_normal((900, 1))

@@ -94,8 +94,23 @@ def ridge_regressions(
     for batch in entries.row_batches(len(weights), transposed=transposed):
         gathered = padded[batch.columns]
         crosses = gathered.mT @ batch.values.astype(precision)[..., None]
-        solution[batch.rows] = np.linalg.solve(batch.grams(gathered) + ridge, crosses)[..., 0]
+        solution[batch.rows] = _solutions(batch.grams(gathered) + ridge, crosses)[..., 0]
     return solution
+
+
+def _solutions(matrices: np.ndarray, products: np.ndarray) -> np.ndarray:
+    """Solutions of symmetric equations; the shortest ones if a matrix is singular.
+
+    A row with fewer cells than components has a singular matrix if the ridge is lost in rounding, as it is in tables without
+    noise.
+
+    >>> _solutions(np.array([[[4.0, 0.0], [0.0, 0.0]]]), np.array([[[2.0], [0.0]]])).ravel().tolist()
+    [0.5, 0.0]
+    """
+    try:
+        return np.linalg.solve(matrices, products)
+    except np.linalg.LinAlgError:
+        return np.linalg.pinv(matrices, hermitian=True) @ products
 
 
 def sufficient_precision(entries: ObservedEntries, factors: Factors) -> type:
