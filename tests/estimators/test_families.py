@@ -115,3 +115,72 @@ def test_other_outcomes_are_recognised_and_warned_of():
         InvariantLinearRegressor(family="poisson").fit(X, X[:, 0], environments=sites)
     with pytest.raises(gs.GyrostatError, match="unknown family 'binomal': did you mean 'binomial'"):
         InvariantLinearRegressor(family="binomal").fit(X, X[:, 0], environments=sites)
+
+
+# --- units of weights and amounts, and responses that no line suits ---
+
+
+def _classes(rng, size=900):
+    X, site = rng.standard_normal((size, 2)), np.repeat(np.arange(3), size // 3)
+    eta = np.array([-2.0, -1.0, 0.0])[site] + X @ [1.0, -0.5]
+    return X, (rng.random(size) < 1 / (1 + np.exp(-eta))).astype(float), site, rng.uniform(0.5, 2.0, size)
+
+
+def test_the_unit_of_weights_does_not_matter_for_classes():
+    X, y, site, w = _classes(np.random.default_rng(0))
+    fits = [
+        InvariantLinearRegressor(family="binomial", random_state=0).fit(X, y, environments=site, sample_weight=w * unit)
+        for unit in (1.0, 1e-3, 1e-9, 1e3)
+    ]
+    for other in fits[1:]:
+        # Firth's penalty is of this size: it is smaller for larger weights, as for repeated rows
+        np.testing.assert_allclose(other.coef_, fits[0].coef_, rtol=0.05)
+        np.testing.assert_allclose(other.coef_se_, fits[0].coef_se_, rtol=0.05)
+        np.testing.assert_allclose(other.effect_errors_, fits[0].effect_errors_, rtol=0.05)
+
+
+@pytest.mark.parametrize("unit", [1e-6, 1.0, 1e6])
+def test_the_unit_of_amounts_does_not_matter(unit):
+    rng = np.random.default_rng(1)
+    X, site = rng.standard_normal((600, 2)), np.repeat(np.arange(4), 150)
+    y = rng.exponential(np.array([1.0, 3.0, 10.0, 30.0])[site] * np.exp(X @ [0.5, -0.3]))
+    one, other = (
+        InvariantLinearRegressor(family="poisson", random_state=0).fit(X, y * size, environments=site)
+        for size in (1.0, unit)
+    )
+    np.testing.assert_allclose(other.coef_, one.coef_, rtol=1e-6)
+    np.testing.assert_allclose(other.effect_errors_, one.effect_errors_, rtol=1e-6)
+    np.testing.assert_allclose(other.effects_, [[0.5, -0.3]] * 4, atol=0.5)
+
+
+def test_rates_with_exposures_give_the_same_in_days_and_in_years():
+    rng = np.random.default_rng(2)
+    X, site = rng.standard_normal((600, 1)), np.repeat(np.arange(4), 150)
+    years = rng.uniform(0.5, 4.0, 600)
+    events = rng.poisson(years * np.array([0.3, 1.0, 3.0, 6.0])[site] * np.exp(0.5 * X[:, 0]))
+    by_year, by_day = (
+        InvariantLinearRegressor(family="poisson", random_state=0).fit(
+            X, events / (years * unit), environments=site, sample_weight=years * unit
+        )
+        for unit in (1.0, 365.25)
+    )
+    np.testing.assert_allclose(by_day.coef_, by_year.coef_, rtol=1e-6)
+    np.testing.assert_allclose(by_day.effect_errors_, by_year.effect_errors_, rtol=1e-6)
+    assert by_year.coef_[0] == pytest.approx(0.5, abs=0.1)
+
+
+@pytest.mark.parametrize(
+    ("response", "words"),
+    [
+        (lambda rng: rng.choice([-1.0, 1.0], 300), "only two values"),
+        (lambda rng: rng.choice([1.0, 2.0], 300), "only two values"),
+        (lambda rng: rng.exponential(5.0, 300), "long tail"),
+    ],
+)
+def test_responses_that_no_line_suits_are_reported(response, words):
+    from gyrostat.estimators.invariant.outcomes_and_weights import OutcomeWarning
+
+    rng = np.random.default_rng(3)
+    X, site = rng.standard_normal((300, 1)), np.repeat(np.arange(3), 100)
+    with pytest.warns(OutcomeWarning, match=words):
+        InvariantLinearRegressor(random_state=0).fit(X, response(rng), environments=site)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -207,3 +208,22 @@ def test_environments_have_intercepts_of_their_own():
 def test_bad_input_is_refused(options, X, message):
     with pytest.raises(GyrostatError, match=message):
         MatrixSensingRegressor(**options).fit(X, np.arange(5.0))
+
+
+def test_a_matrix_that_measurements_do_not_determine_is_reported():
+    rng = np.random.default_rng(0)
+    with pytest.warns(UserWarning, match="do not determine the matrix"):
+        MatrixSensingRegressor(random_state=0).fit(rng.standard_normal((150, 8, 6)), rng.standard_normal(150))
+
+
+def test_a_descent_that_was_cut_off_is_reported():
+    """Columns in different units: predictions are good, but the entries of the small columns are far off."""
+    rng = np.random.default_rng(0)
+    X, A = (
+        rng.standard_normal((150, 8, 6)) * np.geomspace(1, 100, 6),
+        rng.standard_normal((8, 2)) @ rng.standard_normal((2, 6)),
+    )
+    y = np.einsum("mij,ij->m", X, A)
+    with pytest.warns(ConvergenceWarning, match="one unit"):
+        model = MatrixSensingRegressor(max_iter=20, random_state=0).fit(X, y + 0.1 * y.std() * rng.standard_normal(150))
+    assert not model.converged_

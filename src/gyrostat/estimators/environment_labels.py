@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -46,7 +47,10 @@ def environment_codes(environments: Any, count: int) -> tuple[list, np.ndarray]:
 
 
 def cluster_codes(cluster: Any, count: int, environments: list, rows: list[np.ndarray], *, least: int) -> Any:
-    """The number of each row's cluster, or None; every environment must have at least ``least`` clusters."""
+    """The number of each row's cluster, or None; every environment must have at least ``least`` clusters.
+
+    A warning is given if clusters reach over environments, because rows of different environments count as independent.
+    """
     if cluster is None:
         return None
     try:
@@ -55,12 +59,19 @@ def cluster_codes(cluster: Any, count: int, environments: list, rows: list[np.nd
         raise GyrostatError(str(error).replace("environments", "cluster", 1)) from None
     if len(codes) != count:
         raise GyrostatError(f"cluster must hold one label for each of the {count} rows of X; got {len(codes)}.")
-    for label, mine in zip(environments, rows, strict=True):
-        if (found := len(np.unique(codes[mine]))) < least:
+    own = [np.unique(codes[mine]) for mine in rows]
+    for label, found in zip(environments, map(len, own), strict=True):
+        if found < least:
             raise GyrostatError(
                 f"cluster must have at least {least} values in every environment, or errors cannot be estimated; "
                 f"{errors.shown(label)} has {found}: merge environments, or leave it out."
             )
+    if shared := int(np.sum(np.unique(np.concatenate(own), return_counts=True)[1] > 1)):
+        warnings.warn(
+            f"cluster holds {shared} labels that occur in several environments, where they count as different clusters. If "
+            "they are the same (a patient in two hospitals), standard errors are too small; if not, relabel them.",
+            stacklevel=4,
+        )
     return codes
 
 

@@ -10,7 +10,13 @@ from sklearn.utils import check_random_state
 from gyrostat import errors
 from gyrostat.errors import GyrostatError
 from gyrostat.estimators.invariant.common_effects import FEWEST_ENVIRONMENTS
-from gyrostat.estimators.invariant.effects import Effects, MeasuredEffects, Rows, principal_directions
+from gyrostat.estimators.invariant.effects import (
+    Effects,
+    MeasuredEffects,
+    Rows,
+    inverse_moments,
+    principal_directions,
+)
 from gyrostat.estimators.invariant.families import LinkRows
 from gyrostat.estimators.invariant.hetero_sgd import (
     WEAKEST_EFFECT,
@@ -90,11 +96,16 @@ def decide(
     # A weak effect may not be learnt in these steps although it hardly varies, which is no reason to remove it.
     removed = ~found & varies & (model.spread > tolerance * np.abs(model.mean))
     present = rotated.present(level) if len(rotated.effects) > 1 else np.ones_like(found)
-    # Joint least squares can estimate weak effects too. For features alone, the small start decides what is weak.
-    kept = ~removed if options.adjust else found
     along = measured.along(W)
+    # Joint least squares can estimate weak effects too. For features alone, the small start decides what is weak.
+    kept = (~removed if options.adjust else found) & ~constant_directions(along, options.adjust)
     fit = pooled(rows, along, link.along(W) if link else None, kept, options) if options.refit else None
     return Decision(along, descent, found, present, removed, kept, fit)
+
+
+def constant_directions(measured: MeasuredEffects, adjust: bool) -> np.ndarray:
+    """A mask of the directions that do not vary within any environment: rows say nothing about their effects."""
+    return np.asarray(inverse_moments(measured.data, adjust)[0].all(axis=0))
 
 
 def basis(measured: Effects, directions: str, level: float) -> tuple[np.ndarray, np.ndarray]:
@@ -133,19 +144,23 @@ def pooled(
 
 
 def may_combine(chosen: Decision, options: DecisionOptions) -> bool:
-    """Whether combinations of features may be decided on: some feature was removed, and there are environments enough."""
-    effects = chosen.along.effects
+    """Whether combinations of features may be decided on: some feature was removed, and there are environments enough.
+
+    Effects must be known in every environment, except for directions that do not vary within any of them.
+    """
+    known = chosen.along.effects.known
     wanted = options.directions == "auto" and options.adjust and chosen.fit is not None and chosen.removed.any()
-    return bool(wanted and len(effects.effects) >= FEWEST_ENVIRONMENTS and effects.known.all())
+    usable = known.all(axis=0) | constant_directions(chosen.along, options.adjust)
+    return bool(wanted and len(known) >= FEWEST_ENVIRONMENTS and usable.all())
 
 
 def identified(chosen: Decision, options: DecisionOptions) -> bool:
     """Whether what is left holds everywhere: there is something, and without the removed directions it does not vary."""
-    fit, removed = chosen.fit, chosen.removed
-    if fit is None or removed.all():
+    fit, kept = chosen.fit, chosen.kept
+    if fit is None or not kept.any():
         return False
     model = random_effects(fit.effects.effects, fit.effects.errors)
-    new = ~chosen.along.effects.differ(options.level)[~removed]  # with the removed ones in the model they were alike
+    new = ~chosen.along.effects.differ(options.level)[kept]  # with the removed ones in the model they were alike
     beyond = model.spread > options.tolerance * np.abs(model.mean)
     return not (fit.effects.differ(options.level) & (new | beyond)).any()
 

@@ -16,8 +16,16 @@ from gyrostat.estimators.invariant.random_effects import (
     random_effects,
     shrunken,
 )
-from gyrostat.estimators.invariant.score_covariance import RowInfluence, ScoreCovariance, score_covariance
+from gyrostat.estimators.invariant.score_covariance import (
+    RowInfluence,
+    ScoreCovariance,
+    robust_factors,
+    score_covariance,
+)
 
+JITTER = 1e-4
+"""A feature whose standard deviation within every environment is less than this share of that of its means between them
+counts as constant within environments: what varies there is rounding, and no table is long enough to learn from it."""
 CONSTANT = 1e-10
 """A feature (or a combination of features) with less than this share of the usual variance counts as constant, and so does a
 feature whose standard deviation within an environment is less than this share of its size."""
@@ -106,6 +114,13 @@ class Moments(NamedTuple):
     def constant(self) -> np.ndarray:
         """Which features are constant in every environment."""
         return np.diagonal(self.grams, axis1=1, axis2=2).max(axis=0) == 0
+
+    def without_jitter(self) -> Moments:
+        """The same, with zeros for features that vary within environments only by rounding; see ``JITTER``."""
+        within = np.diagonal(self.grams, axis1=1, axis2=2).max(axis=0)
+        flat = within <= JITTER**2 * np.var(self.means, axis=0)
+        both = np.logical_or.outer(flat, flat)
+        return self._replace(grams=np.where(both, 0.0, self.grams), crosses=np.where(flat, 0.0, self.crosses))
 
     def scaled(self, features: np.ndarray, response: float) -> Moments:
         """The moments of ``X / features`` and ``y / response``."""
@@ -370,24 +385,25 @@ def with_robust_errors(
 
     :func:`score_covariance` may be too small in small environments, and the classical formula is too small if noise is larger
     where features are: the larger of the two is taken for each effect, times a factor for tests that compare with a normal
-    distribution. ``rows``, divided by ``scales`` (features, response) and along ``basis``, give ``data``.
+    distribution (see :func:`robust_factors`). ``rows``, divided by ``scales`` (features, response) and along ``basis``, give
+    ``data``.
     """
     (features, response), (_, inverses) = scales, inverse_moments(data, adjust)
-    covariances, meats, influences = measured.covariances.copy(), [], []
     breads = basis @ inverses @ basis.T / np.multiply.outer(features, features)
     betas = measured.effects @ basis.T * response / features
-    for e, found in enumerate(rows.score_covariances(betas, breads, adjust=adjust)):
-        meat = basis.T @ (found.meat / np.multiply.outer(features, features) / response**2) @ basis
-        sandwich = np.einsum("ij,jk,ik->i", inverses[e], meat, inverses[e], optimize=True)
-        classical = np.diagonal(covariances[e])
-        factor = np.sqrt(np.divide(sandwich, classical, out=np.ones(len(classical)), where=classical > 0).clip(1.0))
-        factor *= np.where(np.abs(basis) > 0, found.factor[:, None], 0.0).max(axis=0)
-        covariances[e] *= np.multiply.outer(factor, factor)
-        lone = np.abs(basis[found.lone]).sum(axis=0) > 0
-        covariances[e, lone], covariances[e, :, lone] = 0.0, 0.0
-        meats.append(meat)
-        influences.append(found.influence)
-    return measured._replace(covariances=covariances), np.array(meats), influences
+    found = rows.score_covariances(betas, breads, adjust=adjust)
+    units = np.multiply.outer(features, features) * response**2
+    meats = np.stack([basis.T @ (one.meat / units) @ basis for one in found])
+    sandwiches = np.einsum("eij,ejk,eik->ei", inverses, meats, inverses, optimize=True)
+    used, classical = np.abs(basis) > 0, np.diagonal(measured.covariances, axis1=1, axis2=2)
+    ratios = np.divide(sandwiches, classical, out=np.ones_like(classical), where=classical > 0)
+    deciding = np.stack([np.where(used, one.rows[:, None], np.inf).min(axis=0) for one in found])
+    factors = np.stack([np.where(used, one.factor[:, None], 0.0).max(axis=0) for one in found])
+    lone = np.stack([used[one.lone].any(axis=0) for one in found])
+    factors, known = robust_factors(ratios, deciding, factors, (classical > 0) & ~lone)
+    factors = np.where(known, factors, 0.0)
+    covariances = measured.covariances * factors[:, :, None] * factors[:, None, :]
+    return measured._replace(covariances=covariances), meats, [one.influence for one in found]
 
 
 def measured_effects(
@@ -404,7 +420,7 @@ def effects_of_rows(rows: Rows, *, adjust: bool, standardize: bool = True) -> Me
     """
     from gyrostat.estimators.invariant.collinear_features import identifiable_basis
 
-    raw = rows.moments()
+    raw = rows.moments().without_jitter()
     features, response = raw.scales
     if not standardize:
         features = np.ones_like(features)

@@ -20,7 +20,7 @@ from gyrostat.estimators.invariant.effects import (
     environment_parts,
     inverse_moments,
 )
-from gyrostat.estimators.invariant.score_covariance import RowInfluence, score_covariance
+from gyrostat.estimators.invariant.score_covariance import RowInfluence, robust_factors, score_covariance
 
 FAMILIES = ("gaussian", "binomial", "poisson")
 FARTHEST = 30.0
@@ -60,7 +60,8 @@ class LinkFamily:
 
 
 def outcome_kind(y: np.ndarray) -> str:
-    """What the response looks like: "binary", "count", "skewed" (durations, amounts) or "" if nothing speaks against a line.
+    """What the response looks like: "binary" (0 and 1), "two values" (other ones), "count", "skewed" (durations, amounts) or
+    "" if nothing speaks against a line.
 
     A count is a whole number from zero up with a mean below ten; larger counts, and amounts that never fall below zero,
     are "skewed" if their logarithms are closer to symmetric than they are.
@@ -68,15 +69,15 @@ def outcome_kind(y: np.ndarray) -> str:
     >>> outcome_kind(np.array([0.0, 1.0, 1.0])), outcome_kind(np.array([0.0, 2.0, 1.0, 0.0])), outcome_kind(np.arange(30.0))
     ('binary', 'count', '')
     """
-    if np.isin(y[:1000], (0.0, 1.0)).all() and np.array_equal(np.unique(y), [0.0, 1.0]):
-        return "binary"
+    if len(y) > 2 and len(np.unique(y[:1000])) <= 2 and len(values := np.unique(y)) == 2:
+        return "binary" if np.array_equal(values, [0.0, 1.0]) else "two values"
     if (y < 0).any() or len(y) < 2:
         return ""
     if (y == np.round(y)).all() and (y == 0).any() and y.mean() < 10 and y.max() > 1:
         return "count"
     positive = y[y > 0]
     if len(positive) > 20 and len(np.unique(positive)) > 20 and (skew := float(stats.skew(positive))) > 1.5:
-        return "skewed" if abs(float(stats.skew(np.log(positive)))) < 0.6 * skew else ""
+        return "skewed" if abs(float(stats.skew(np.log(positive)))) < 0.75 * skew else ""
     return ""
 
 
@@ -149,7 +150,7 @@ def _profiled(part: EnvironmentPart, coef: np.ndarray, intercept: float, mu: np.
     w = _given(part)
     v = w * family.variance(mu)
     Z = (part.X - v @ part.X / v.sum()) * np.sqrt(v)[:, None]
-    rows = part._replace(X=Z, y=w * (part.y - mu) / np.sqrt(v))
+    rows = part._replace(X=Z, y=w * (part.y - mu) / np.sqrt(v), weights=v / v.mean())
     return LinkFit(coef, intercept, Z.T @ Z, rows, mu)
 
 
@@ -192,25 +193,31 @@ class LinkRows:
     def measured(self) -> MeasuredEffects:
         """Effects in every environment, with standard errors as for least squares."""
         K, d = self.unknown.shape
-        effects, covariances, meats, influences = np.zeros((K, d)), np.zeros((K, d, d)), np.zeros((K, d, d)), []
+        effects, classical, meats, influences = np.zeros((K, d)), np.zeros((K, d, d)), np.zeros((K, d, d)), []
         levels, level_errors = np.zeros(K), np.zeros(K)
+        ratios, deciding, factors, lone = (
+            np.ones((K, d)),
+            np.full((K, d), np.inf),
+            np.ones((K, d)),
+            np.zeros((K, d), bool),
+        )
         for e, part in enumerate(self.parts):
             on = np.flatnonzero(~self.unknown[e])
             fit = firth_fit(part._replace(X=part.X[:, on]), self.family)
             n, inverse = len(part.y), np.linalg.pinv(fit.information, rcond=1e-12, hermitian=True)
             found = score_covariance(fit.rows, np.zeros(len(on)), inverse * n, adjust=True)
-            covariance = _larger(
-                inverse * self._dispersion(part, fit), n**2 * inverse @ found.meat @ inverse, found.factor
-            )
-            covariance[found.lone], covariance[:, found.lone] = 0.0, 0.0
-            effects[e, on], covariances[e, on[:, None], on], meats[e, on[:, None], on] = (
-                fit.coef,
-                covariance,
-                found.meat,
-            )
+            dispersion = self._dispersion(part, fit)
+            plain = inverse * dispersion
+            sandwich = n**2 * np.diagonal(inverse @ found.meat @ inverse)
+            ratios[e, on] = sandwich / np.maximum(np.diagonal(plain), 1e-300)
+            deciding[e, on], factors[e, on], lone[e, on] = found.rows, found.factor, found.lone
+            effects[e, on], classical[e, on[:, None], on], meats[e, on[:, None], on] = fit.coef, plain, found.meat
             levels[e] = fit.intercept
-            level_errors[e] = float(_given(part) @ self.family.variance(fit.mean)) ** -0.5
+            level_errors[e] = (dispersion / float(_given(part) @ self.family.variance(fit.mean))) ** 0.5
             influences.append(_placed(found.influence, on, self.basis / self.scale[:, None]))
+        factors, known = robust_factors(ratios, deciding, factors, ~self.unknown & ~lone)
+        factors = np.where(known, factors, 0.0)
+        covariances = classical * factors[:, :, None] * factors[:, None, :]
         known = np.diagonal(covariances, axis1=1, axis2=2) > 0
         means = np.divide((effects * known).sum(axis=0), known.sum(axis=0), out=np.zeros(d), where=known.any(axis=0))
         maps = np.broadcast_to(np.eye(d), (K, d, d)).copy()
@@ -229,11 +236,14 @@ class LinkRows:
         )
 
     def _dispersion(self, part: EnvironmentPart, fit: LinkFit) -> float:
-        """Pearson's estimate for counts, not below one."""
+        """Pearson's estimate, for counts not below one (amounts and rates have no unit of their own); for 0/1 the mean weight,
+        because only the relative sizes of weights matter for errors.
+        """
         if self.family.name == "binomial":
-            return 1.0
+            return float(sum(_given(one).sum() for one in self.parts) / self.data.counts.sum())
         free = max(len(part.y) - 1 - len(fit.coef), 1)
-        return max(float(_given(part) @ ((part.y - fit.mean) ** 2 / self.family.variance(fit.mean))) / free, 1.0)
+        found = float(_given(part) @ ((part.y - fit.mean) ** 2 / self.family.variance(fit.mean))) / free
+        return max(found, 1.0 if part.weights is None else 1e-10)
 
     def fits(self, beta: np.ndarray) -> list[LinkFit]:
         """One fit for each environment with common coefficients."""
@@ -276,31 +286,45 @@ class LinkRows:
         return replace(self, data=data, basis=self.basis @ W, unknown=inverse_moments(data, True)[0], parts=parts)
 
 
+def unit_weights(y: np.ndarray, design: RowDesign, family: LinkFamily) -> np.ndarray | None:
+    """Weights with which a row has about the variance of the family, whatever the units of weights and amounts.
+
+    Small weights are made larger, or Firth's penalty would outweigh the rows. Rates with weights (exposures), and amounts, are
+    known only up to the unit of a count: it follows from their variance around the means of environments. None if rows are
+    counts or 0/1 themselves.
+    """
+    amounts = family.name == "poisson" and (design.weights is not None or bool((y != np.round(y)).any()))
+    if design.weights is None and not amounts:
+        return None
+    w = np.ones(len(y)) if design.weights is None else design.weights
+    if not amounts:
+        return w / min(float(w.mean()), 1.0)
+    pearson = 0.0
+    for mine in design.rows:
+        mean = np.average(y[mine], weights=w[mine])
+        pearson += w[mine] @ (y[mine] - mean) ** 2 / mean if mean > 0 else 0.0
+    dispersion = pearson / max(len(y) - len(design.rows), 1)
+    return w / dispersion if dispersion > 0 else w
+
+
 def link_rows(X: np.ndarray, y: np.ndarray, design: RowDesign, family: LinkFamily, *, standardize: bool) -> LinkRows:
     """The rows in standard deviations, along features or (where features repeat each other) combinations of them."""
     family.check(y)
-    raw = RowsInMemory(X, y, design).moments()
+    raw = RowsInMemory(X, y, design).moments().without_jitter()
     features = raw.scales[0] if standardize else np.ones(X.shape[1])
     data = raw.scaled(features, 1.0)
-    basis = identifiable_basis(data.gram)
+    basis, weights = identifiable_basis(data.gram), unit_weights(y, design, family)
     parts = [
         part._replace(
             X=(X[part.where] - part.means) / features @ basis,
             y=y[part.where],
-            weights=None if design.weights is None else design.weights[part.where],
+            weights=None if weights is None else weights[part.where],
         )
         for part in environment_parts(X, y, design)
     ]
     along = data.rotated(basis)
     unknown = inverse_moments(along, True)[0]
     return LinkRows(family, along, basis, features, data.gram, raw.means, unknown, parts)
-
-
-def _larger(classical: np.ndarray, sandwich: np.ndarray, factor: np.ndarray) -> np.ndarray:
-    """The classical covariance, scaled up to the variances of the sandwich where they are larger, times the factor."""
-    ratio = np.diagonal(sandwich) / np.maximum(np.diagonal(classical), 1e-300)
-    factor = factor * np.sqrt(np.maximum(ratio, 1.0))
-    return classical * np.multiply.outer(factor, factor)
 
 
 def _placed(influence: RowInfluence, on: np.ndarray, directions: np.ndarray) -> RowInfluence:

@@ -33,8 +33,9 @@ class InvariantLinearRegressor(RegressorMixin, InvariantLinearModel):
     tolerance : how much an effect may vary between environments (its standard deviation over its mean) and still count as
         invariant. Variation that estimation errors explain does not count.
     family : ``"gaussian"``: least squares. ``"binomial"``: y is 0 or 1, and effects are log odds ratios. ``"poisson"``: y is
-        a count, or any amount of at least zero, and effects are on its logarithm. None: least squares, with a warning if y
-        looks like 0/1 or counts. The other families need ``adjust`` and ``fit_intercept``; for classes see
+        a count, or any amount of at least zero, and effects are on its logarithm (for rates, give exposures as
+        ``sample_weight``). None: least squares, with a warning if y has two values or looks like counts, durations or
+        amounts. The other families need ``adjust`` and ``fit_intercept``; for classes see
         :class:`~gyrostat.estimators.InvariantLogisticClassifier`.
     level : the level of the tests of whether effects differ (Cochran's, with standard errors that allow for uneven noise) and
         of whether there is an effect at all. A feature is removed only if its effects differ at this level.
@@ -81,7 +82,8 @@ class InvariantLinearRegressor(RegressorMixin, InvariantLinearModel):
         and for the variation of effects over environments. ``coef_ +- t * coef_se_`` is an interval, with Student's t of
         ``coef_dof_`` degrees of freedom. NaN where a coefficient was not estimated.
     collinear_features_ : groups of features that nearly repeat each other within environments. Decisions are on combinations.
-    site_level_features_ : the numbers of the features that are constant within environments, but not between them.
+    site_level_features_ : the numbers of the features that are constant within environments (or vary there by less than 1e-4
+        of what they vary between them), but not between them.
     family_ : the family.
     invariant_features_ : the numbers of the features that were learnt and whose mean effect is not zero at ``level``.
     spurious_features_ : the numbers of the removed features: forgotten by the descent, and different between environments at

@@ -146,9 +146,10 @@ class InvariantLinearModel(BaseEstimator):
         directions = along.basis * along.units[:, None]
         tau = random_effects(along.effects.effects, along.effects.errors).tau
         covariance = common.covariance + np.diag(tau**2 * np.sum(common.weights**2))
+        variances = np.einsum("ij,jk,ik->i", directions, covariance, directions)
         self._coefficients = directions @ common.coef
-        self.coef_se_ = np.sqrt(np.einsum("ij,jk,ik->i", directions, covariance, directions))
-        self.coef_dof_ = np.full(len(self.coef_se_), float(len(common.weights) - 1))
+        self.coef_se_ = np.where(variances > 0, np.sqrt(np.maximum(variances, 0.0)), np.nan)
+        self.coef_dof_ = np.where(variances > 0, float(len(common.weights) - 1), np.nan)
 
     def _set_same_kind(self, measured: MeasuredEffects, link: LinkRows | None, level: float) -> None:
         """The coefficients that predict best in new environments of the same kind: all features, pooled in part."""

@@ -15,14 +15,19 @@ from gyrostat.estimators.invariant.families import FAMILIES, outcome_kind
 HINTS = {
     "binary": "y holds only 0 and 1: use family='binomial' or InvariantLogisticClassifier, whose verdicts do not follow base "
     "rates, or family='gaussian' to take them as numbers.",
+    "two values": "y holds only two values: recode them as 0 and 1 and use family='binomial', or use "
+    "InvariantLogisticClassifier, whose verdicts do not follow base rates, or family='gaussian' to take them as numbers.",
     "count": "y looks like counts: use family='poisson', whose verdicts do not follow base rates, or family='gaussian' to take "
     "them as numbers.",
+    "skewed": "y is never below zero and has a long tail, as durations and amounts have: take its logarithm, or use "
+    "family='poisson', for relative effects, whose verdicts do not follow the levels of environments; or family='gaussian' to "
+    "take it as it is. Censored durations need survival analysis.",
 }
 """What is said of responses that are not measured on a line, if no family was given."""
 
 
 class OutcomeWarning(UserWarning):
-    """The response looks like 0/1 or counts, and no family was given."""
+    """The response looks like 0/1, counts, durations or amounts, and no family was given."""
 
 
 def chosen_family(family: str | None, y: np.ndarray) -> str:

@@ -56,10 +56,15 @@ def _q(effects: np.ndarray, errors: np.ndarray, tau2: np.ndarray | float = 0.0) 
 def effects_differ_p(effects: np.ndarray, errors: np.ndarray, families: int = 1) -> np.ndarray:
     """Cochran's p-values, adjusted for the number of directions (Benjamini and Hochberg 1995).
 
-    With several ``families``, the directions are as many blocks of the same length, each adjusted by itself.
+    Directions with fewer than two known effects are not tested: their p-value is one, and they do not count. With several
+    ``families``, the directions are as many blocks of the same length, each adjusted by itself.
     """
-    p = cochran(effects, errors)[1]
-    return stats.false_discovery_control(p.reshape(families, -1), axis=1).ravel() if p.size else p
+    p, tested = cochran(effects, errors)[1], known_effects(errors).sum(axis=0) > 1
+    found = np.ones_like(p)
+    for block in np.split(np.arange(len(p)), families):
+        if (mine := block[tested[block]]).size:
+            found[mine] = stats.false_discovery_control(p[mine])
+    return found
 
 
 class RandomEffects(NamedTuple):

@@ -21,11 +21,14 @@ from gyrostat.errors import GyrostatError
 from gyrostat.estimators.invariant.effects import CONSTANT, Moments, without_rounding
 from gyrostat.estimators.invariant.hypothesis_tests import EnvironmentFacts, FeatureFacts, FeatureSums
 from gyrostat.estimators.invariant.score_covariance import (
+    ALONE,
     Candidate,
     ScoreCovariance,
     all_leverages_small,
+    deciding_rows,
     exact_leverages,
     lone_scores,
+    noise_variance,
     row_factor,
     row_influence,
 )
@@ -220,11 +223,14 @@ class ResidualSums(NamedTuple):
     """Sums over rows of an environment.
 
     ``plain`` and ``corrected`` are covariances of scores without and with leverages: which one is needed is known only when
-    the largest distance is (``farthest``), and so is which row has the largest influence.
+    the largest distance is (``farthest``), and so is which row has the largest influence. Rows that decide on a coefficient
+    alone are not in ``corrected``: ``alone`` is their second moment. ``powers`` are the sums for :func:`deciding_rows`.
     """
 
     plain: np.ndarray
     corrected: np.ndarray
+    alone: np.ndarray
+    powers: np.ndarray
     farthest: float
     squares: float
     by_distance: Candidate
@@ -235,6 +241,8 @@ class ResidualSums(NamedTuple):
         return ResidualSums(
             self.plain + other.plain,
             self.corrected + other.corrected,
+            self.alone + other.alone,
+            self.powers + other.powers,
             max(self.farthest, other.farthest),
             self.squares + other.squares,
             max(self.by_distance, other.by_distance, key=lambda one: one.size),
@@ -279,15 +287,18 @@ def _residual_sums(
         scores = lone_scores(X, y, beta, bread, n)
         nothing = Candidate(0.0, int(place[0]), X[0], 0.0)
         alone = np.diag(np.einsum("ij,ij->j", scores, scores))
-        return ResidualSums(alone, alone, 0.0, 0.0, nothing, nothing)
+        return ResidualSums(alone, alone, alone, np.zeros((2, len(beta))), 0.0, 0.0, nothing, nothing)
     residuals = y - X @ beta
     distances = np.einsum("ij,ij->i", X * np.maximum(np.diagonal(bread), 0.0), X)
-    leverage = exact_leverages(X, bread, n)
-    left_out = residuals / (1 - leverage)
-    plain, corrected = X * residuals[:, None], X * left_out[:, None]
+    Z = X @ bread
+    leverage = exact_leverages(X, Z, n)
+    left_out, alone = residuals / (1 - leverage), X[leverage >= ALONE]
+    plain, corrected = X * residuals[:, None], X * np.where(leverage < ALONE, left_out, 0.0)[:, None]
     return ResidualSums(
         plain.T @ plain,
         corrected.T @ corrected,
+        alone.T @ alone,
+        np.stack([np.sum(Z**2, axis=0), np.sum(Z**4, axis=0)]),
         float(distances.max()),
         float(residuals @ residuals),
         _largest(distances * residuals**2, place, X, residuals),
@@ -459,9 +470,11 @@ def _score_covariance(found: ResidualSums, known: FittedEnvironment, adjust: boo
     none = np.zeros(d, bool)
     if not adjust:
         influence = row_influence(found.by_distance, 0.0, n, np.zeros((d, d)))
-        return ScoreCovariance(found.plain / n**2, row_factor(n - 2, d), none, influence)
+        return ScoreCovariance(found.plain / n**2, row_factor(n - 2, d), none, influence, np.full(d, np.inf))
     small = all_leverages_small(found.farthest, bread, n)
-    meat = found.plain * (n / max(n - 1 - d, 1)) if small else found.corrected
+    corrected = found.corrected + noise_variance(found.squares, n, d) * found.alone
+    meat = found.plain * (n / max(n - 1 - d, 1)) if small else corrected
     row = found.by_distance if small else found.by_leverage
     influence = row_influence(row, found.squares, n, bread)
-    return ScoreCovariance(meat / n**2, row_factor(n - 1 - d, d), none, influence)
+    rows = np.full(d, np.inf) if small else deciding_rows(*found.powers)
+    return ScoreCovariance(meat / n**2, row_factor(n - 1 - d, d), none, influence, rows)

@@ -103,7 +103,10 @@ def _verdict(
     if environments == 1:
         return UNCLEAR, "one environment: there is nothing to compare"
     if x.known == 0:
-        return UNCLEAR, "it does not vary within any environment"
+        return (
+            UNCLEAR,
+            "it does not vary within any environment, or a single row or cluster decides on its effect there",
+        )
     if x.known == 1:
         return UNCLEAR, f"it varies in {environment_names[x.only]} only: there is nothing to compare"
     size, differs = abs(x.mean), x.differ_p < level

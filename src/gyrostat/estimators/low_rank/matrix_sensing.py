@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
@@ -161,6 +162,9 @@ class MatrixSensingRegressor(RegressorMixin, BaseEstimator):
         self.converged_, self.solver_ = bool(last.converged), last.solver
         self._keep_rates(*((train, wide) if len(last.losses) < SHORT else (data, last)))
         _warn_of_bad_fit(residual - self.intercept_, y, bool(self.fit_intercept))
+        _warn_of_no_use(best.error, data.take(held))
+        if not self.converged_:
+            _warn_of_the_limit(len(last.losses))
         return self
 
     def predict(self, X: Any) -> np.ndarray:
@@ -266,6 +270,27 @@ def _warn_of_bad_fit(residual: np.ndarray, y: np.ndarray, centred: bool) -> None
             "look for measurements that are far larger than the others.",
             stacklevel=3,
         )
+
+
+def _warn_of_no_use(error: float, held: Responses) -> None:
+    """Warn if the error at held-out measurements is no smaller than that of their mean."""
+    constant = float(np.sqrt(np.mean(held.centre(held.y) ** 2))) if len(held.y) else np.inf
+    if error >= constant > 0:
+        warnings.warn(
+            f"At measurements that were held out, the error is {error / constant:.2g} times that of a constant: these "
+            "measurements do not determine the matrix; give more of them, or a smaller width.",
+            stacklevel=3,
+        )
+
+
+def _warn_of_the_limit(steps: int) -> None:
+    """Warn that the last descent was cut off."""
+    warnings.warn(
+        f"The descent has not converged after {steps} steps: matrix_ may be far off where measurements are small, even if "
+        "predictions are good; increase max_iter, or give the entries of X one unit.",
+        ConvergenceWarning,
+        stacklevel=3,
+    )
 
 
 def _largest_singular_value(data: Responses, random: np.random.RandomState) -> float:
