@@ -400,3 +400,16 @@ def test_principal_directions_are_removed_where_there_are_environments_to_test_t
     np.testing.assert_allclose(auto, principal)
     assert np.abs(auto[2:]).max() < 0.1 * np.abs(auto[:2]).min()  # the shortcuts have next to no weight
     assert not np.allclose(found[3, "auto"].coef_, found[3, "principal"].coef_)
+
+
+@pytest.mark.parametrize("jitter", [0.0, 1e-5, 1e-9])
+def test_a_property_of_environments_keeps_its_effect_for_environments_of_the_same_kind(jitter):
+    rng = np.random.default_rng(0)
+    environments = []
+    for z in rng.standard_normal(30):
+        x = rng.standard_normal((60, 2)) * [1.0, jitter] + [0.0, z]
+        environments.append((x, x[:, 0] + 2 * z + rng.standard_normal(60)))
+    found = same_kind_weights(Risks.of(environments))
+    design = np.concatenate([np.column_stack([np.ones(60), X]) for X, _ in environments])
+    y = np.concatenate([y for _, y in environments])
+    np.testing.assert_allclose(found, np.linalg.lstsq(design, y, rcond=None)[0], atol=0.01)  # no levels of their own

@@ -130,13 +130,30 @@ def same_kind_weights(risks: Risks) -> np.ndarray:
     """
     mixed = random_slopes(risks)
     p = levels_follow(risks, mixed)
-    return (1 - p) * (mixed.weights + fixed_effects(risks)) / 2 + p * risks.least(risks.shares)
+    within = _with_properties_of_environments(fixed_effects(risks), risks)
+    return (1 - p) * (mixed.weights + within) / 2 + p * risks.least(risks.shares)
+
+
+def _with_properties_of_environments(weights: np.ndarray, risks: Risks) -> np.ndarray:
+    """Fixed effects, which say nothing of features that are constant within environments: those explain what is left of levels.
+
+    If there are too few environments to estimate their effects, these stay zero.
+    """
+    data, coef = within_moments(risks), weights[1:].copy()
+    flat = data.constant
+    if not 0 < flat.sum() < len(data.counts) - 1:
+        return weights
+    coef[flat] = 0.0
+    design = np.column_stack([np.ones(len(data.counts)), data.means[:, flat]])
+    root = np.sqrt(risks.shares)
+    coef[flat] = _solved(design * root[:, None], root * (data.levels - data.means @ coef))[1:]
+    return np.append(risks.shares @ (data.levels - data.means @ coef), coef)
 
 
 def within_moments(risks: Risks) -> Moments:
-    """The moments within environments: minus the means of each."""
+    """The moments within environments: minus the means of each, and without what is only rounding."""
     means, levels = risks.grams[:, 0, 1:], risks.crosses[:, 0]
-    return Moments(
+    found = Moments(
         grams=risks.grams[:, 1:, 1:] - means[:, :, None] * means[:, None, :],
         crosses=risks.crosses[:, 1:] - means * levels[:, None],
         energies=np.maximum(risks.energies - levels**2, 0.0),
@@ -145,6 +162,7 @@ def within_moments(risks: Risks) -> Moments:
         levels=levels,
         sizes=risks.counts,
     )
+    return found.without_jitter()
 
 
 def _noise(data: Moments) -> float:
