@@ -160,6 +160,21 @@ def test_what_looks_wrong_in_rows_is_told(message):
     assert not any(re.search(message, note) for note in rows_of(sites()).notes)
 
 
+def test_a_column_that_counts_the_rows_is_no_feature():
+    frame = sites().assign(id=np.arange(1, 121))
+    rows = rows_of(frame)
+    assert list(rows.X) == ["x"] and "id counts the rows of the file and was left out" in rows.notes[0]
+    assert list(rows_of_table(frame, "y", "site", "id,x", "", "error").X) == ["id", "x"]  # asked for
+
+
+def test_the_advice_on_small_sites_is_one_that_helps():
+    few = sites(15).assign(a=0.1 * np.arange(15) ** 2, b=np.sin(np.arange(15)))
+    with pytest.raises(GyrostatError, match=r"at least 7 rows \(for 3 features\): use fewer features"):
+        rows_of(few)  # a smaller --min-rows would change nothing
+    with pytest.raises(GyrostatError, match="at least 30 rows: use a smaller --min-rows"):
+        rows_of(sites(60), min_rows=30)
+
+
 def test_blanks_after_the_name_of_a_site_make_no_other_site():
     frame = sites()
     rows = rows_of(frame.assign(site=[s + " " * (i % 2) for i, s in enumerate(frame.site)]))

@@ -162,7 +162,7 @@ def test_missing_values_are_told_or_dropped(frame, tmp_path, quiet):
         (
             lambda f: f.iloc[::100],
             {},
-            r"fewer than two values of 'site' have at least 7 rows \(for 3 features\): use --min",
+            r"fewer than two values of 'site' have at least 7 rows \(for 3 features\): use fewer features",
         ),
         (
             lambda f: f.assign(dose=["much", *f.dose[1:]]),

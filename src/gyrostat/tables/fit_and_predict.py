@@ -43,6 +43,7 @@ from gyrostat.tables.row_checks import (
     without_constant_responses,
     without_constants,
     without_named,
+    without_row_numbers,
 )
 from gyrostat.tables.rows_on_disk import RowsOnDisk, files_of_parts, part_notes
 from gyrostat.tables.saved_model import KINDS, Column, SavedModel, column, feature_matrix, model_columns
@@ -217,7 +218,9 @@ def rows_of_table(
     names = [n for n in _chosen_features(frame, target, environment, features, drop) if n != cluster]
     orders = parsed_orders(ordered, list(frame.columns))
     frame = clean_columns(frame, [*names, target], left_as_words=list(orders))
-    notes = [*frame.attrs[NOTES], *repeated_row_notes(frame), *row_number_notes(frame, names)]
+    notes = [*frame.attrs[NOTES], *repeated_row_notes(frame)]
+    names = without_row_numbers(frame, names, notes) if not features else names
+    notes += row_number_notes(frame, names)
     frame = frame.set_axis(np.arange(1, len(frame) + 1), axis=0)  # rows keep the number they have in the file
     frame[environment] = stripped(frame[environment])
     frame = _complete_rows(
@@ -259,7 +262,7 @@ def _response_column(frame: pd.DataFrame, target: str) -> Column:
     if len(words) > 2:
         raise GyrostatError(
             f"target {target!r} must hold numbers, or two words; it holds {len(words)} different words such as "
-            f"{errors.shown(words[0])}."
+            f"{errors.shown(words[0])}: if these have an order, write them as numbers."
         )
     return model_columns(frame, [target])[0]
 

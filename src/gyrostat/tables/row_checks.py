@@ -110,6 +110,24 @@ def repeated_row_notes(frame: pd.DataFrame) -> list[str]:
     return [f"{counted} (first: row {int(copies[0]) + 1}): delete copies that were made by mistake."]
 
 
+def without_row_numbers(frame: pd.DataFrame, names: list[str], notes: list[str]) -> list[str]:
+    """The columns without those that count the rows of the file one by one, which are named in ``notes``.
+
+    >>> notes = []
+    >>> without_row_numbers(pd.DataFrame({"id": np.arange(20) + 1, "x": 0.0}), ["id", "x"], notes), notes[0][:40]
+    (['x'], 'id counts the rows of the file and was l')
+    """
+
+    def counts_rows(values: pd.Series) -> bool:
+        return values.dtype.kind in "iu" and len(values) > 10 and bool((np.diff(values.to_numpy()) == 1).all())
+
+    found = [name for name in names if counts_rows(frame[name])]
+    if not found or len(found) == len(names):
+        return names
+    notes.extend(f"{name} counts the rows of the file and was left out (--features keeps it)." for name in found)
+    return [name for name in names if name not in found]
+
+
 def row_number_notes(frame: pd.DataFrame, names: Sequence[str]) -> list[str]:
     """A sentence for each column that only numbers the rows.
 
@@ -267,16 +285,17 @@ def small_environments(counts: dict, environment: str, least: int, why: str, not
     """The environments with fewer than ``least`` rows, which are named in ``notes``; two must remain."""
     small = [label for label, count in counts.items() if count < least]
     if len(counts) - len(small) < 2:
-        raise GyrostatError(
-            f"fewer than two values of {environment!r} have at least {least} rows{why}: use --min-rows, fewer features "
-            "(--features, --drop), or --alone."
+        fewer = (
+            "use fewer features (--features, --drop), or gyrostat fit --alone" if why else "use a smaller --min-rows"
         )
+        raise GyrostatError(f"fewer than two values of {environment!r} have at least {least} rows{why}: {fewer}.")
     if small:
         names = ", ".join(map(str, small[:5])) + (f" and {len(small) - 5} more" if len(small) > 5 else "")
         rows = _counted(sum(counts[label] for label in small), "row")
+        remedy = "fewer features need fewer rows" if why else "change with --min-rows"
         notes.append(
             f"{len(small)} of {len(counts)} environments {'has' if len(small) == 1 else 'have'} fewer than {least} rows{why} "
-            f"and {_was(len(small))} left out with {rows}: {names} (change with --min-rows)."
+            f"and {_was(len(small))} left out with {rows}: {names} ({remedy})."
         )
     return small
 
@@ -286,7 +305,7 @@ def refuse_few_environments(count: int, environment: str, least: int) -> None:
     if count < least:
         raise GyrostatError(
             f"environment {environment!r} has {count} values with enough rows, and {least} are needed: one is left out at a "
-            "time, and methods compare those that remain. Use --min-rows or fewer features, or name another column."
+            "time, and methods compare those that remain. Use fewer features or a smaller --min-rows, or name another column."
         )
 
 
