@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 
 import numpy as np
@@ -249,3 +250,36 @@ def test_a_model_reads_dates_as_those_that_it_was_fitted_to(tmp_path, capsys, mo
 def test_a_model_without_a_format_reads_dates_as_before():
     values = pd.DataFrame({"day": ["2024-01-31", "2024-02-01"]})
     np.testing.assert_allclose(Column("day", None, "date").numbers(values)[:, 0], [19753, 19754])
+
+
+# --- what is said about a fit ---------------------------------------------------------------------
+
+
+def fitted_page(frame, tmp_path, capsys, monkeypatch):
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    options = ("--target", "y", "--environment", "site", "--out", tmp_path / "fit")
+    _, printed, _ = call(monkeypatch, capsys, "fit", tmp_path / "rows.csv", *options)
+    return printed, html.unescape((tmp_path / "fit" / "summary.html").read_text())
+
+
+def test_the_page_has_the_notes_and_the_advice_that_were_printed(tmp_path, capsys, monkeypatch):
+    printed, page = fitted_page(coded(sites()), tmp_path, capsys, monkeypatch)
+    (note,) = (line for line in printed.splitlines() if "--empty x=999" in line)
+    advice = [line for line in printed.splitlines() if line.startswith("For ")]
+    assert len(advice) == 2 and all(line.strip() in page for line in (note, *advice))
+
+
+def test_errors_of_arithmetic_make_no_method_better_than_another(tmp_path, capsys, monkeypatch):
+    printed, _ = fitted_page(summed(sites()), tmp_path, capsys, monkeypatch)
+    assert printed.count("within one percent of that") == 2
+
+
+def test_predictions_that_are_worse_than_the_mean_are_said_to_be(tmp_path, capsys, monkeypatch):
+    fitted_page(sites(), tmp_path, capsys, monkeypatch)
+    frame = sites()
+    for sign, worse in ((1, False), (-1, True)):
+        frame.assign(x=sign * frame.x).to_csv(tmp_path / "new.csv", index=False)
+        _, printed, _ = call(
+            monkeypatch, capsys, "predict", tmp_path / "fit", tmp_path / "new.csv", "--out", tmp_path / "p.csv"
+        )
+        assert ("The mean of these rows would be a better prediction." in printed) == worse

@@ -149,18 +149,17 @@ def fit(
         **fitted.pop("about"),
     }
     model = SavedModel(kind, target, environment, rows.columns, about=about, **fitted)
+    uses: tuple[str, ...] = ()
+    if kind == "linear" and rows.family == "gaussian" and adjust and rows.files is None and rows.parts is None:
+        uses = deployment_sentences(rows.X, rows.y, rows.labels, tolerance=tolerance, directions=directions, seed=seed)
     with writing(out):
         model.write(out / MODEL)
         report.table().to_csv(out / "heterogeneity.csv")
         draw_forest(report, out / "forest")
-        write_summary(out / "summary.html", report, model, out / "forest.svg")
+        write_summary(out / "summary.html", report, model, out / "forest.svg", notes=rows.notes, uses=uses)
     _print_report(console, report, model, out)
-    if kind == "linear" and rows.family == "gaussian" and adjust and rows.files is None and rows.parts is None:
-        sentences = deployment_sentences(
-            rows.X, rows.y, rows.labels, tolerance=tolerance, directions=directions, seed=seed
-        )
-        for sentence in sentences:
-            console.print(sentence, highlight=False, soft_wrap=True)
+    for sentence in uses:
+        console.print(sentence, highlight=False, soft_wrap=True)
     if rows.files is not None:
         rows.files.close()
     return model, report
@@ -190,9 +189,12 @@ def predict(
         y = pd.to_numeric(frame[saved.target], errors="coerce").to_numpy(np.float64)
         both = np.isfinite(y) & np.isfinite(values)
         if both.sum() > 1:
-            error = float(np.sqrt(np.mean((y[both] - values[both]) ** 2)))
+            error, spread = float(np.sqrt(np.mean((y[both] - values[both]) ** 2))), float(y[both].std())
+            worse = " The mean of these rows would be a better prediction." if error > spread else ""
             console.print(
-                f"Root mean square error {error:.4g}; standard deviation of {saved.target} {y[both].std():.4g}."
+                f"Root mean square error {error:.4g}; standard deviation of {saved.target} {spread:.4g}.{worse}",
+                highlight=False,
+                soft_wrap=True,
             )
     return values
 
