@@ -7,6 +7,8 @@ import pandas as pd
 import pytest
 
 from checks import call
+from gyrostat.estimators import LowRankImputer
+from gyrostat.tables.impute import fill_table
 
 
 @pytest.fixture
@@ -187,3 +189,17 @@ def test_categories_are_compared_with_the_most_common(monkeypatch, capsys, tmp_p
     table.mask(rng.random(table.shape) < 0.2).to_csv(tmp_path / "table.csv", index=False)
     _, printed, _ = call(monkeypatch, capsys, "impute", tmp_path / "table.csv", "--out", tmp_path / "out.csv")
     assert "most common" in printed
+
+
+def test_the_error_of_counts_is_that_of_the_counts_that_are_filled_in():
+    rng = np.random.default_rng(3)
+    x = rng.standard_normal(400)
+    frame = pd.DataFrame({"x": x, "z": x + rng.standard_normal(400), "few": rng.poisson(0.6 * np.exp(0.5 * x))})
+    filled = fill_table(frame.mask(rng.random(frame.shape) < 0.1), imputer=LowRankImputer(random_state=0))
+    rows, columns, values = filled.imputer.unseen_predictions()
+    mine = columns == 2
+    rounded = np.maximum(np.round(values[mine]), 0)
+    expected = np.sqrt(np.mean((rounded - frame.few.to_numpy()[rows[mine]]) ** 2))
+    quality = filled.quality().set_index("column")
+    assert quality.error["few"] == pytest.approx(expected, rel=1e-12)
+    assert quality.error["few"] > filled.imputer.column_errors_[2]  # rounding has a price, which is told

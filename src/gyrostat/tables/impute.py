@@ -190,8 +190,18 @@ class FilledTable:
             else:
                 (place,) = self.places(one)
                 wrong, simple = self.imputer.column_errors_[place], self.imputer.column_mean_errors_[place]
+                wrong = self._error_as_filled(one, place) if one.whole else wrong
             lines.append((one.name, one.kind, len(self.empty[one.name]), float(wrong), float(simple)))
         return pd.DataFrame(lines, columns=["column", "kind", "filled", "error", "simple_error"])
+
+    def _error_as_filled(self, one: CodedColumn, place: int) -> float:
+        """The error in a column of whole numbers: to round a value to the nearest one moves it."""
+        rows, columns, values = self.imputer.unseen_predictions()
+        mine = columns == place
+        if not mine.any():
+            return float("nan")
+        truth = self.table[one.name].to_numpy()[rows[mine]]
+        return float(np.sqrt(np.mean((one.decoded(values[mine][:, None], self.frame[one.name]) - truth) ** 2)))
 
     def cells(self, coverage: float) -> pd.DataFrame:
         """One line for each filled cell: row (from 1, without the line of names), column, value, and an interval.
