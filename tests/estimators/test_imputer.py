@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -353,3 +355,16 @@ def test_cells_outside_the_table_are_refused():
     ):
         with pytest.raises(GyrostatError, match=message):
             model.predict(rows, columns)
+
+
+def test_a_column_with_a_long_tail_does_not_stand_for_all_others():
+    rng = np.random.default_rng(0)
+    noise = rng.standard_normal((400, 4))  # four columns about which nothing is known, and two that repeat each other
+    tail = np.exp(2 * rng.standard_normal(400))
+    table = np.column_stack([noise, tail, 2 * tail * np.exp(0.01 * rng.standard_normal(400))])
+    model = LowRankImputer(random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.fit(np.where(rng.random(table.shape) < 0.15, np.nan, table))
+    by_column = model.column_errors_ / model.column_mean_errors_  # columns have nearly the same number of cells
+    assert model.relative_error_ == pytest.approx(np.sqrt(np.mean(by_column**2)), abs=0.02)

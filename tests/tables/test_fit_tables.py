@@ -162,7 +162,7 @@ def test_missing_values_are_told_or_dropped(frame, tmp_path, quiet):
         (
             lambda f: f.iloc[::100],
             {},
-            r"fewer than two values of 'site' have at least 7 rows \(for 3 features\): use --min",
+            r"fewer than two values of 'site' have at least 7 rows \(for 3 features\): use fewer features",
         ),
         (
             lambda f: f.assign(dose=["much", *f.dose[1:]]),
@@ -183,7 +183,10 @@ def test_bad_files_are_refused_in_one_sentence(frame, tmp_path, quiet):
     (tmp_path / "nothing.csv").write_text("")
     (tmp_path / "no.parquet").write_text("not a parquet file")
     for name, message in [
-        ("rows.xlsx", "DATA 'rows.xlsx' is not a known kind of table: the name must end in .csv"),
+        (
+            "rows.xlsx",
+            "DATA 'rows.xlsx' is not a known kind of table: save the sheet as CSV. The name must end in .csv",
+        ),
         ("absent.csv", "there is no file .*absent.csv"),
         ("empty.csv", "has no rows"),
         ("nothing.csv", "cannot be read as .csv"),

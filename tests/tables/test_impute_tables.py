@@ -7,6 +7,8 @@ import pandas as pd
 import pytest
 
 from checks import call
+from gyrostat.estimators import LowRankImputer
+from gyrostat.tables.impute import fill_table
 
 
 @pytest.fixture
@@ -144,3 +146,60 @@ def test_trees_are_said_to_win_on_a_nonlinear_table(monkeypatch, capsys, tmp_pat
     options = ("--out", tmp_path / "filled.csv", "--compare")
     status, said, _ = call(monkeypatch, capsys, "impute", tmp_path / "curved.csv", *options)
     assert status == 0 and "Trees are better here" in said
+
+
+def test_counts_are_filled_with_counts_and_nothing_is_filled_below_zero(monkeypatch, capsys, tmp_path):
+    rng = np.random.default_rng(0)
+    size = rng.gamma(1.0, 2.0, 300)
+    table = pd.DataFrame(
+        {
+            "visits": rng.poisson(size),
+            "cost": 100 * size * rng.gamma(4.0, 0.25, 300),
+            "stays": rng.poisson(0.3 * size),
+            "change": size * rng.standard_normal(300),
+        }
+    )
+    holes = table.mask(rng.random(table.shape) < 0.2)
+    holes.to_csv(tmp_path / "holes.csv", index=False)
+    out, listed = tmp_path / "out.csv", tmp_path / "cells.csv"
+    code, *_ = call(monkeypatch, capsys, "impute", tmp_path / "holes.csv", "--out", out, "--intervals", listed)
+    filled, cells = pd.read_csv(out), pd.read_csv(listed)
+    assert code == 0 and filled.visits.dtype.kind == filled.stays.dtype.kind == "i"  # 3 is written as 3, not as 3.0
+    assert (filled[["visits", "cost", "stays"]] >= 0).all(axis=None)
+    assert (cells.low[cells.column != "change"] >= 0).all() and (cells.low[cells.column == "change"] < 0).any()
+    np.testing.assert_array_equal(filled.where(holes.notna()), holes)
+    truth = table.to_numpy()[cells.row - 1, table.columns.get_indexer(cells.column)]
+    assert 0.85 < ((cells.low <= truth) & (truth <= cells.high)).mean() < 0.97
+
+
+def test_notes_count_rows_as_the_list_of_cells_does(monkeypatch, capsys, tmp_path):
+    rng = np.random.default_rng(1)
+    table = pd.DataFrame(rng.standard_normal((60, 4)) * [1, 100, 1, 1], columns=list("abcd"))
+    table.loc[6, "c"], table.loc[3, "a"] = 1e6, np.nan  # the seventh row of the file
+    table.to_csv(tmp_path / "table.csv", index=False)
+    _, printed, _ = call(monkeypatch, capsys, "impute", tmp_path / "table.csv", "--out", tmp_path / "out.csv")
+    assert "1e+06 in row 7, column c" in printed
+
+
+def test_categories_are_compared_with_the_most_common(monkeypatch, capsys, tmp_path):
+    rng = np.random.default_rng(2)
+    table = pd.DataFrame(
+        {"x": rng.standard_normal(90), "y": rng.standard_normal(90), "kind": rng.choice(["p", "q"], 90)}
+    )
+    table.mask(rng.random(table.shape) < 0.2).to_csv(tmp_path / "table.csv", index=False)
+    _, printed, _ = call(monkeypatch, capsys, "impute", tmp_path / "table.csv", "--out", tmp_path / "out.csv")
+    assert "most common" in printed
+
+
+def test_the_error_of_counts_is_that_of_the_counts_that_are_filled_in():
+    rng = np.random.default_rng(3)
+    x = rng.standard_normal(400)
+    frame = pd.DataFrame({"x": x, "z": x + rng.standard_normal(400), "few": rng.poisson(0.6 * np.exp(0.5 * x))})
+    filled = fill_table(frame.mask(rng.random(frame.shape) < 0.1), imputer=LowRankImputer(random_state=0))
+    rows, columns, values = filled.imputer.unseen_predictions()
+    mine = columns == 2
+    rounded = np.maximum(np.round(values[mine]), 0)
+    expected = np.sqrt(np.mean((rounded - frame.few.to_numpy()[rows[mine]]) ** 2))
+    quality = filled.quality().set_index("column")
+    assert quality.error["few"] == pytest.approx(expected, rel=1e-12)
+    assert quality.error["few"] > filled.imputer.column_errors_[2]  # rounding has a price, which is told

@@ -9,11 +9,14 @@ import pytest
 from checks import call
 from gyrostat.errors import GyrostatError
 from gyrostat.estimators import InvariantLinearRegressor
+from gyrostat.tables.column_values import as_numbers
+from gyrostat.tables.dates import as_dates
 from gyrostat.tables.fit_and_predict import rows_of_table
 from gyrostat.tables.rows_on_disk import rows_on_disk
 from gyrostat.tables.saved_model import Column, SavedModel, model_columns
-from gyrostat.tables.table_files import FileFormat, as_dates, as_numbers, read_table
+from gyrostat.tables.table_files import read_table
 from gyrostat.tables.table_parts import table_parts
+from gyrostat.tables.text_files import FileFormat
 
 PLAIN = pd.DataFrame({"site": ["Ærø", "Kiel", "Kiel"], "dose": [1234.5, 2.25, -3.0], "n": [1, 2, 3]})
 
@@ -52,8 +55,8 @@ def test_every_way_of_writing_is_the_same_table(tmp_path, encoding, separator, d
 def test_what_is_detected_can_be_overridden(tmp_path):
     path = tmp_path / "rows.csv"
     path.write_text("a;b\n1,234;2\n5,678;3\n")
-    assert read_table(path).a.tolist() == [1234.0, 5678.0]  # thousands: every comma is followed by three digits
-    assert read_table(path, FileFormat(decimal=",")).a.tolist() == [1.234, 5.678]
+    assert read_table(path).a.tolist() == [1.234, 5.678]  # semicolons go with decimal commas
+    assert read_table(path, FileFormat(decimal=".")).a.tolist() == [1234.0, 5678.0]
     for wrong in ({"separator": "ab"}, {"encoding": "utf-99"}):
         with pytest.raises(GyrostatError, match=f"--{next(iter(wrong))}"):
             FileFormat(**wrong)
@@ -71,7 +74,7 @@ def test_a_number_of_the_row_is_left_out_and_repeated_names_are_refused(tmp_path
     path = tmp_path / "rows.csv"
     PLAIN.to_csv(path)
     frame = read_table(path)
-    assert list(frame) == list(PLAIN) and "numbers the rows" in frame.attrs["notes"][0]
+    assert list(frame) == list(PLAIN) and "names the rows" in frame.attrs["notes"][0]
     path.write_text("y,sex,site,y\n1,f,a,2\n")
     with pytest.raises(GyrostatError, match="2 columns are called 'y'"):
         read_table(path)
@@ -93,9 +96,7 @@ def test_tiny_environments_and_constant_columns_are_left_out_and_told():
     rows = rows_of(frame.assign(unit="mg"))
     assert len(rows.y) == 120 and list(rows.X) == ["x"]
     assert rows.notes[0] == "unit has only one value and was left out."
-    assert rows.notes[1].startswith(
-        "1 of 4 environments have fewer than 5 rows (for 1 features) and were left out with"
-    )
+    assert rows.notes[1].startswith("1 of 4 environments has fewer than 5 rows (for 1 feature) and was left out with")
     assert len(rows_of(frame, min_rows=1).y) == 120  # never fewer than the features require
 
 
@@ -112,7 +113,7 @@ def test_words_for_missing_numbers_are_empty_cells():
     frame.loc[3, "x"] = "n.a."
     frame.attrs["notes"] = []
     rows = rows_of_table(frame, "y", "site", "", "", "drop")
-    assert len(rows.y) == 119 and rows.notes[0] == "1 cells of x hold a word for a missing value, and count as empty."
+    assert len(rows.y) == 119 and rows.notes[0] == "1 cell of x holds a word for a missing value and counts as empty."
 
 
 @pytest.mark.parametrize("style", ["%Y-%m-%d", "%d.%m.%Y", "%m/%d/%Y", "%Y-%m-%d %H:%M"])
@@ -230,7 +231,7 @@ def test_fit_in_parts_is_fit(tmp_path, capsys, monkeypatch):
     models = [SavedModel.read(tmp_path / out / "model.json") for out in "ab"]
     np.testing.assert_allclose(models[0].coefficients, models[1].coefficients, rtol=1e-12)
     assert (
-        "were left out with their 1 rows: tiny" in said[0]
+        "was left out with 1 row: tiny" in said[0]
         and "flat has only one value" in said[1]
         and said[0].split("Model, table")[0]
         == said[1].split("Model, table")[0]  # what to deploy is said of rows in memory

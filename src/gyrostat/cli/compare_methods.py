@@ -12,6 +12,7 @@ from gyrostat.cli.file_options import (
     Data,
     Decimal,
     Drop,
+    Empty,
     Encoding,
     EnvironmentColumn,
     Features,
@@ -47,6 +48,7 @@ def compare_methods(
     decimal: Decimal = None,
     thousands: Thousands = None,
     encoding: Encoding = None,
+    empty: Empty = None,
     seed: Seed = 0,
 ) -> None:
     """Compare methods by their errors in new environments.
@@ -55,7 +57,7 @@ def compare_methods(
     new environments of the same kind and one for environments that may be unlike these.
     """
     from gyrostat.tables.method_comparison import compare_on_table
-    from gyrostat.tables.table_files import FileFormat
+    from gyrostat.tables.text_files import FileFormat
 
     compare_on_table(
         data,
@@ -68,7 +70,7 @@ def compare_methods(
         missing=missing,
         choose_by=choose_by,
         seed=seed,
-        text_format=FileFormat(separator, decimal, thousands, encoding),
+        text_format=FileFormat(separator, decimal, thousands, encoding, tuple(empty or ())),
         ordered=ordered or (),
         min_rows=min_rows,
     )

@@ -17,6 +17,10 @@ Thousands = Annotated[
 Encoding = Annotated[
     str | None, typer.Option(metavar="NAME", help="The encoding, such as utf-8 or cp1252. [default: detected]")
 ]
+Empty = Annotated[
+    list[str] | None,
+    typer.Option(metavar="COLUMN=999", help="What stands for an empty cell in a column; may be repeated."),
+]
 Ordered = Annotated[
     list[str] | None,
     typer.Option(metavar="COLUMN=A<B<C", help="The levels of a column of ordered categories; may be repeated."),

@@ -12,6 +12,7 @@ from gyrostat.cli.file_options import (
     Data,
     Decimal,
     Drop,
+    Empty,
     Encoding,
     EnvironmentColumn,
     Features,
@@ -79,6 +80,7 @@ def fit(
     decimal: Decimal = None,
     thousands: Thousands = None,
     encoding: Encoding = None,
+    empty: Empty = None,
     seed: Seed = 0,
 ) -> None:
     """Find the effects that hold in every environment.
@@ -87,7 +89,7 @@ def fit(
     """
     from gyrostat.errors import GyrostatError
     from gyrostat.tables import fit_and_predict
-    from gyrostat.tables.table_files import FileFormat
+    from gyrostat.tables.text_files import FileFormat
 
     if principal and by_feature:
         raise GyrostatError("--principal and --by-feature exclude each other: leave one out.")
@@ -112,7 +114,7 @@ def fit(
         cluster=cluster,
         seed=seed,
         directions="principal" if principal else "features" if by_feature else "auto",
-        text_format=FileFormat(separator, decimal, thousands, encoding),
+        text_format=FileFormat(separator, decimal, thousands, encoding, tuple(empty or ())),
         ordered=ordered or (),
         min_rows=min_rows,
         in_parts=in_parts,

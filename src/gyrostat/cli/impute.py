@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from gyrostat.cli.console import console
-from gyrostat.cli.file_options import Decimal, Encoding, Ordered, Separator, Thousands
+from gyrostat.cli.file_options import Decimal, Empty, Encoding, Ordered, Separator, Thousands
 
 AUTO = "auto, yes or no."
 
@@ -48,6 +48,7 @@ def impute(
     decimal: Decimal = None,
     thousands: Thousands = None,
     encoding: Encoding = None,
+    empty: Empty = None,
     seed: Annotated[
         int, typer.Option(metavar="K", min=0, max=2**32 - 1, help="The seed that chooses the held-out cells.")
     ] = 0,
@@ -60,7 +61,7 @@ def impute(
     """
     from gyrostat import errors
     from gyrostat.tables import impute as imputing
-    from gyrostat.tables.table_files import FileFormat
+    from gyrostat.tables.text_files import FileFormat
 
     if environments == "":
         raise errors.GyrostatError("--environments must name a column; got '': leave it out if there is none.")
@@ -79,7 +80,7 @@ def impute(
         coverage=coverage,
         compare=compare,
         ordered=ordered or (),
-        text_format=FileFormat(separator, decimal, thousands, encoding),
+        text_format=FileFormat(separator, decimal, thousands, encoding, tuple(empty or ())),
         options={
             "scale_columns": choices[scale_columns],
             "scale_rows": scale_rows,

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from gyrostat.cli.console import console
-from gyrostat.cli.file_options import Decimal, Encoding, Separator, Thousands
+from gyrostat.cli.file_options import Decimal, Empty, Encoding, Separator, Thousands
 
 
 def predict(
@@ -29,10 +29,11 @@ def predict(
     decimal: Decimal = None,
     thousands: Thousands = None,
     encoding: Encoding = None,
+    empty: Empty = None,
 ) -> None:
     """Predict the rows of a table with a saved model."""
     from gyrostat.tables import fit_and_predict
-    from gyrostat.tables.table_files import FileFormat
+    from gyrostat.tables.text_files import FileFormat
 
-    text_format = FileFormat(separator, decimal, thousands, encoding)
+    text_format = FileFormat(separator, decimal, thousands, encoding, tuple(empty or ()))
     fit_and_predict.predict(model, data, out, console(), text_format, purpose)

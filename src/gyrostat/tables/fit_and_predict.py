@@ -20,8 +20,11 @@ from gyrostat.estimators.comparison.leave_one_out import deployment_sentences
 from gyrostat.estimators.invariant.diagnosis import HeterogeneityReport, heterogeneity, heterogeneity_of_parts
 from gyrostat.estimators.invariant.labelled_effects import with_coefficients
 from gyrostat.estimators.invariant.rows_in_parts import RowsInParts
+from gyrostat.tables.column_values import NOTES, is_text, shown_order, stripped
+from gyrostat.tables.dates import has_two_readings
 from gyrostat.tables.forest_plot import draw_forest
 from gyrostat.tables.row_checks import (
+    capital_notes,
     checked_family,
     clean_columns,
     cluster_notes,
@@ -29,19 +32,25 @@ from gyrostat.tables.row_checks import (
     leakage_notes,
     leakage_sentences,
     least_rows,
+    missing_code_notes,
     parsed_orders,
     refuse_constant_target,
     refuse_few_environments,
+    repeated_row_notes,
+    row_number_notes,
     small_environments,
     with_enough_rows,
+    without_constant_responses,
     without_constants,
     without_named,
+    without_row_numbers,
 )
 from gyrostat.tables.rows_on_disk import RowsOnDisk, files_of_parts, part_notes
 from gyrostat.tables.saved_model import KINDS, Column, SavedModel, column, feature_matrix, model_columns
 from gyrostat.tables.summary_page import compared, findings, shown_coefficient, write_summary
-from gyrostat.tables.table_files import NOTES, FileFormat, cannot_be_written, read_table
+from gyrostat.tables.table_files import cannot_be_written, read_table
 from gyrostat.tables.table_parts import column_names, is_large, table_parts
+from gyrostat.tables.text_files import FileFormat
 
 MODEL = "model.json"
 
@@ -101,6 +110,10 @@ def fit(
             raise GyrostatError(
                 "--cluster needs the whole table in memory: leave out --in-parts, or take fewer columns."
             )
+        if text_format.empty:
+            raise GyrostatError(
+                "--empty needs the whole table in memory: leave out --in-parts, or empty those cells in the file."
+            )
         # Least squares read rows a few times; other models read them many times, from files.
         on_disk = kind != "linear" or family not in (None, "gaussian")
         rows = rows_of_large_table(data, target, environment, features, drop, missing, on_disk=on_disk, **checks)
@@ -136,18 +149,17 @@ def fit(
         **fitted.pop("about"),
     }
     model = SavedModel(kind, target, environment, rows.columns, about=about, **fitted)
+    uses: tuple[str, ...] = ()
+    if kind == "linear" and rows.family == "gaussian" and adjust and rows.files is None and rows.parts is None:
+        uses = deployment_sentences(rows.X, rows.y, rows.labels, tolerance=tolerance, directions=directions, seed=seed)
     with writing(out):
         model.write(out / MODEL)
         report.table().to_csv(out / "heterogeneity.csv")
         draw_forest(report, out / "forest")
-        write_summary(out / "summary.html", report, model, out / "forest.svg")
+        write_summary(out / "summary.html", report, model, out / "forest.svg", notes=rows.notes, uses=uses)
     _print_report(console, report, model, out)
-    if kind == "linear" and rows.family == "gaussian" and adjust and rows.files is None and rows.parts is None:
-        sentences = deployment_sentences(
-            rows.X, rows.y, rows.labels, tolerance=tolerance, directions=directions, seed=seed
-        )
-        for sentence in sentences:
-            console.print(sentence, highlight=False, soft_wrap=True)
+    for sentence in uses:
+        console.print(sentence, highlight=False, soft_wrap=True)
     if rows.files is not None:
         rows.files.close()
     return model, report
@@ -177,9 +189,12 @@ def predict(
         y = pd.to_numeric(frame[saved.target], errors="coerce").to_numpy(np.float64)
         both = np.isfinite(y) & np.isfinite(values)
         if both.sum() > 1:
-            error = float(np.sqrt(np.mean((y[both] - values[both]) ** 2)))
+            error, spread = float(np.sqrt(np.mean((y[both] - values[both]) ** 2))), float(y[both].std())
+            worse = " The mean of these rows would be a better prediction." if error > spread else ""
             console.print(
-                f"Root mean square error {error:.4g}; standard deviation of {saved.target} {y[both].std():.4g}."
+                f"Root mean square error {error:.4g}; standard deviation of {saved.target} {spread:.4g}.{worse}",
+                highlight=False,
+                soft_wrap=True,
             )
     return values
 
@@ -205,19 +220,26 @@ def rows_of_table(
     names = [n for n in _chosen_features(frame, target, environment, features, drop) if n != cluster]
     orders = parsed_orders(ordered, list(frame.columns))
     frame = clean_columns(frame, [*names, target], left_as_words=list(orders))
-    notes = list(frame.attrs[NOTES])
+    notes = [*frame.attrs[NOTES], *repeated_row_notes(frame)]
+    names = without_row_numbers(frame, names, notes) if not features else names
+    notes += row_number_notes(frame, names)
     frame = frame.set_axis(np.arange(1, len(frame) + 1), axis=0)  # rows keep the number they have in the file
-    frame = _complete_rows(frame, [*names, target, environment, *([cluster] if cluster else [])], missing, notes)
+    frame[environment] = stripped(frame[environment])
+    frame = _complete_rows(
+        frame, [*names, target, environment, *([cluster] if cluster else [])], missing, target, notes
+    )
+    notes += [*missing_code_notes(frame, [*names, target]), *capital_notes(frame, [environment, *names])]
     if cluster is None:
         notes += cluster_notes(frame, names, environment)
     _refuse_one_environment(frame[environment], environment)
     columns = model_columns(frame, without_constants(frame, names, notes), orders)
-    notes += [f"{c.name} has an order: {' < '.join(c.levels or ())}." for c in columns if c.kind == "ordered"]
-    notes += [f"{c.name} holds dates and counts as days." for c in columns if c.kind == "date"]
+    notes += [f"{c.name} has an order: {shown_order(c.levels or ())}." for c in columns if c.kind == "ordered"]
+    notes += [_date_note(frame[c.name], c) for c in columns if c.kind == "date"]
     least, why = least_rows(sum(len(c.features) for c in columns), min_rows, adjust=adjust)
     frame = with_enough_rows(frame, environment, least, why, notes)
+    frame = without_constant_responses(frame, target, environment, least_environments, notes)
     refuse_few_environments(frame[environment].nunique(), environment, least_environments)
-    (response,), labels = model_columns(frame, [target]), frame[environment].to_numpy()
+    response, labels = _response_column(frame, target), frame[environment].to_numpy()
     y = _response(frame, response, notes)
     numbers = frame.index.to_numpy()
     X = pd.DataFrame(feature_matrix(frame, columns, numbers), columns=[name for c in columns for name in c.features])
@@ -225,6 +247,26 @@ def rows_of_table(
     clusters = None if cluster is None else frame[cluster].astype(str).to_numpy()
     notes += leakage_notes(X, y, labels, target)
     return ModelRows(X, y, labels, tuple(columns), tuple(notes), clusters=clusters, row_numbers=numbers)
+
+
+def _date_note(values: pd.Series, column: Column) -> str:
+    if column.format is None or not has_two_readings(values):
+        return f"{column.name} holds dates and counts as days."
+    order = "day" if column.format.startswith("%d") else "month"
+    return (
+        f"{column.name} holds dates and counts as days. They were read with the {order} first, as {values.iloc[0]} does not "
+        "tell: write them as 2024-01-31 if that is wrong."
+    )
+
+
+def _response_column(frame: pd.DataFrame, target: str) -> Column:
+    words = frame[target].dropna().unique() if is_text(frame[target]) else ()
+    if len(words) > 2:
+        raise GyrostatError(
+            f"target {target!r} must hold numbers, or two words; it holds {len(words)} different words such as "
+            f"{errors.shown(words[0])}: if these have an order, write them as numbers."
+        )
+    return model_columns(frame, [target])[0]
 
 
 def _response(frame: pd.DataFrame, response: Column, notes: list[str]) -> np.ndarray:
@@ -312,17 +354,20 @@ def _chosen_features(frame: pd.DataFrame, target: str, environment: str, feature
     return names
 
 
-def _complete_rows(frame: pd.DataFrame, names: Sequence[str], missing: str, notes: list[str]) -> pd.DataFrame:
+def _complete_rows(
+    frame: pd.DataFrame, names: Sequence[str], missing: str, target: str, notes: list[str]
+) -> pd.DataFrame:
     """The rows without missing values in the columns ``names``, with a note; with ``missing="error"`` they must be all."""
     errors.choice("missing", missing, ("error", "drop"))
     holes = frame[list(names)].isna()
     if not holes.any(axis=None):
         return frame
     if missing == "error":
-        worst = holes.sum().idxmax()
+        worst, others = holes.sum().idxmax(), holes.drop(columns=target).any(axis=None)
+        fill = f", or fill columns other than {target!r} with gyrostat impute" if others else ""
         raise GyrostatError(
             f"{int(holes.any(axis=1).sum())} of {len(frame)} rows have missing values, most in column {worst!r} "
-            f"({int(holes[worst].sum())}): use --missing drop to leave those rows out, or fill them with gyrostat impute."
+            f"({int(holes[worst].sum())}): use --missing drop to leave those rows out{fill}."
         )
     complete = frame[~holes.any(axis=1)]
     if complete.empty:

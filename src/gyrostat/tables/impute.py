@@ -6,9 +6,10 @@ are filled together and turned back.
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,20 +22,19 @@ from gyrostat import errors
 from gyrostat.errors import GyrostatError
 from gyrostat.estimators import LowRankImputer
 from gyrostat.estimators.low_rank.table_cells import conformal_width
-from gyrostat.tables.row_checks import parsed_orders
-from gyrostat.tables.table_files import (
+from gyrostat.tables.column_values import (
     MOST_LEVELS,
     NOTES,
-    FileFormat,
-    as_dates,
     as_numbers,
-    file_kind,
     is_text,
     known_order,
-    read_table,
     refuse_too_large,
-    write_table,
+    shown_order,
 )
+from gyrostat.tables.dates import as_dates
+from gyrostat.tables.row_checks import parsed_orders
+from gyrostat.tables.table_files import file_kind, read_table, write_table
+from gyrostat.tables.text_files import FileFormat
 from gyrostat.tables.tree_check import TreeCheck, compared_with_trees
 
 ROWS_PER_LEVEL = 3
@@ -43,12 +43,21 @@ MOST_SHOWN = 30
 """The most columns in the table of errors."""
 
 
+ENOUGH_CELLS = 10
+"""A column with at least this many cells, of which none is negative (or has decimals), is filled in the same way."""
+
+
 class CodedColumn(NamedTuple):
-    """A column and how it is coded: ``"number"``, ``"truth"``, ``"date"``, ``"ordered"`` or ``"category"``."""
+    """A column and how it is coded: ``"number"``, ``"truth"``, ``"date"``, ``"ordered"`` or ``"category"``.
+
+    ``whole`` says that all numbers of a column are whole, such as counts, and ``positive`` that none is below zero.
+    """
 
     name: str
     kind: str
     levels: tuple[str, ...] = ()
+    whole: bool = False
+    positive: bool = False
 
     @property
     def codes(self) -> list[str]:
@@ -75,13 +84,17 @@ class CodedColumn(NamedTuple):
     def decoded(self, filled: np.ndarray, like: pd.Series) -> Any:
         """Numbers (cells, codes) as values of the column."""
         if self.kind == "number":
-            return filled[:, 0]
+            return np.round(self.possible(filled[:, 0])) if self.whole else self.possible(filled[:, 0])
         if self.kind == "truth":
             return filled[:, 0] >= 0.5
         if self.kind == "date":
             days = pd.to_datetime(np.round(filled[:, 0]), unit="D")
             return days if pd.api.types.is_datetime64_any_dtype(like) else days.strftime("%Y-%m-%d").to_numpy()
         return np.array(self.levels, dtype=object)[self.level_numbers(filled)]
+
+    def possible(self, numbers: np.ndarray) -> np.ndarray:
+        """Numbers moved to zero where they are below it and the column has none of these."""
+        return np.maximum(numbers, 0.0) if self.positive else numbers
 
     def level_numbers(self, filled: np.ndarray) -> np.ndarray:
         """The number of the level that is nearest, or that has the largest indicator."""
@@ -103,10 +116,10 @@ def coded_column(values: pd.Series, order: tuple[str, ...] | None, notes: list[s
     if as_dates(values) is not None:
         return CodedColumn(name, "date")
     if not is_text(values) or values.isna().all():
-        return CodedColumn(name, "number")
+        return _column_of_numbers(values)
     levels = sorted(known.astype(str).str.strip().unique())
     if scale := known_order(levels):
-        notes.append(f"{name} has an order: {' < '.join(scale)}.")
+        notes.append(f"{name} has an order: {shown_order(scale)}.")
         return CodedColumn(name, "ordered", scale)
     if len(levels) <= MOST_LEVELS and ROWS_PER_LEVEL * len(levels) <= len(known):
         return CodedColumn(name, "category", tuple(levels))
@@ -116,6 +129,13 @@ def coded_column(values: pd.Series, order: tuple[str, ...] | None, notes: list[s
         + (f": its {empty} empty cells are not filled." if empty else ".")
     )
     return None
+
+
+def _column_of_numbers(values: pd.Series) -> CodedColumn:
+    numbers = values.dropna().to_numpy(dtype=float)
+    enough = len(numbers) >= ENOUGH_CELLS
+    whole = enough and bool(np.all(numbers == np.round(numbers)))
+    return CodedColumn(str(values.name), "number", whole=whole, positive=enough and bool(np.all(numbers >= 0)))
 
 
 @dataclass(frozen=True)
@@ -170,8 +190,18 @@ class FilledTable:
             else:
                 (place,) = self.places(one)
                 wrong, simple = self.imputer.column_errors_[place], self.imputer.column_mean_errors_[place]
+                wrong = self._error_as_filled(one, place) if one.whole else wrong
             lines.append((one.name, one.kind, len(self.empty[one.name]), float(wrong), float(simple)))
         return pd.DataFrame(lines, columns=["column", "kind", "filled", "error", "simple_error"])
+
+    def _error_as_filled(self, one: CodedColumn, place: int) -> float:
+        """The error in a column of whole numbers: to round a value to the nearest one moves it."""
+        rows, columns, values = self.imputer.unseen_predictions()
+        mine = columns == place
+        if not mine.any():
+            return float("nan")
+        truth = self.table[one.name].to_numpy()[rows[mine]]
+        return float(np.sqrt(np.mean((one.decoded(values[mine][:, None], self.frame[one.name]) - truth) ** 2)))
 
     def cells(self, coverage: float) -> pd.DataFrame:
         """One line for each filled cell: row (from 1, without the line of names), column, value, and an interval.
@@ -191,6 +221,7 @@ class FilledTable:
             sets = self._level_sets(one, self.predicted(one, rows), coverage)
             return pd.DataFrame({**listed, "low": None, "high": None, "levels": sets})
         low, high = self.imputer.predict_interval(rows, np.repeat(self.places(one), len(rows)), coverage)
+        low, high = one.possible(low), one.possible(high)
         if one.kind == "ordered":
             levels = np.array(one.levels, dtype=object)
             last = len(levels) - 1
@@ -253,12 +284,17 @@ def fill_table(
     model.fit(table, environments=labels)
     empty = {name: np.flatnonzero(values.isna().to_numpy()) for name, values in cleaned.items()}
     found = FilledTable(frame.copy(), model, table, tuple(columns), tuple(notes), empty)
+    if model.exact_:  # the cells are known, whatever the others are like
+        columns = [one._replace(whole=False, positive=False) for one in columns]
+        found = replace(found, columns=tuple(columns))
     for one in columns:
         rows = empty[one.name]
         completed = cleaned[one.name].astype(object) if one.levels or one.kind == "truth" else cleaned[one.name].copy()
         if len(rows):
             completed.iloc[rows] = one.decoded(found.predicted(one, rows), cleaned[one.name])
-        found.frame[one.name] = completed
+        # an empty cell made decimals of whole numbers: 3 is written as 3 again, not as 3.0
+        exact = one.whole and completed.abs().max() < 2**53
+        found.frame[one.name] = completed.astype("int64") if exact else completed
     return found
 
 
@@ -295,7 +331,7 @@ def impute(
     write_table(filled.frame, out)
     if intervals is not None:
         write_table(filled.cells(coverage), intervals, "--intervals")
-    warned = [f"Note: {w.message}" for w in caught if issubclass(w.category, UserWarning)]
+    warned = [f"Note: {_rows_from_one(str(w.message))}" for w in caught if issubclass(w.category, UserWarning)]
     for sentence in (*frame.attrs[NOTES], *filled.notes, *warned):
         console.print(sentence, markup=False, highlight=False, soft_wrap=True)
     console.print(_quality_table(filled.quality()))
@@ -305,6 +341,16 @@ def impute(
         check = compared_with_trees(filled.table, filled.imputer, seed=options.get("random_state", 0))
         console.print(_comparison(check), markup=False, highlight=False, soft_wrap=True)
     return filled
+
+
+def _rows_from_one(sentence: str) -> str:
+    """A sentence of the imputer, which counts rows from 0, with rows counted from 1 as in the list of cells.
+
+    >>> _rows_from_one("first: 3 in row 43, column b; Nothing is observed in rows 0, 7 and 2 more")
+    'first: 3 in row 44, column b; Nothing is observed in rows 1, 8 and 2 more'
+    """
+    listed = re.compile(r"\brows? \d+(?:, \d+)*")
+    return listed.sub(lambda found: re.sub(r"\d+", lambda n: str(int(n[0]) + 1), found[0]), sentence)
 
 
 def _summary(filled: FilledTable, out: Path, intervals: Path | None, coverage: float) -> list[str]:
@@ -322,11 +368,13 @@ def _quality_table(quality: pd.DataFrame) -> Table:
     left = len(shown) - MOST_SHOWN
     table = Table(title="Error at cells that the model has not seen", title_justify="left", pad_edge=False)
     any_worse = bool((shown[:MOST_SHOWN].error > shown[:MOST_SHOWN].simple_error).any())
-    for heading in ("column", "filled", "error", "of the mean", *([""] if any_worse else [])):
+    simple = "of the mean" if not (shown.kind == "category").any() else "of the mean or most common"
+    for heading in ("column", "filled", "error", simple, *([""] if any_worse else [])):
         table.add_column(heading, justify="left" if heading in ("column", "") else "right", overflow="fold")
     for row in shown[:MOST_SHOWN].itertuples():
         number = "{:.0%} wrong".format if row.kind == "category" else "{:.3g}".format
-        worse = "the mean is better" if row.error > row.simple_error else ""
+        better = "the most common is better" if row.kind == "category" else "the mean is better"
+        worse = better if row.error > row.simple_error else ""
         name = str(row.column).replace("[", r"\[")
         table.add_row(name, str(row.filled), number(row.error), number(row.simple_error), *([worse] if worse else []))
     table.caption = f"{left} more columns" if left > 0 else None

@@ -15,7 +15,8 @@ from gyrostat.estimators.comparison.compared_methods import OWN, REFERENCE
 from gyrostat.estimators.comparison.leave_one_out import FEWEST, MethodComparison, compare_methods
 from gyrostat.figures.declarations import Dots, Figure, Marker, Panel
 from gyrostat.tables.fit_and_predict import rows_of_table, writing
-from gyrostat.tables.table_files import FileFormat, read_table
+from gyrostat.tables.table_files import read_table
+from gyrostat.tables.text_files import FileFormat
 
 HEADINGS = ("method", "mean error", "over least squares", "worst error", "over least squares", "worst environment")
 PANELS = {"mean": "Mean over environments", "worst": "Worst environment"}

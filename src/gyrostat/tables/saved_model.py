@@ -1,7 +1,8 @@
 """Fitted models as files in plain JSON (numbers and names, nothing is executed), and table columns as their inputs.
 
     {"format": "gyrostat-model", "format_version": 1, "kind": "linear", "target": "y", "environment": "site",
-     "columns": [{"name": "dose", "levels": null, "kind": "number"}, {"name": "sex", "levels": ["f", "m"], "kind": "category"}],
+     "columns": [{"name": "dose", "levels": null, "kind": "number", "format": null},
+                 {"name": "sex", "levels": ["f", "m"], "kind": "category", "format": null}],
      "features": ["dose", "sex=m"], "centre": [0.0, 0.0], "scale": [1.0, 1.0],
      "intercept": 0.3, "coefficients": [1.0, -0.5], "matrix": null, "family": "gaussian", "standard_errors": [0.1, null],
      "same_kind": {"intercept": 0.3, "coefficients": [1.1, -0.4]}, "worst_case": {"intercept": 0.3, "coefficients": [1, 0]},
@@ -33,7 +34,16 @@ from gyrostat.estimators.invariant.families import FAMILIES, LinkFamily
 from gyrostat.estimators.invariant.purposes import PURPOSES
 from gyrostat.estimators.linear_predictor import finite_predictions
 from gyrostat.parallel.whole_files import write_whole
-from gyrostat.tables.table_files import MOST_LEVELS, as_dates, as_numbers, is_text, known_order, refuse_too_large
+from gyrostat.tables.column_values import (
+    MOST_LEVELS,
+    as_numbers,
+    is_code,
+    is_text,
+    known_order,
+    refuse_too_large,
+    stripped,
+)
+from gyrostat.tables.dates import as_dates, date_format
 
 FORMAT, FORMAT_VERSION = "gyrostat-model", 1
 KINDS = ("linear", "quadratic")
@@ -51,12 +61,13 @@ class Column:
 
     Its ``kind`` is ``"number"``; ``"category"``, which becomes a 0/1 feature for each of ``levels`` except the first;
     ``"ordered"``, the number of the level, counted from zero; or ``"date"``, in days since 1970. With levels it is a category
-    unless something else is given.
+    unless something else is given. ``format`` is that in which dates were written: 1/2/2024 is read again as it was.
     """
 
     name: str
     levels: tuple[str, ...] | None = None
     kind: str = "number"
+    format: str | None = None
 
     def __post_init__(self) -> None:
         if self.levels is not None and self.kind == "number":
@@ -73,10 +84,10 @@ class Column:
         """The features of the column, (rows, features)."""
         values = column(frame, "column", self.name)
         if self.kind == "date":
-            return self._checked(values, as_dates(values), "dates")
+            return self._checked(values, as_dates(values, self.format), "dates")
         if self.levels is None:
             return self._checked(values, pd.to_numeric(values, errors="coerce"), "numbers")
-        words = values.astype(str)
+        words = stripped(values).astype(str)
         if (bad := ~words.isin(self.levels)).any():
             raise GyrostatError(
                 f"column {self.name!r} has {words[bad].iloc[0]!r} in row {_first_row(bad)}, which no row had when the model "
@@ -111,17 +122,25 @@ def _model_column(values: pd.Series, order: tuple[str, ...] | None) -> Column:
     if order is not None:
         return Column(name, order, "ordered")
     if as_dates(values) is not None:
-        return Column(name, None, "date")
+        return Column(name, None, "date", date_format(values))
     if not is_text(values):
         return Column(name)
-    levels = sorted(values.dropna().astype(str).unique())
+    levels = sorted(stripped(values.dropna()).astype(str).unique())
     if known := known_order(levels):
         return Column(name, known, "ordered")
     if len(levels) > MOST_LEVELS:
-        raise GyrostatError(
-            f"column {name!r} holds {len(levels)} different words, too many for a category: leave it out with --drop {name}."
-        )
+        raise _too_many_words(values, levels)
     return Column(name, tuple(levels))
+
+
+def _too_many_words(values: pd.Series, levels: list[str]) -> GyrostatError:
+    name, what = str(values.name), "codes" if is_code(values) else "different words"
+    repeats = len(values) / len(levels)
+    cluster = f", or use --cluster {name} if rows with the same word depend on each other" if repeats >= 1.5 else ""
+    return GyrostatError(
+        f"column {name!r} holds {len(levels)} {what} such as {levels[0]!r}, too many for a category: leave it out with --drop "
+        f"{name}{cluster}."
+    )
 
 
 def feature_matrix(frame: pd.DataFrame, columns: Sequence[Column], rows: np.ndarray | None = None) -> np.ndarray:
@@ -336,8 +355,8 @@ def _columns(listed: Any) -> tuple[Column, ...]:
 
 
 def _column(where: str, record: Any) -> Column:
-    if not isinstance(record, dict) or set(record) - {"name", "levels", "kind"} or "name" not in record:
-        raise GyrostatError(f"{where} must have name, levels and kind; got {errors.shown(record)}")
+    if not isinstance(record, dict) or set(record) - {"name", "levels", "kind", "format"} or "name" not in record:
+        raise GyrostatError(f"{where} must have name, levels, kind and format; got {errors.shown(record)}")
     name, levels = _text(f"{where}.name", record["name"]), record.get("levels")
     kind = record.get("kind", "number" if levels is None else "category")
     errors.choice(f"{where}.kind", _text(f"{where}.kind", kind), COLUMN_KINDS)
@@ -347,7 +366,10 @@ def _column(where: str, record: Any) -> Column:
         levels = tuple(_texts(f"{where}.levels", levels))
         if not levels or len(set(levels)) < len(levels):
             raise GyrostatError(f"{where}.levels must be different words; got {errors.shown(list(levels))}")
-    return Column(name, levels, kind)
+    written = record.get("format")
+    if written is not None and kind != "date":
+        raise GyrostatError(f"{where}.format does not go with the kind {kind}")
+    return Column(name, levels, kind, None if written is None else _text(f"{where}.format", written))
 
 
 def _text(name: str, value: Any) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,12 +22,25 @@ TEMPLATES = Path(__file__).parent / "templates"
 CSS_CLASSES = {KEPT: "holds", REMOVED: "fails"}
 
 
-def write_summary(path: Path, report: HeterogeneityReport, model: SavedModel, forest: Path) -> None:
-    """Write the page; ``forest`` is the forest plot as an SVG file, which the page embeds."""
+def write_summary(
+    path: Path,
+    report: HeterogeneityReport,
+    model: SavedModel,
+    forest: Path,
+    *,
+    notes: Sequence[str] = (),
+    uses: Sequence[str] = (),
+) -> None:
+    """Write the page; ``forest`` is the forest plot as an SVG file, which the page embeds.
+
+    ``notes`` are sentences on the table that was read, ``uses`` on what to predict with.
+    """
     template = page_environment(TEMPLATES).get_template("summary_page.html")
     page = template.render(
         model=model,
         findings=[in_command_words(sentence) for sentence in findings(report, model)],
+        notes=notes,
+        uses=uses,
         forest=base64.b64encode(forest.read_bytes()).decode(),
         features=_rows(report.features, "feature", linear=model.kind == "linear"),
         directions=_rows(report.directions, "direction"),

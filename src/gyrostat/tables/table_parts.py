@@ -18,9 +18,11 @@ import pandas as pd
 from gyrostat import errors
 from gyrostat.errors import GyrostatError
 from gyrostat.estimators.invariant.rows_in_parts import BATCH, is_dask
+from gyrostat.tables.column_values import MOST_LEVELS, is_text, stripped
 from gyrostat.tables.row_checks import clean_columns, parsed_orders
 from gyrostat.tables.saved_model import Column, column, feature_matrix, model_columns
-from gyrostat.tables.table_files import MOST_LEVELS, PARQUET, existing_kind, is_text, refuse_repeated_names, unreadable
+from gyrostat.tables.table_files import PARQUET, existing_kind, unreadable
+from gyrostat.tables.text_files import refuse_repeated_names
 
 T = TypeVar("T")
 Frames = Callable[[Callable[[pd.DataFrame], T]], Iterator[T]]
@@ -45,6 +47,7 @@ class Selection(NamedTuple):
         wanted = [*self.names, self.target, self.environment]
         part = clean_columns(frame.rename(columns=str)[wanted], [*self.names, self.target], tuple(self.orders))
         holes = part.isna().any(axis=1).to_numpy()
+        part[self.environment] = stripped(part[self.environment])
         return part[~holes].astype({self.environment: object}).reset_index(drop=True), np.flatnonzero(holes)
 
 

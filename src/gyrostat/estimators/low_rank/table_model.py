@@ -241,9 +241,18 @@ class CellErrors(NamedTuple):
 
     @property
     def relative(self) -> float:
-        """The error of the model over that of the means of columns, over all cells in column units; NaN if none."""
-        own, means = (root_mean_square(x) for x in (self.model * self.row_scale, self.means))
-        return own / means if means > 0 else float("nan")
+        """The error of the model over that of the means of columns, over all cells; NaN if none.
+
+        Errors are in units of the error of the mean of each column, so that a column with a long tail, whose robust unit is
+        small beside its errors, does not stand for all others.
+        """
+        counts, squares = (np.bincount(self.columns, w, minlength=len(self.unit)) for w in (None, self.means**2))
+        if not squares.any():
+            return float("nan")
+        typical = np.median(squares[squares > 0] / counts[squares > 0])
+        sizes = np.sqrt((squares + SHRINK * typical) / (counts + SHRINK))[self.columns]
+        own, means = (root_mean_square(x / sizes) for x in (self.model * self.row_scale, self.means))
+        return own / means
 
     def by_column(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Root mean square errors of the model and of the means in each column, in its units, and the number of cells."""
