@@ -12,7 +12,8 @@ from gyrostat.errors import GyrostatError
 from gyrostat.estimators import InvariantLinearRegressor, InvariantLogisticClassifier
 from gyrostat.estimators.comparison import compared_methods, leave_one_out
 from gyrostat.estimators.comparison.compared_methods import FIXED, OURS, PEERS, REFERENCE, SAME_KIND, Method
-from gyrostat.estimators.invariant.common_effects import nearest_to_none
+from gyrostat.estimators.invariant.common_effects import common_effects, nearest_to_none
+from gyrostat.estimators.invariant.effects import Effects, principal_directions
 from gyrostat.estimators.invariant.partial_pooling import levels_follow, random_slopes, same_kind_weights
 from gyrostat.estimators.invariant.worst_case import both_ends, worst_case_weights
 from gyrostat.estimators.linear_predictor import LinearPredictor
@@ -413,3 +414,20 @@ def test_a_property_of_environments_keeps_its_effect_for_environments_of_the_sam
     design = np.concatenate([np.column_stack([np.ones(60), X]) for X, _ in environments])
     y = np.concatenate([y for _, y in environments])
     np.testing.assert_allclose(found, np.linalg.lstsq(design, y, rcond=None)[0], atol=0.01)  # no levels of their own
+
+
+def test_what_is_common_to_equal_effects_has_the_error_of_all_environments_together():
+    errors = np.array([1.0, 2.0, 2.0])
+    covariances = errors[:, None, None] ** 2 * np.eye(2)
+    found = common_effects(Effects(covariances, np.tile([3.0, 1.0], (3, 1)), covariances), np.diag([1.0, 4.0]), 0.01)
+    np.testing.assert_allclose(found.coef, [3.0, 1.0])
+    np.testing.assert_allclose(found.weights, errors**-2 / np.sum(errors**-2), rtol=1e-4)
+    np.testing.assert_allclose(found.covariance, np.eye(2) / np.sum(errors**-2), rtol=1e-4)
+
+
+def test_one_feature_varies_if_the_test_of_its_effects_says_so():
+    effects, errors = np.array([[0.0], [1.0], [5.0]]), np.array([0.01, 0.01, 10.0])  # a noisy environment hides nothing
+    covariances = (errors**2)[:, None, None]
+    measured = Effects(covariances, effects, covariances)
+    assert measured.differ(0.01).all() and principal_directions(measured, 0.01)[1].all()
+    assert abs(common_effects(measured, np.ones((1, 1)), 0.01).coef[0]) < 0.2  # near the effect that is nearest to none

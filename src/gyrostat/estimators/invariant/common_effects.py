@@ -21,6 +21,9 @@ FEWEST_ENVIRONMENTS = 3
 ROUNDING = 1e-9
 """Coefficients below this share of the largest effect are zero: the weights are found to about this precision."""
 
+WEAK = 1e-4
+"""The weight of errors beside distances: they only decide between mixtures at the same distance."""
+
 
 class CommonEffects(NamedTuple):
     """Coefficients (d,), their covariance, and the weight of each environment in them."""
@@ -42,7 +45,7 @@ def common_effects(measured: Effects, gram: np.ndarray, level: float) -> CommonE
     [1.0, 0.0]
     """
     along, back = effects_without_errors(measured, gram, level)
-    w = nearest_to_none(along)
+    w = nearest_to_none(along, np.sqrt(np.einsum("eii->e", back.T @ gram @ measured.covariances @ gram @ back)))
     coef = back @ (w @ along)
     coef[np.abs(coef) < ROUNDING * np.abs(measured.effects).max(initial=0.0)] = 0.0
     return CommonEffects(coef, np.tensordot(w**2, measured.covariances, axes=1), w)
@@ -58,17 +61,23 @@ def effects_without_errors(measured: Effects, gram: np.ndarray, level: float) ->
     return white.rotated(W).denoised(varies).effects @ W.T, used / roots
 
 
-def nearest_to_none(points: np.ndarray) -> np.ndarray:
-    """The weights of the mixture of points (K, d) that is nearest to zero.
+def nearest_to_none(points: np.ndarray, errors: np.ndarray | None = None) -> np.ndarray:
+    """The weights of the mixture of points (K, d) that is nearest to zero; of several, the one with the least error.
+
+    ``errors`` (K,) are the sizes of the errors of the points, all the same if they are not given.
 
     >>> nearest_to_none(np.array([[1.0, 2.0], [1.0, -1.0]])).round(3).tolist()
     [0.333, 0.667]
+    >>> nearest_to_none(np.array([[1.0], [1.0], [2.0]]), np.array([1.0, 2.0, 0.1])).round(3).tolist()
+    [0.8, 0.2, 0.0]
     """
-    # nonnegative least squares, with the sum of the weights as one more equation of great weight
-    strong = 1e4 * max(float(np.abs(points).max()), 1e-12)
-    w, _ = optimize.nnls(
-        np.vstack([points.T, np.full(len(points), strong)]), np.append(np.zeros(points.shape[1]), strong)
-    )
+    size = max(float(np.abs(points).max()), 1e-12)
+    errors = np.ones(len(points)) if errors is None else errors
+    # Nonnegative least squares with the sum of the weights as one more equation. It need not hold exactly: all other terms are
+    # squares of weights, so that the minimum is a multiple of the one with sum one.
+    weak = WEAK * size * errors / max(float(errors.max()), 1e-300)
+    A = np.vstack([points.T, np.full(len(points), size), np.diag(weak)])
+    w, _ = optimize.nnls(A, np.concatenate([np.zeros(points.shape[1]), [size], np.zeros(len(points))]))
     return w / w.sum()
 
 

@@ -460,8 +460,8 @@ def principal_directions(measured: Effects, level: float) -> tuple[np.ndarray, n
 
     They are eigenvectors of the covariance of effects over environments. From the largest one down, an eigenvector counts as
     varying while its variance exceeds the largest variance of all but a share ``level`` of simulated sets of effects, which
-    vary by estimation errors only. The next column points along the rest of the mean effect. The other columns have no
-    effect.
+    vary by estimation errors only. With one feature there is nothing to search, and the test of its effects decides. The next
+    column points along the rest of the mean effect. The other columns have no effect.
 
     >>> effects = np.array([[1.0, 1.0], [2.0, 0.0], [0.5, 1.5]])
     >>> covariances = np.broadcast_to(1e-4 * np.eye(2), (3, 2, 2))
@@ -470,6 +470,8 @@ def principal_directions(measured: Effects, level: float) -> tuple[np.ndarray, n
     ([[0.71, 0.71], [0.71, 0.71]], [True, False])
     """
     K, d = measured.effects.shape
+    if d == 1:
+        return np.where(measured.mean[:, None] < 0, -1.0, 1.0), measured.differ(level)
     values, vectors = _principal_components(measured.effects)
     most = min(K - 1, d)
     limit = _largest_variance_by_chance(measured, level) if most else np.inf
