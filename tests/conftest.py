@@ -7,7 +7,7 @@ import os
 import signal
 import tempfile
 
-from gyrostat.parallel.threads import single_thread_settings
+from gyrostat.parallel.threads import confine_this_process, single_thread_settings
 
 # As the lab runs what takes seconds: one thread for each of pytest's workers. BLAS reads this when NumPy comes in.
 os.environ.update(single_thread_settings(quick=True))
@@ -40,8 +40,10 @@ os.environ[HASTY.upper()] = "1"  # for processes that tests start
 
 
 def pytest_configure():
-    """Compile hastily, and hear Ctrl-C, which some tests send to themselves and programs in the background ignore."""
+    """Use one thread, compile hastily, hear Ctrl-C, which tests send to themselves and programs in the background ignore."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    # XLA's idle threads look for work in turns: with one for each core, they took a quarter of some experiments' time.
+    confine_this_process()
     # Most programs of tests run only briefly: without most optimisations, compiling takes at most two thirds of the time.
     jax.config.update(HASTY, True)
 
