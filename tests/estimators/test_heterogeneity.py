@@ -225,3 +225,13 @@ def test_row_numbers_are_one_whole_number_for_each_row(bad):
     X = np.random.default_rng(0).standard_normal((60, 2))
     with pytest.raises(GyrostatError, match="row_numbers must"):
         gs.heterogeneity(X, X[:, 0] + 0.1 * X[:, 1] ** 2, np.repeat(["a", "b", "c"], 20), row_numbers=bad)
+
+
+def test_the_influence_of_a_row_is_told_in_few_digits():
+    rng = np.random.default_rng(0)
+    X, site = rng.standard_normal((160, 2)), np.repeat([0, 1, 2, 3], 40)
+    y = X[:, 0] + rng.standard_normal(160)
+    y[120:] = X[120:, 0]  # an environment without noise,
+    y[125] += 1e40  # but for one row
+    (told,) = [sentence for sentence in gs.heterogeneity(X, y, site).advice if sentence.startswith("Row 126 alone")]
+    assert "nan" not in told and "(more than 1000 standard errors)" in told

@@ -287,8 +287,12 @@ def patients(seed: int = 0) -> pd.DataFrame:
 
 def test_0_1_and_counts_are_refused_with_the_options_to_choose_from(tmp_path, quiet):
     frame = patients().rename(columns={"ill": "outcome"})
-    with pytest.raises(GyrostatError, match=r"target 'outcome' holds only 0 and 1: use --family binomial"):
+    with pytest.raises(GyrostatError, match=r"target 'outcome' holds only two values: use --family binomial"):
         fitted(frame, tmp_path, quiet)
+    with pytest.raises(
+        GyrostatError, match=r"target 'outcome' holds only 1 and 2: write them as 0 and 1 and use --family"
+    ):
+        fitted(frame.assign(outcome=frame.outcome + 1), tmp_path, quiet)
     counts = frame.assign(outcome=np.random.default_rng(0).poisson(1.5, len(frame)))
     with pytest.raises(GyrostatError, match=r"target 'outcome' looks like counts: use --family poisson"):
         fitted(counts, tmp_path, quiet)

@@ -203,3 +203,14 @@ def test_the_error_of_counts_is_that_of_the_counts_that_are_filled_in():
     quality = filled.quality().set_index("column")
     assert quality.error["few"] == pytest.approx(expected, rel=1e-12)
     assert quality.error["few"] > filled.imputer.column_errors_[2]  # rounding has a price, which is told
+
+
+def test_a_column_of_one_number_is_filled_with_it():
+    rng = np.random.default_rng(4)
+    x = rng.standard_normal(80)
+    frame = pd.DataFrame({"x": x, "y": 2 * x + rng.standard_normal(80), "year": 2019.5})
+    filled = fill_table(frame.mask(rng.random(frame.shape) < 0.15), imputer=LowRankImputer(random_state=0))
+    assert (filled.frame.year == 2019.5).all()
+    assert filled.quality().set_index("column").error["year"] == 0
+    cells = filled.cells(0.9)
+    assert (cells[cells.column == "year"][["low", "high"]] == 2019.5).all(axis=None)

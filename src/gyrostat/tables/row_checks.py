@@ -47,8 +47,13 @@ def checked_family(family: str | None, y: np.ndarray, target: str, notes: list[s
     kind = outcome_kind(y)
     if kind == "binary":
         raise GyrostatError(
-            f"target {target!r} holds only 0 and 1: use --family binomial (effects on the log-odds, which do not follow base "
-            "rates), or --family gaussian to take them as numbers."
+            f"target {target!r} holds only two values: use --family binomial (effects on the log-odds, which do not follow "
+            "base rates), or --family gaussian to take them as the numbers 0 and 1."
+        )
+    if kind == "two values":
+        raise GyrostatError(
+            f"target {target!r} holds only {y.min():g} and {y.max():g}: write them as 0 and 1 and use --family binomial "
+            "(effects on the log-odds, which do not follow base rates), or use --family gaussian to take them as numbers."
         )
     if kind == "count":
         raise GyrostatError(
@@ -63,7 +68,7 @@ def checked_family(family: str | None, y: np.ndarray, target: str, notes: list[s
     return "gaussian"
 
 
-CODES = tuple(sign * int(digit * length) for length in (2, 3, 4, 5) for digit in "9" for sign in (1, -1))
+CODES = tuple(sign * (10**digits - 1) for digits in (2, 3, 4, 5) for sign in (1, -1))
 """Numbers that stand for missing values in many tables."""
 
 

@@ -89,12 +89,13 @@ def _one_environment(features: xr.Dataset) -> str:
 
 
 def _one_row(features: xr.Dataset, row: LargestRow) -> str:
-    if row.ratio < LARGE or abs(row.effect - row.without) < 0.01 * abs(row.without):
+    if row.ratio < LARGE or not abs(row.effect - row.without) >= 0.01 * abs(row.without):
         return ""
     name, where = features.feature.values[row.feature], features.environment.values[row.environment]
+    moved = f"{row.ratio:.1f}" if row.ratio < 1000 else "more than 1000"
     return (
         f"Row {row.row + 1} alone moves the effect of {name} in {where} from {row.without:.3g} to {row.effect:.3g} "
-        f"({row.ratio:.1f} standard errors): check it."
+        f"({moved} standard errors): check it."
     )
 
 
@@ -123,8 +124,11 @@ def _counts(features: xr.Dataset) -> str:
     ]
     unclear = ~(kept | removed)
     if unclear.any():
-        parts.append(f"unclear: {_named(features, unclear)} (a linear model keeps them)")
-    return f"Of {features.sizes['feature']} features in {num_environments} environments: " + "; ".join(parts) + "."
+        them = "it" if unclear.sum() == 1 else "them"
+        parts.append(f"unclear: {_named(features, unclear)} (a linear model keeps {them})")
+    count = features.sizes["feature"]
+    total = f"Of {count} features" if count > 1 else "One feature"
+    return f"{total} in {num_environments} environments: " + "; ".join(parts) + "."
 
 
 def _combinations(features: xr.Dataset, directions: xr.Dataset) -> str:

@@ -78,8 +78,11 @@ class LargestRow(NamedTuple):
 
 
 def most_influential_row(measured: MeasuredEffects) -> LargestRow:
-    """The row that moves some effect of its environment by most standard errors; effects are in units of the data."""
-    ratios = np.stack([influence.ratio for influence in measured.influences])
+    """The row that moves some effect of its environment by most standard errors; effects are in units of the data.
+
+    In an environment without free rows nothing is known of the errors: its rows do not count.
+    """
+    ratios = np.nan_to_num(np.stack([influence.ratio for influence in measured.influences]), nan=0.0)
     e, j = np.unravel_index(int(np.argmax(ratios)), ratios.shape)
     influence, effect = measured.influences[e], measured.feature_effects[0][e, j]
     return LargestRow(
