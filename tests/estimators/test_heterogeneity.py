@@ -235,3 +235,14 @@ def test_the_influence_of_a_row_is_told_in_few_digits():
     y[125] += 1e40  # but for one row
     (told,) = [sentence for sentence in gs.heterogeneity(X, y, site).advice if sentence.startswith("Row 126 alone")]
     assert "nan" not in told and "(more than 1000 standard errors)" in told
+
+
+@pytest.mark.parametrize(("slopes", "coefficient"), [([-3.0, 2.0, 6.0, 1.0], 0.0), ([1.0, 2.0, 6.0, 4.0], 1.0)])
+def test_a_single_feature_is_not_called_a_combination(slopes, coefficient):
+    rng = np.random.default_rng(0)
+    x, site = rng.standard_normal(400), np.repeat(range(4), 100)
+    found = gs.heterogeneity(x[:, None], np.array(slopes)[site] * x + 0.1 * rng.standard_normal(400), site)
+    assert found.features.verdict.values.tolist() == ["removed"] and found.directions.sizes["direction"] == 0
+    assert found.features.coefficient.values[0] == pytest.approx(coefficient, abs=0.05)
+    assert "combination" not in " ".join(found.advice)
+    assert found.advice[0].startswith("Predictions are constant") == (coefficient == 0)

@@ -23,7 +23,8 @@ PYTHON_WORDS = {
     "use adjust=False": "use --alone",
     "directions='principal'": "--principal",
     "directions='features'": "--by-feature",
-    "allow more variation (tolerance)": "allow more variation (--tolerance)",
+    "llow more variation (tolerance)": "llow more variation (--tolerance)",
+    "predict with purpose='same-kind'": "use gyrostat predict --purpose same-kind",
     "cluster must have": "--cluster must have",
 }
 """Arguments in Python, and the options of the command that stand for them."""

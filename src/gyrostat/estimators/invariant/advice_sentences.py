@@ -35,15 +35,18 @@ def advice_sentences(
 def _constant(model: InvariantLinearRegressor) -> str:
     if np.any(model.coef_ != 0):
         return ""
+    combine = "Decide on combinations of features (directions='principal'), allow" if len(model.coef_) > 1 else "Allow"
     return (
-        "Predictions are constant: no feature is left in the model. Decide on combinations of features "
-        "(directions='principal'), or allow more variation (tolerance)."
+        f"Predictions are constant: no feature is left in the model. {combine} more variation (tolerance), or predict with "
+        "purpose='same-kind'."
     )
 
 
 def _common(model: InvariantLinearRegressor) -> str:
-    if not model.combined_:
+    if not model.combined_ or not np.any(model.coef_ != 0):
         return ""
+    if len(model.coef_) == 1:
+        return "The coefficient is not the mean effect, but what the effects of all environments have in common."
     return (
         "To remove single features is not the answer here: without the removed ones, the effects of others vary, or fewer "
         "combinations than features vary. So the model uses combinations of features whose effects hold in all environments. "

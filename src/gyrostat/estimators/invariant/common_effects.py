@@ -18,7 +18,7 @@ from gyrostat.estimators.invariant.effects import CONSTANT, Effects, principal_d
 FEWEST_ENVIRONMENTS = 3
 """With two environments, any difference looks like a direction in which effects vary."""
 
-ROUNDING = 1e-9
+ROUNDING = 1e-7
 """Coefficients below this share of the largest effect are zero: the weights are found to about this precision."""
 
 WEAK = 1e-4

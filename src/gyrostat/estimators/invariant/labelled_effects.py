@@ -132,8 +132,12 @@ def principal_dataset(
     names: list[str],
     options: dict[str, Any],
 ) -> xr.Dataset:
-    """The principal directions of variation, in standard deviations: those that vary by more than errors."""
+    """The principal directions of variation, in standard deviations: those that vary by more than errors.
+
+    A single feature has no other direction than itself.
+    """
     W, varies = principal_directions(measured, options["level"])
+    varies = varies & (len(W) > 1)
     count = int(varies.sum())
     rotated = measured.rotated(W)
     eta, alpha, steps = model.step_size_, model.init_scale, model.n_iter_
