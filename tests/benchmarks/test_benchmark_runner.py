@@ -92,6 +92,13 @@ def test_run_suites_writes_records_and_a_figure(tmp_path, monkeypatch) -> None:
     assert (tmp_path / "bench.png").stat().st_size > 0
 
 
+def test_progress_is_told_without_a_terminal_too(tmp_path, monkeypatch) -> None:
+    out = io.StringIO()
+    monkeypatch.setattr(runner, "in_child", lambda name, say: (say("a million rows (1 of 2)"), (Report([], []), ""))[1])
+    runner.run_suites(["core"], tmp_path, Console(file=out))
+    assert "core: a million rows (1 of 2)\n" in out.getvalue()
+
+
 def test_a_crash_gives_status_one_and_its_last_words(tmp_path, monkeypatch) -> None:
     monkeypatch.setitem(runner.SUITES, "broken", "gyrostat.benchmarks.no_such_module")
     report, words = runner.in_child("broken", lambda text: None)

@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -57,7 +58,9 @@ def run_suites(names: list[str], out: Path, console: Console) -> int:
     reports: dict[str, Report] = {}
     for name in chosen:
         with console.status(f"{name}: starting") as status:
-            reports[name], trouble = in_child(name, lambda text, name=name: status.update(f"{name}: {text}"))
+            # Without a terminal there is no line to update: every message gets its own.
+            show = status.update if console.is_terminal else partial(console.print, highlight=False, markup=False)
+            reports[name], trouble = in_child(name, lambda text, name=name, show=show: show(f"{name}: {text}"))
         if trouble:
             console.print(f"The suite {name} stopped: {trouble}", style="red", markup=False)
         if trouble == INTERRUPTED:
