@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from gyrostat.benchmarks.invariance.study import InvarianceRow
+from gyrostat.benchmarks.invariance.study import SAME, InvarianceRow
 from gyrostat.benchmarks.invariance.suite_methods import BY_MEAN, METHODS, OURS, OWN, PRINCIPAL, UNTUNED, WORST
 from gyrostat.benchmarks.records import markdown_table
 from gyrostat.estimators.comparison.compared_methods import REFERENCE
@@ -58,7 +58,7 @@ def page(rows: Sequence[InvarianceRow], notes: Sequence[str] = ()) -> str:
     """The whole page."""
     verdicts = [(row.solvable, row.methods[REFERENCE]["ours"], row.methods[row.best_other]["ours"]) for row in rows]
     parts = [
-        INTRODUCTION.replace("{verdict}", verdict(verdicts)),
+        INTRODUCTION.replace("{verdict}", f"{verdict(verdicts)} {as_it_comes(rows)}"),
         "## Ours\n",
         main_table(rows),
         *(f"\n{note}\n" for note in notes),
@@ -78,16 +78,33 @@ def verdict(rows: Sequence[tuple[bool | None, str, str]]) -> str:
     >>> verdict([(True, "wins", "ties"), (None, "loses", "loses")])[:81]
     'Against least squares, ours wins in 1, ties in 0 and loses in 1 of 2 comparisons;'
     """
-
-    def counted(words: Sequence[str]) -> str:
-        return f"wins in {words.count('wins')}, ties in {words.count('ties')} and loses in {words.count('loses')}"
-
     meant = [against for solvable, against, _ in rows if solvable]
     return (
         f"Against least squares, ours {counted([against for _, against, _ in rows])} of {len(rows)} comparisons; where it is "
         f"meant to find the answer, it {counted(meant)} of {len(meant)}. Against the best other method of each setting, picked "
         f"afterwards, it {counted([best for *_, best in rows])}."
     )
+
+
+def counted(words: Sequence[str]) -> str:
+    """How often each verdict occurs.
+
+    >>> counted(["wins", "wins", "loses"])
+    'wins in 2, ties in 0 and loses in 1'
+    """
+    return f"wins in {words.count('wins')}, ties in {words.count('ties')} and loses in {words.count('loses')}"
+
+
+def as_it_comes(rows: Sequence[InvarianceRow]) -> str:
+    """The same against least squares for the estimator with its defaults, by the intervals of ratios."""
+    words = [_by_interval(row.methods[UNTUNED]) for row in rows]
+    return f"As it comes, without a choice of its tolerance, it {counted(words)} against least squares."
+
+
+def _by_interval(entry: dict[str, Any]) -> str:
+    if entry["ratio"] is None or abs(entry["ratio"] - 1) < SAME or entry["ratio_low"] <= 1 <= entry["ratio_high"]:
+        return "ties"
+    return "wins" if entry["ratio"] < 1 else "loses"
 
 
 def write(rows: Sequence[InvarianceRow], notes: Sequence[str], folder: Path) -> None:
