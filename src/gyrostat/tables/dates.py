@@ -18,7 +18,7 @@ SHAPES = (
     r"[A-Za-z]{3,9}\.? \d{1,2},? \d{4}",
     r"\d{4}-\d{2}",
 )
-"""What dates look like; the first are looked for in all places of the world."""
+"""What dates look like: numbers with signs between them and perhaps a time, months by name, a year and a month."""
 NAMED = ("%d %b %Y", "%d %B %Y", "%d-%b-%Y", "%d-%b-%y", "%d%b%Y", "%d. %B %Y", "%b %d, %Y", "%B %d, %Y", "%b %d %Y")
 NO_DATES = ("0000-00-00", "00.00.0000", "00/00/0000")
 """Dates that programs write into empty cells."""
