@@ -13,6 +13,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from gyrostat.errors import GyrostatError
 from gyrostat.estimators import LowRankImputer
+from gyrostat.estimators.low_rank import table_model
+from gyrostat.estimators.low_rank.solver import search
 
 
 @parametrize_with_checks([LowRankImputer(random_state=0)])
@@ -368,3 +370,14 @@ def test_a_column_with_a_long_tail_does_not_stand_for_all_others():
         model.fit(np.where(rng.random(table.shape) < 0.15, np.nan, table))
     by_column = model.column_errors_ / model.column_mean_errors_  # columns have nearly the same number of cells
     assert model.relative_error_ == pytest.approx(np.sqrt(np.mean(by_column**2)), abs=0.02)
+
+
+def test_an_exact_fit_of_columns_as_they_are_is_not_followed_by_a_search_in_column_units(monkeypatch):
+    rng = np.random.default_rng(0)
+    truth = rng.standard_normal((60, 2)) @ rng.standard_normal((2, 40)) * np.geomspace(1, 8, 40)
+    holes = np.where(rng.random(truth.shape) < 0.5, truth, np.nan)
+    searches = []
+    monkeypatch.setattr(table_model, "searched", lambda *given: searches.append(1) or search.searched(*given))
+    model = LowRankImputer(random_state=0).fit(holes)
+    assert model.exact_ and not model.scaled_ and len(searches) == 1
+    np.testing.assert_allclose(model.transform(holes), truth, atol=1e-5)

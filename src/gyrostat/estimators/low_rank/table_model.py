@@ -167,6 +167,14 @@ def best_completion(cells: ObservedEntries, held: np.ndarray, settings: TableSet
     train, own = cells.take(~held), column_units(cells.take(~held))
     scaled = own.differ(large=len(cells) > LARGE) if settings.scale_columns is None else settings.scale_columns
     pairs = _offset_choices(cells.take(held), train, scaled is not False, settings, own)
+    as_it_is: FittedForm | None = None
+    if scaled is None and pairs[0] == (
+        False,
+        False,
+    ):  # where units are in doubt, an exact fit without them needs no other
+        as_it_is = _fitted_form(cells, held, TableForm(False, False, False), settings, own)
+        if as_it_is.final:
+            return as_it_is
     choices = [TableForm(columns, rows, scaled is not False) for columns, rows in pairs]
     tried: list[FittedForm] = []
     for form in choices:
@@ -175,7 +183,9 @@ def best_completion(cells: ObservedEntries, held: np.ndarray, settings: TableSet
             break
     best = tried[-1] if tried[-1].final else min(tried, key=lambda one: one.error)
     if scaled is None and not best.final:  # units may differ, or columns of one unit may vary more or less: try both
-        other = _fitted_form(cells, held, best.form._replace(scaled=False), settings, own)
+        form = best.form._replace(scaled=False)
+        known = as_it_is if as_it_is and as_it_is.form == form else None
+        other = known or _fitted_form(cells, held, form, settings, own)
         best = other if other.final or other.error <= best.error else best
     if best.final:
         return best
