@@ -6,12 +6,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import gyrostat as gs
 from checks import call
 from gyrostat.errors import GyrostatError
 from gyrostat.estimators import InvariantLinearRegressor
 from gyrostat.tables.column_values import as_numbers
 from gyrostat.tables.dates import as_dates
 from gyrostat.tables.fit_and_predict import rows_of_table
+from gyrostat.tables.row_checks import in_command_words
 from gyrostat.tables.rows_on_disk import rows_on_disk
 from gyrostat.tables.saved_model import Column, SavedModel, model_columns
 from gyrostat.tables.table_files import read_table
@@ -252,4 +254,16 @@ def test_a_feature_of_sites_has_no_p_value_and_the_page_speaks_of_options(tmp_pa
     assert status == 0 and cells[0] == "income" and cells[1] and cells[2:5] == ["", "", ""]
     call(monkeypatch, capsys, "fit", tmp_path / "rows.csv", *options, "--drop", "income")
     page = (tmp_path / "fit" / "summary.html").read_text()  # of constant predictions
-    assert "directions=" not in page and "--principal" in page
+    assert "directions=" not in page and "purpose=" not in page and "(tolerance)" not in page
+    assert "Allow more variation (--tolerance), or use gyrostat predict --purpose same-kind." in page
+
+
+def test_advice_on_constant_predictions_names_options_of_the_commands():
+    rng = np.random.default_rng(0)
+    X, site = rng.standard_normal((400, 2)), np.repeat(range(8), 50)
+    y = np.array([1, -1] * 4)[site] * X.sum(axis=1) + 0.1 * rng.standard_normal(400)
+    told = in_command_words(gs.heterogeneity(X, y, site).advice[0])
+    assert told.endswith(
+        "Decide on combinations of features (--principal), allow more variation (--tolerance), or use gyrostat predict "
+        "--purpose same-kind."
+    )
