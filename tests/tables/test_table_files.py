@@ -261,7 +261,8 @@ def test_a_feature_of_sites_has_no_p_value_and_the_page_speaks_of_options(tmp_pa
 def test_advice_on_constant_predictions_names_options_of_the_commands():
     rng = np.random.default_rng(0)
     X, site = rng.standard_normal((400, 2)), np.repeat(range(8), 50)
-    y = np.array([1, -1] * 4)[site] * X.sum(axis=1) + 0.1 * rng.standard_normal(400)
+    slopes = np.array([(1, 1), (1, -1), (-1, 1), (-1, -1)] * 2)  # nothing is common
+    y = np.sum(slopes[site] * X, axis=1) + 0.1 * rng.standard_normal(400)
     told = in_command_words(gs.heterogeneity(X, y, site).advice[0])
     assert told.endswith(
         "Decide on combinations of features (--principal), allow more variation (--tolerance), or use gyrostat predict "
