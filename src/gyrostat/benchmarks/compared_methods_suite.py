@@ -428,7 +428,7 @@ SECTIONS = {
         "chosen by leaving out sites. Neither was better, and nothing was changed.) Environments are left out one at a time. "
         "Mean: the mean square error over environments, relative to the better of least squares "
         f"and fixed effects; the goal for `same-kind` is at most {GOAL:g}. Worst: the error in the worst environment, relative "
-        "to least squares. Ours has its defaults.",
+        "to least squares. In brackets: the number of environments. Ours has its defaults.",
     ),
 }
 
@@ -490,15 +490,14 @@ def _table_table(records: Sequence[BenchmarkRecord]) -> str:
 
 def _held_out_table(records: Sequence[BenchmarkRecord]) -> str:
     worst = ("GroupDRO", OURS, WORST_CASE)
-    headings = ["table", "environments", *(f"{m}, mean" for m in POOLERS), "goal", *(f"{m}, worst" for m in worst)]
+    headings = ["table", *(f"{m}, mean" for m in POOLERS), "goal", *(f"{m}, worst" for m in worst)]
     lines = []
     for r in records:
         mean, most = r.settings["ratios"]["mean"], r.settings["ratios"]["worst"]
         better = min(mean[REFERENCE], mean[FIXED])
         lines.append(
             [
-                r.settings["table"],
-                str(r.settings["environments"]),
+                f"{r.settings['table']} ({r.settings['environments']})",
                 *(f"{mean[m] / better:.3f}" for m in POOLERS),
                 "met" if r.meets else "missed",
                 *(f"{most[m]:.2f}" for m in worst),
