@@ -106,7 +106,7 @@ def critical_points(
         for k in range(tries):
             start = problem.start(rng, k)
             if k // 4 % 2:  # four of every eight descend first: to minima, without raising the rank of the start
-                start = minimize(lambda x: float(problem.loss(x)), start, jac=problem.gradient, method="L-BFGS-B").x
+                start = minimize(problem.loss_and_gradient, start, jac=True, method="L-BFGS-B").x
             # Levenberg-Marquardt down to rounding error: a critical point is a zero of the gradient, not almost one.
             near = least_squares(
                 problem.gradient, start, jac=problem.hessian, method="lm", xtol=1e-15, ftol=1e-15, gtol=1e-15
@@ -136,6 +136,10 @@ class _CompletionLoss:
 
         self.loss, self.cost = jax.jit(loss), jax.jit(jax.vmap(cost))
         self._gradient, self._hessian = jax.jit(jax.grad(loss)), jax.jit(jax.hessian(loss))
+        # Compiled too: every start calls them, and operation by operation they are slow.
+        self._loss_and_gradient = jax.jit(jax.value_and_grad(loss))
+        self._matrix = jax.jit(lambda theta: forward(self.layers(theta))[-1])
+        self._factorise = jax.jit(model.factorise)
 
     def layers(self, theta: Any) -> Any:
         cuts = np.cumsum([a * b for a, b in self.shapes])[:-1]
@@ -144,11 +148,15 @@ class _CompletionLoss:
     def gradient(self, theta: np.ndarray) -> np.ndarray:
         return np.asarray(self._gradient(theta))
 
+    def loss_and_gradient(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
+        value, gradient = self._loss_and_gradient(theta)
+        return float(value), np.asarray(gradient)
+
     def hessian(self, theta: np.ndarray) -> np.ndarray:
         return np.asarray(self._hessian(theta))
 
     def matrix(self, theta: np.ndarray) -> np.ndarray:
-        return np.asarray(forward(self.layers(theta))[-1])
+        return np.asarray(self._matrix(theta))
 
     def start(self, rng: np.random.Generator, k: int) -> np.ndarray:
         """Zero first; then in turn random layers, and balanced ones of full rank, of rank one, of randomly completed data."""
@@ -162,7 +170,7 @@ class _CompletionLoss:
             A = rng.standard_normal(self.truth.shape)
             for i, j in self.observed.pairs:
                 A[i, j] = self.truth[i, j]
-        return np.concatenate([np.asarray(W).ravel() for W in self.model.factorise(jnp.asarray(A))])
+        return np.concatenate([np.asarray(W).ravel() for W in self._factorise(A)])
 
     def classify(self, theta: np.ndarray) -> CriticalPoint:
         A, W = self.matrix(theta), self.layers(theta)
