@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
+from sklearn.datasets import load_digits
 from sklearn.metrics import r2_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -15,6 +16,7 @@ from gyrostat.errors import GyrostatError
 from gyrostat.estimators import LowRankImputer
 from gyrostat.estimators.low_rank import table_model
 from gyrostat.estimators.low_rank.solver import search
+from gyrostat.estimators.low_rank.table_cells import constant_columns, observed_cells
 
 
 @parametrize_with_checks([LowRankImputer(random_state=0)])
@@ -131,6 +133,55 @@ def test_units_of_columns_do_not_matter():
     assert np.median(wrong) < 0.6  # the noise alone is about 0.33 / sqrt(1 + 0.33^2) = 0.31; the mean of a column is 1
     # 10 tables with 30 cells in a column have a standard error of 0.02; a bias of 0.02 is allowed on either side
     assert np.min(np.mean(inside, axis=0)) > 0.84 and np.max(np.mean(inside, axis=0)) < 0.98
+
+
+def test_columns_that_share_a_unit_are_not_scaled_because_some_of_them_hardly_vary():
+    """Pixels, of which some are nearly always black. Errors are those at hidden pixels, in grey levels."""
+    X = load_digits().data
+    hidden = np.random.default_rng(0).random(X.shape) < 0.5
+    wrong = {}
+    for scale in ("auto", False, True):
+        filled = LowRankImputer(random_state=0, scale_columns=scale).fit_transform(np.where(hidden, np.nan, X))
+        wrong[scale] = np.sqrt(np.mean((filled - X)[hidden] ** 2))
+    assert wrong["auto"] <= wrong[False] < 0.99 * wrong[True]
+
+
+def test_a_column_of_one_number_is_filled_with_it():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 2)) @ rng.standard_normal((2, 6)) + 0.3 * rng.standard_normal((60, 6))
+    X[:, 2], X[:, 4] = 7.1, -0.3
+    hidden = rng.random(X.shape) < 0.3
+    holes = np.where(hidden, np.nan, X)
+    model = LowRankImputer(random_state=0)
+    filled = model.fit_transform(holes)
+    assert (filled[:, 2] == 7.1).all() and (filled[:, 4] == -0.3).all()
+    assert (model.transform(holes[:5])[:, 2] == 7.1).all() and (model.predict([0, 1], [2, 4]) == [7.1, -0.3]).all()
+    assert (model.predict(holes)[:, 2] == 7.1).all() and model.column_errors_[2] == 0.0
+    rows = np.flatnonzero(hidden[:, 2])
+    assert all((end == 7.1).all() for end in model.predict_interval(rows, np.full(len(rows), 2)))
+    others = np.delete(holes, [2, 4], axis=1)  # columns without errors do not narrow the intervals of the others
+    low, high = model.predict_interval(*np.nonzero(hidden[:, [0, 1, 3, 5]]))
+    assert np.isnan(others).sum() == len(low) and np.mean(high - low) > 0.6
+
+
+def test_equal_ratings_of_one_item_are_chance_and_not_a_rule():
+    rng = np.random.default_rng(0)
+    ratings = rng.choice([3.0, 4.0, 5.0], (12, 300), p=[0.2, 0.3, 0.5])
+    ratings[:, 0] = 5.0
+    ratings[11, 0] = np.nan
+    assert np.isnan(constant_columns(observed_cells(ratings))).all()
+    alone = np.where(np.arange(300) == 0, ratings, np.linspace(0, 1, 12)[:, None])
+    assert constant_columns(observed_cells(alone))[0] == 5.0
+
+
+def test_a_few_columns_in_a_small_unit_among_many_in_a_large_one_are_scaled():
+    X, holes, units = mixed_units(5)
+    ratio = np.where(np.arange(len(units)) < 4, 0.01, 1.0) / units  # two units only, the larger one is the usual one
+    hidden = np.isnan(holes)
+    X, holes = (Y * ratio - np.nanmean(holes * ratio, axis=0) for Y in (X, holes))  # levels do not tell units apart
+    model = LowRankImputer(random_state=0)
+    wrong = ((model.fit_transform(holes) - X) / X.std(axis=0))[hidden]
+    assert model.scaled_ and np.sqrt(np.mean(wrong**2)) < 0.6  # as in the test above: noise alone is 0.31, means are 1
 
 
 def test_scaled_columns_are_equivariant_also_near_overflow():

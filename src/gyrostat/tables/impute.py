@@ -50,8 +50,7 @@ ENOUGH_CELLS = 10
 class CodedColumn(NamedTuple):
     """A column and how it is coded: ``"number"``, ``"truth"``, ``"date"``, ``"ordered"`` or ``"category"``.
 
-    ``whole`` says that all numbers of a column are whole, such as counts, ``positive`` that none is below zero, and
-    ``constant`` is the only number of a column that has no other.
+    ``whole`` says that all numbers of a column are whole, such as counts, and ``positive`` that none is below zero.
     """
 
     name: str
@@ -59,7 +58,6 @@ class CodedColumn(NamedTuple):
     levels: tuple[str, ...] = ()
     whole: bool = False
     positive: bool = False
-    constant: float | None = None
 
     @property
     def codes(self) -> list[str]:
@@ -95,9 +93,7 @@ class CodedColumn(NamedTuple):
         return np.array(self.levels, dtype=object)[self.level_numbers(filled)]
 
     def possible(self, numbers: np.ndarray) -> np.ndarray:
-        """Numbers that the column may hold: not below zero where none is, and the only one if there is only one."""
-        if self.constant is not None:
-            return np.full_like(numbers, self.constant)
+        """Numbers that the column may hold: not below zero where none is."""
         return np.maximum(numbers, 0.0) if self.positive else numbers
 
     def level_numbers(self, filled: np.ndarray) -> np.ndarray:
@@ -139,10 +135,7 @@ def _column_of_numbers(values: pd.Series) -> CodedColumn:
     numbers = values.dropna().to_numpy(dtype=float)
     enough = len(numbers) >= ENOUGH_CELLS
     whole = enough and bool(np.all(numbers == np.round(numbers)))
-    constant = float(numbers[0]) if enough and np.ptp(numbers) == 0 else None
-    return CodedColumn(
-        str(values.name), "number", whole=whole, positive=enough and bool(np.all(numbers >= 0)), constant=constant
-    )
+    return CodedColumn(str(values.name), "number", whole=whole, positive=enough and bool(np.all(numbers >= 0)))
 
 
 @dataclass(frozen=True)
@@ -197,12 +190,12 @@ class FilledTable:
             else:
                 (place,) = self.places(one)
                 wrong, simple = self.imputer.column_errors_[place], self.imputer.column_mean_errors_[place]
-                wrong = self._error_as_filled(one, place) if one.whole or one.constant is not None else wrong
+                wrong = self._error_as_filled(one, place) if one.whole else wrong
             lines.append((one.name, one.kind, len(self.empty[one.name]), float(wrong), float(simple)))
         return pd.DataFrame(lines, columns=["column", "kind", "filled", "error", "simple_error"])
 
     def _error_as_filled(self, one: CodedColumn, place: int) -> float:
-        """The error in a column of whole numbers or of one number, which moves the values of the model."""
+        """The error in a column of whole numbers, which moves the values of the model."""
         rows, columns, values = self.imputer.unseen_predictions()
         mine = columns == place
         if not mine.any():

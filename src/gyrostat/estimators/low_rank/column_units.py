@@ -10,10 +10,12 @@ from gyrostat.estimators.low_rank.solver.observed_entries import ObservedEntries
 
 QUARTILES = 1.349
 """The distance of the quartiles of a normal distribution, in standard deviations."""
-ALIKE, APART, LEVELS = 3.0, 30.0, 10.0
-"""Columns whose spreads are within the first factor of the median spread have one unit. Beyond the second they have not, and
-the same holds if levels differ by more than the third number of spreads. In between, held-out cells decide: the columns of
-a low-rank matrix in one unit may well differ by a factor of ten."""
+ALIKE, APART, FAR_BELOW, LEVELS = 3.0, 30.0, 1000.0, 10.0
+"""Columns whose spreads are within the first factor of the median spread have one unit. If spreads are more than the second
+factor above it, or more than the third below it, they have not, and the same holds if levels differ by more than the last
+number of spreads. Otherwise held-out cells decide: the columns of a low-rank matrix in one unit may well differ by a factor of
+ten, and a small spread may be that of a column in which little happens, such as a pixel at the edge of an image that is nearly
+always black."""
 EXTREME, FEW = 0.02, 10
 """The share of the columns at either end that is not looked at, nor are columns of fewer cells: their spreads are far off by
 chance."""
@@ -35,14 +37,18 @@ class ColumnUnits(NamedTuple):
         return np.clip(values, -WILD, WILD) if self.clips else values
 
     def differ(self, *, large: bool) -> bool | None:
-        """Whether columns have different units or levels; None if held-out cells should decide (no for a large table)."""
+        """Whether columns have different units or levels; None if held-out cells should decide.
+
+        A large table is not fitted twice: only spreads that differ by more than ``APART``, up or down, are units there.
+        """
         sure = self.counts >= min(FEW, self.counts.max())
         low, usual, high = np.exp(np.quantile(np.log(self.unit[sure]), [EXTREME, 0.5, 1 - EXTREME]))
         bottom, top = np.quantile(self.centre[sure], [EXTREME, 1 - EXTREME])
-        factor = max(high / usual, usual / low)
-        if factor > APART or top / usual - bottom / usual > LEVELS:
+        above, below = high / usual, usual / low
+        below_limit = APART if large else FAR_BELOW
+        if above > APART or below > below_limit or top / usual - bottom / usual > LEVELS:
             return True
-        return False if factor <= ALIKE or large else None
+        return False if max(above, below) <= ALIKE or large else None
 
     def used(self, scaled: bool, *, centred: bool) -> ColumnUnits:
         """These units if ``scaled`` (without centres unless ``centred``), otherwise one unit for all columns."""
@@ -51,11 +57,11 @@ class ColumnUnits(NamedTuple):
         return self._replace(centre=np.zeros_like(self.centre), unit=np.full_like(self.unit, np.median(self.unit)))
 
 
-def column_units(cells: ObservedEntries) -> ColumnUnits:
+def column_units(cells: ObservedEntries, *, robust: bool = True) -> ColumnUnits:
     """The median of each column, and the distance of its quartiles as a standard deviation.
 
-    If the quartiles agree, as in a column of zeros and a few ones, the unit is the standard deviation. Columns without any
-    spread, or without cells, take the median of the other units.
+    If the quartiles agree, as in a column of zeros and a few ones, or if the unit is not to be ``robust``, it is the standard
+    deviation. Columns without any spread, or without cells, take the median of the other units.
 
     >>> cells = ObservedEntries((4, 2), *np.indices((4, 2)).reshape(2, -1), np.outer([1.0, 2.0, 3.0, 1e9], [1, 100]).ravel())
     >>> units = column_units(cells)
@@ -69,7 +75,7 @@ def column_units(cells: ObservedEntries) -> ColumnUnits:
     values = cells.values / peak[cells.columns]
     low, centre, high = _quantiles(cells.columns, values, counts, (0.25, 0.5, 0.75))
     spread = (high - low) / QUARTILES
-    spread = np.where(spread > 1e-12, spread, _deviations(cells.columns, values, counts))
+    spread = np.where(robust & (spread > 1e-12), spread, _deviations(cells.columns, values, counts))
     unit = np.where(spread > 1e-12, spread * peak, 0.0)
     known = unit > 0
     unit[~known] = np.median(unit[known]) if known.any() else 1.0

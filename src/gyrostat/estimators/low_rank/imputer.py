@@ -66,9 +66,13 @@ class LowRankImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         cells are left out.
     scale_columns : whether each column is first divided by its unit, a robust spread (the distance between its quartiles),
         so that a column of prices does not dominate a column of shares. Its median is subtracted if there are offsets, and
-        cells more than 10 units from it count as if they were at that distance. ``"auto"``: yes if spreads differ by more
-        than a factor of 30 or levels by more than ten spreads; if spreads differ by more than a factor of three, only if it
-        lowers the error at held-out cells.
+        cells more than 10 units from it count as if they were at that distance. ``"auto"``: yes if the largest spreads
+        are more than 30 times the median spread, the smallest less than a thousandth of it, or levels differ by more than ten
+        of these. Otherwise, if some spread is more than three times the median spread or less than a third of it, only if it
+        lowers the product of two errors at held-out cells: that in standard deviations of each column, and that in one unit
+        for all columns. A table of more than a million cells is not fitted twice: there, yes if spreads are more than a factor
+        of 30 above or below the median, or by levels. The 2 % of columns with the largest and the smallest spreads and levels
+        are not looked at.
     scale_rows : whether rows are divided by their standard deviation, too.
     exact : whether to look for an exact fit. ``"auto"`` looks for one if values do not repeat, as rounded values do, and if
         the search is affordable; True or False.
@@ -102,7 +106,8 @@ class LowRankImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         columns, and scales.
     environments_ : the labels, if any were given.
 
-    Rows and columns without any observed cell are filled with their offsets only, and a warning names them.
+    Rows and columns without any observed cell are filled with their offsets only, and a warning names them. A column that
+    holds one number is filled with it, if it has at least ten cells, and so many that chance would not make them equal.
 
     >>> rng = np.random.default_rng(0)
     >>> truth = rng.standard_normal((40, 2)) @ rng.standard_normal((2, 30))
@@ -299,6 +304,8 @@ class LowRankImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self.calibration_error_ = root_mean_square(found.calibration.values) * unit
 
     def _keep_errors(self, errors: CellErrors, cells: ObservedEntries) -> None:
+        varies = np.isnan(self._table.constants)[errors.columns]
+        errors = errors._replace(model=np.where(varies, errors.model, 0.0))
         self._errors, self.relative_error_ = errors, errors.relative
         wrong = errors.model * errors.row_scale * errors.unit[errors.columns]
         self._unseen = errors.rows, errors.columns, values_at(cells, errors.rows, errors.columns) - wrong

@@ -14,6 +14,10 @@ from gyrostat.estimators.low_rank.solver.observed_entries import ObservedEntries
 FEW = 5.0
 """The size of errors in a column is shrunken towards that of all columns as if it had this many more cells."""
 
+LEAST_ALIKE, BY_CHANCE = 10, 0.01
+"""A column of one number has at least so many cells, and in a table whose other columns hold this number as often as they do,
+fewer than this many columns of one number are expected by chance. Ten ratings of five stars are not yet a rule."""
+
 
 def observed_cells(X: Any) -> ObservedEntries:
     """The cells of an array that are not NaN, or those that a sparse matrix stores (explicit zeros too).
@@ -97,6 +101,26 @@ def values_at(cells: ObservedEntries, rows: np.ndarray, columns: np.ndarray) -> 
     """The values of some of the cells."""
     every, wanted = (_flat_index(i, j, cells) for i, j in ((cells.rows, cells.columns), (rows, columns)))
     return cells.values[np.searchsorted(every, wanted)]
+
+
+def constant_columns(cells: ObservedEntries) -> np.ndarray:
+    """The number of each column that holds no other, and NaN for columns that vary or have too few cells to tell.
+
+    >>> table = np.column_stack([np.full(12, 7.0), np.arange(12.0), np.r_[np.full(9, 3.0), np.full(3, np.nan)]])
+    >>> constant_columns(observed_cells(table)).tolist()
+    [7.0, nan, nan]
+    """
+    m = cells.shape[1]
+    counts = np.bincount(cells.columns, minlength=m)
+    low, high = np.full(m, np.inf), np.full(m, -np.inf)
+    np.minimum.at(low, cells.columns, cells.values)
+    np.maximum.at(high, cells.columns, cells.values)
+    found = np.where((low == high) & (counts >= LEAST_ALIKE), low, np.nan)
+    for j in np.flatnonzero(~np.isnan(found)):
+        elsewhere = np.count_nonzero(cells.values == found[j]) - counts[j]
+        if m * (elsewhere / max(len(cells) - counts[j], 1)) ** counts[j] > BY_CHANCE:
+            found[j] = np.nan
+    return found
 
 
 def column_groups(labels: Any, count: int) -> np.ndarray:
@@ -185,15 +209,17 @@ def column_widths(columns: np.ndarray, errors: np.ndarray, coverage: float, coun
 
     A column has a quantile of its own if at least two of its errors are expected beyond it. Otherwise it is that of all
     errors, each divided by the size of errors in its column (shrunken towards that of all), times the size in this column.
+    Columns without any error (of one number) do not count in these.
 
     >>> errors = np.concatenate([np.linspace(-1, 1, 99), np.linspace(-10, 10, 99), [0.5]])
     >>> column_widths(np.repeat([0, 1, 2], [99, 99, 1]), errors, 0.9, 3).round(2).tolist()
     [0.92, 9.18, 5.35]
     """
     counts, squares = (np.bincount(columns, w, minlength=count) for w in (None, errors**2))
-    usual = squares.sum() / max(len(errors), 1)
+    wrong = squares[columns] > 0
+    usual = squares.sum() / max(wrong.sum(), 1)
     sizes = np.sqrt((squares + FEW * usual) / (counts + FEW))
-    widths = conformal_width(errors / sizes[columns], coverage) * sizes if usual > 0 else np.zeros(count)
+    widths = conformal_width((errors / sizes[columns])[wrong], coverage) * sizes if usual > 0 else np.zeros(count)
     by_column = np.split(errors[np.argsort(columns, kind="stable")], np.cumsum(counts)[:-1])
     for j in np.flatnonzero((counts + 1) * (1 - coverage) >= 2):
         widths[j] = conformal_width(by_column[j], coverage)

@@ -18,7 +18,7 @@ from gyrostat.estimators.low_rank.solver import Completion, Factors, ObservedEnt
 from gyrostat.estimators.low_rank.solver.observed_entries import balanced, root_mean_square
 from gyrostat.estimators.low_rank.solver.ridge_path import LARGE, Ridge, RidgeStage, ridge_regressions
 from gyrostat.estimators.low_rank.solver.search import values_repeat
-from gyrostat.estimators.low_rank.table_cells import grouped_cells, values_at
+from gyrostat.estimators.low_rank.table_cells import constant_columns, grouped_cells, values_at
 
 SHRINK = 5.0
 """The offset of a row or column with m cells is its mean residual times ``m / (m + SHRINK)``."""
@@ -144,14 +144,28 @@ class TableSettings(NamedTuple):
 class FittedForm(NamedTuple):
     """A completion, its baseline and its form.
 
-    ``error`` is that at held-out cells, in the columns' own units, and ``judged`` is the baseline without these cells.
+    ``own_error`` is that at held-out cells in each column's own unit, ``common_error`` that in one unit for all columns, and
+    ``judged`` is the baseline without these cells.
     """
 
     found: Completion
     base: Baseline
     form: TableForm
-    error: float
+    own_error: float
+    common_error: float
     judged: Baseline
+
+    @property
+    def error(self) -> float:
+        """The error in the units of the fit."""
+        return self.own_error if self.form.scaled else self.common_error
+
+    def no_worse(self, other: FittedForm) -> bool:
+        """Whether what is gained in one kind of unit is at least what is lost in the other, as a factor.
+
+        Each error alone is in favour of the fit in its own units: one fit minimises the one, the other fit the other.
+        """
+        return self.own_error * self.common_error <= other.own_error * other.common_error
 
     @property
     def final(self) -> bool:
@@ -168,10 +182,8 @@ def best_completion(cells: ObservedEntries, held: np.ndarray, settings: TableSet
     scaled = own.differ(large=len(cells) > LARGE) if settings.scale_columns is None else settings.scale_columns
     pairs = _offset_choices(cells.take(held), train, scaled is not False, settings, own)
     as_it_is: FittedForm | None = None
-    if scaled is None and pairs[0] == (
-        False,
-        False,
-    ):  # where units are in doubt, an exact fit without them needs no other
+    # Where units are in doubt, an exact fit without them needs no other.
+    if scaled is None and pairs[0] == (False, False):
         as_it_is = _fitted_form(cells, held, TableForm(False, False, False), settings, own)
         if as_it_is.final:
             return as_it_is
@@ -186,7 +198,7 @@ def best_completion(cells: ObservedEntries, held: np.ndarray, settings: TableSet
         form = best.form._replace(scaled=False)
         known = as_it_is if as_it_is and as_it_is.form == form else None
         other = known or _fitted_form(cells, held, form, settings, own)
-        best = other if other.final or other.error <= best.error else best
+        best = other if other.final or other.no_worse(best) else best
     if best.final:
         return best
     whole = settings.baseline(cells, best.form, column_units(cells))
@@ -203,10 +215,27 @@ def _fitted_form(
     options = settings.options._replace(exact=False) if inexact else settings.options
     report = _print_stage if settings.verbose else None
     found = searched(standardised, held, options, np.random.RandomState(settings.seed), report)
-    judged = found.judged
-    wrong = judged.values * base.scale_at(judged.rows, judged.columns) / own.unit[judged.columns]
-    error = root_mean_square(wrong)
-    return FittedForm(found, base, form, np.inf if np.isnan(error) else error, base)
+    return FittedForm(found, base, form, *_judged_errors(found.judged, cells, held, base, settings.environments), base)
+
+
+def _judged_errors(
+    judged: ObservedEntries, cells: ObservedEntries, held: np.ndarray, base: Baseline, environments: np.ndarray
+) -> tuple[float, float]:
+    """Errors in standard deviations of each column, wild cells moved inwards, and in one unit; infinite if not known.
+
+    Not in robust units: a column of few events has a small one beside its errors, and would stand for all others. Not from
+    residuals alone: those of a fit in column units do not contain what was cut off wild cells.
+    """
+    i, j = judged.rows, judged.columns
+    truth = judged.with_values(values_at(cells, i, j))
+    model = base.standardised(truth, environments).values - judged.values
+    predicted = truth.with_values(base.at(i, j, environments) + model * base.scale_at(i, j))
+    own = column_units(cells.take(~held), robust=False)
+    errors = []
+    for units in (own._replace(clips=True), own.used(False, centred=False)):
+        error = root_mean_square(units.standardised(predicted) - units.standardised(truth))
+        errors.append(np.inf if np.isnan(error) else error)
+    return errors[0], errors[1]
 
 
 def _offset_choices(
@@ -328,13 +357,17 @@ def _print_stage(phase: str, stage: RidgeStage) -> None:
 
 
 class LowRankTable(NamedTuple):
-    """A fitted table: its baseline, the number of each row's environment, F and G, and the ridge for new rows."""
+    """A fitted table: its baseline, the number of each row's environment, F and G, and the ridge for new rows.
+
+    ``constants`` holds the numbers of columns that have no other, which are filled with them, and NaN for all other columns.
+    """
 
     base: Baseline
     environments: np.ndarray
     factors: Factors
     singular_values: np.ndarray
     ridge: Ridge
+    constants: np.ndarray
 
     @classmethod
     def fitted(
@@ -342,7 +375,7 @@ class LowRankTable(NamedTuple):
     ) -> LowRankTable:
         """The table of a completion. F is fitted to all rows once more, except in an exact fit."""
         factors, s = balanced(found.factors)
-        table = cls(base, environments, factors, s, Ridge(found.ridge, found.depth))
+        table = cls(base, environments, factors, s, Ridge(found.ridge, found.depth), constant_columns(cells))
         if found.exact:
             return table
         return table._replace(factors=Factors(table.row_factors(cells, environments), factors.right))
@@ -350,7 +383,13 @@ class LowRankTable(NamedTuple):
     def at(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
         """Single cells of the fitted table."""
         low_rank = self.factors.at(rows, columns)
-        return self.base.at(rows, columns, self.environments) + low_rank * self.base.scale_at(rows, columns)
+        return self._possible(
+            columns, self.base.at(rows, columns, self.environments) + low_rank * self.base.scale_at(rows, columns)
+        )
+
+    def _possible(self, columns: np.ndarray, values: np.ndarray) -> np.ndarray:
+        """Values at cells, or the only number of their column."""
+        return np.where(np.isnan(self.constants[columns]), values, self.constants[columns])
 
     def row_factors(self, cells: ObservedEntries, environments: np.ndarray) -> np.ndarray:
         """F of any rows, by ridge regressions on G."""
@@ -366,7 +405,7 @@ class LowRankTable(NamedTuple):
         """Single cells of any rows, from the given cells of these rows. Nothing is written out."""
         base = self.base.for_rows(given, environments)
         low_rank = Factors(self.row_factors(given, environments), self.factors.right).at(rows, columns)
-        return base.at(rows, columns, environments) + low_rank * base.scale_at(rows, columns)
+        return self._possible(columns, base.at(rows, columns, environments) + low_rank * base.scale_at(rows, columns))
 
     def written_out(self, given: ObservedEntries, environments: np.ndarray) -> np.ndarray:
         """Every cell of any rows, from the given cells of these rows."""
@@ -376,4 +415,5 @@ class LowRankTable(NamedTuple):
         base = self.base.for_rows(given, environments)
         offsets = base.mean + base.rows[:, None] + base.columns[environments]
         low_rank = self.row_factors(given, environments) @ self.factors.right.T
-        return base.units.centre + base.units.unit * (offsets + low_rank * base.scale * base.row_scale[:, None])
+        every = base.units.centre + base.units.unit * (offsets + low_rank * base.scale * base.row_scale[:, None])
+        return self._possible(np.arange(m), every)
