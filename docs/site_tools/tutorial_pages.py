@@ -99,5 +99,5 @@ def tutorial_names() -> list[str]:
 
 if __name__ == "__main__":
     PICTURES.mkdir(parents=True, exist_ok=True)
-    for each in sys.argv[1:] or tutorial_names():
+    for each in (given.replace("_", "-") for given in sys.argv[1:] or tutorial_names()):
         (FOLDER / f"{each}.md").write_text(page(each, PICTURES))
