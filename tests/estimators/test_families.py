@@ -1,6 +1,8 @@
-"""0/1 outcomes and counts: other software per environment, base rates, separation, the classifier and its contract."""
+"""0/1 outcomes, shares and counts: other software per environment, base rates, separation, the classifier and its contract."""
 
 from __future__ import annotations
+
+import warnings
 
 import numpy as np
 import pytest
@@ -109,7 +111,7 @@ def test_other_outcomes_are_recognised_and_warned_of():
     X, sites = rng.standard_normal((100, 2)), np.repeat([0, 1], 50)
     with pytest.warns(OutcomeWarning, match="y holds only 0 and 1: use family='binomial'"):
         InvariantLinearRegressor().fit(X, (X[:, 0] > 0).astype(float), environments=sites)
-    with pytest.raises(gs.GyrostatError, match="family='binomial' needs responses 0 and 1"):
+    with pytest.raises(gs.GyrostatError, match="family='binomial' needs responses from 0 to 1"):
         InvariantLinearRegressor(family="binomial").fit(X, X[:, 0], environments=sites)
     with pytest.raises(gs.GyrostatError, match="family='poisson' needs responses of at least 0"):
         InvariantLinearRegressor(family="poisson").fit(X, X[:, 0], environments=sites)
@@ -184,3 +186,106 @@ def test_responses_that_no_line_suits_are_reported(response, words):
     X, site = rng.standard_normal((300, 1)), np.repeat(np.arange(3), 100)
     with pytest.warns(OutcomeWarning, match=words):
         InvariantLinearRegressor(random_state=0).fit(X, response(rng), environments=site)
+
+
+# --- shares ---
+
+
+def test_effects_on_shares_are_those_of_a_fractional_logit():
+    """A row with the share y is a row with 1 and the weight y, and a row with 0 and the weight 1 - y."""
+    draw = calibration.shares(np.random.default_rng(0))
+    model = InvariantLinearRegressor(family="binomial", random_state=0).fit(
+        draw.X, draw.y, environments=draw.environments
+    )
+    peer = LogisticRegression(C=np.inf, tol=1e-10, max_iter=1000)
+    for e in (0, 5):
+        here = draw.environments == e
+        X, y = draw.X[here], draw.y[here]
+        peer.fit(np.concatenate([X, X]), np.repeat([1, 0], len(X)), sample_weight=np.concatenate([y, 1 - y]))
+        np.testing.assert_allclose(model.effects_[e], peer.coef_[0], rtol=0.01)  # apart from the penalty
+    p = model.predict(draw.X)
+    assert ((p > 0) & (p < 1)).all() and p.mean() == pytest.approx(draw.y.mean(), abs=1e-9)
+
+
+def test_verdicts_on_shares_do_not_follow_their_levels_and_intervals_cover():
+    wrong, covered = {"binomial": 0, "gaussian": 0}, []
+    for seed in range(15):
+        for family in wrong:
+            draw = calibration.shares(np.random.default_rng(seed), family=family)
+            model = InvariantLinearRegressor(random_state=0, **draw.options)
+            model.fit(draw.X, draw.y, environments=draw.environments)
+            wrong[family] += len(model.spurious_features_)
+            covered += [calibration.covers(draw, model, lambda: None)] if family == "binomial" else []
+    assert wrong["binomial"] == 0 and wrong["gaussian"] >= 25 and np.mean(covered) >= 0.85
+
+
+def test_the_penalty_is_small_for_shares_with_little_noise():
+    """One such row says as much as hundreds of rows of 0/1: the penalty for the latter would move effects by many errors."""
+    rng = np.random.default_rng(0)
+    X, sites = rng.standard_normal((80, 1)), np.repeat(np.arange(4), 20)
+    mean = special.expit(np.array([-4.0, -3.0, -2.0, 0.0])[sites] + 0.5 * X[:, 0])
+    y = rng.beta(2000 * mean, 2000 * (1 - mean))
+    model = InvariantLinearRegressor(family="binomial", random_state=0).fit(X, y, environments=sites)
+    assert (np.abs(model.effects_ - 0.5) < 3 * model.effect_errors_).all() and (model.effect_errors_ < 0.1).all()
+    assert model.coef_[0] == pytest.approx(0.5, abs=0.02)
+
+
+def _levels(*means, rows=100, seed=0):
+    """Shares with these means, one for each environment, and one feature without an effect."""
+    rng = np.random.default_rng(seed)
+    sites = np.repeat(np.arange(len(means)), rows)
+    mean = np.array(means)[sites]
+    return rng.standard_normal((len(sites), 1)), rng.beta(20 * mean, 20 * (1 - mean)), sites
+
+
+def _told(X, y, sites, **options):
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        InvariantLinearRegressor(random_state=0, **options).fit(X, y, environments=sites)
+    return [str(one.message) for one in told if one.category is OutcomeWarning]
+
+
+def test_shares_of_unequal_levels_are_warned_of_with_what_to_do():
+    X, y, sites = _levels(0.03, 0.1, 0.5)
+    (said,) = _told(X, y, sites)
+    assert said.startswith("y is between 0 and 1, and its mean is 0.024 in some environments and 0.48 in others")
+    assert "if it is a share, the same odds ratio moves it 11 times as much in the latter" in said
+    assert "; use family='binomial', whose verdicts do not, or family='gaussian'" in said
+    assert any("if it is a percentage" in one and "divide it by 100 and use" in one for one in _told(X, 100 * y, sites))
+    (near_one,) = _told(X, 1 - y, sites)
+    assert "its mean is 0.98 in some environments and 0.52 in others" in near_one
+    assert not _told(X, y, sites, family="gaussian") and not _told(X, y, sites, family="binomial")
+    parts = [(X[i::2], y[i::2], sites[i::2]) for i in range(2)]
+    with pytest.warns(OutcomeWarning, match="if it is a share"):
+        InvariantLinearRegressor(random_state=0).fit_parts(lambda: iter(parts))
+
+
+def test_numbers_that_are_no_shares_of_unequal_levels_are_not_warned_of():
+    X, y, sites = _levels(0.2, 0.4, 0.6, 0.8)
+    assert not _told(X, y, sites)  # 0.25 is less than twice 0.16
+    X, y, sites = _levels(0.05, 0.2, 0.5)
+    for other in (40 * y, 300 * y, y - 0.5):  # no value above 50, some above 100, some below 0
+        assert not any("is between" in one for one in _told(X, other, sites))
+    assert not _told(X, y, np.arange(len(y)) % 3)  # the levels of environments are equal
+    assert not _told(*_levels(0.03, *[0.5] * 10))  # one environment of eleven does not decide
+    assert _told(*_levels(0.03, *[0.5] * 9))
+
+
+def test_rows_without_weight_do_not_make_shares_unequal():
+    X, y, sites = _levels(0.03, 0.5, 0.5)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", OutcomeWarning)
+        InvariantLinearRegressor(random_state=0).fit(X, y, environments=sites, sample_weight=(sites > 0).astype(float))
+
+
+def test_the_unit_of_weights_does_not_matter_for_shares():
+    X, y, sites = _levels(0.1, 0.3, 0.5)
+    w = np.random.default_rng(1).uniform(0.5, 2.0, len(y))
+    one, other = (
+        InvariantLinearRegressor(family="binomial", random_state=0).fit(
+            X, y, environments=sites, sample_weight=w * unit
+        )
+        for unit in (1.0, 1e6)
+    )
+    np.testing.assert_allclose(one.coef_, other.coef_, rtol=1e-6)
+    np.testing.assert_allclose(one.effect_errors_, other.effect_errors_, rtol=1e-6)

@@ -302,6 +302,38 @@ def test_0_1_and_counts_are_refused_with_the_options_to_choose_from(tmp_path, qu
         fitted(frame, tmp_path, quiet, family="binomial", cluster="patients")
 
 
+def test_shares_of_unequal_levels_are_noted_and_can_be_fitted_as_shares(tmp_path, quiet):
+    rng = np.random.default_rng(0)
+    site = np.repeat(["Aarhus", "Bergen", "Cork", "Delft"], 100)
+    dose = rng.standard_normal(400)
+    mean = 1 / (1 + np.exp(-np.repeat([-3.5, -2.5, -1.0, 0.0], 100) - 0.5 * dose))
+    frame = pd.DataFrame({"dose": dose, "site": site, "passed": rng.beta(20 * mean, 20 * (1 - mean))})
+
+    def said(frame, *more):
+        frame.to_csv(tmp_path / "rows.csv", index=False)
+        options = ["--target", "passed", "--environment", "site", "--out", str(tmp_path / "out"), *more]
+        done = run(["fit", str(tmp_path / "rows.csv"), *options])
+        return done.exit_code, " ".join(done.output.split())
+
+    code, text = said(frame)
+    assert (
+        code == 0 and "passed is between 0 and 1" in text and "; use --family binomial, whose verdicts do not" in text
+    )
+    percent = frame.assign(passed=100 * frame.passed)
+    code, text = said(percent)
+    assert code == 0 and "divide it by 100 and use --family binomial" in text
+    code, text = said(frame, "--family", "gaussian")
+    assert code == 0 and "is between" not in text
+    code, text = said(frame, "--family", "binomial")
+    assert code == 0 and "is between" not in text
+    saved = SavedModel.read(tmp_path / "out" / "model.json")
+    p = saved.predict(frame)
+    assert ((p > 0) & (p < 1)).all() and p.mean() == pytest.approx(frame.passed.mean(), abs=1e-9)
+    assert saved.coefficients[0] == pytest.approx(0.5, abs=0.1)
+    with pytest.raises(GyrostatError, match=r"--family binomial needs a target from 0 to 1.*divide percentages by 100"):
+        fitted(percent.rename(columns={"passed": "outcome"}), tmp_path, quiet, family="binomial")
+
+
 def test_a_binomial_fit_with_clusters_by_the_command_line(tmp_path):
     frame, out = patients(), tmp_path / "out"
     words = frame.assign(ill=np.where(frame.ill, "yes", "no"))

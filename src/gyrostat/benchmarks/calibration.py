@@ -217,6 +217,30 @@ def counts(rng: np.random.Generator, *, family: str = "poisson") -> CalibrationD
     )
 
 
+def varying(rng: np.random.Generator, rows: Sequence[int], spread: float) -> CalibrationDraw:
+    """Environments with these numbers of rows, in which effects vary around their means with this standard deviation."""
+    sites = np.repeat(np.arange(len(rows)), rows)
+    X, truth = rng.standard_normal((len(sites), 2)), np.array([1.0, -0.5])
+    effects = truth + spread * rng.standard_normal((len(rows), 2))
+    return CalibrationDraw(X, np.sum(X * effects[sites], axis=1) + rng.standard_normal(len(sites)), sites, truth)
+
+
+def one_large(rng: np.random.Generator, spread: float = 0.05) -> CalibrationDraw:
+    """One environment of 5000 rows and five of 60, whose effects vary by less than can be seen in the small ones."""
+    return varying(rng, [5000] + [60] * 5, spread)
+
+
+def shares(rng: np.random.Generator, *, family: str = "binomial") -> CalibrationDraw:
+    """Shares with a beta distribution, levels from 3 to 60 percent, and the same effects on the log-odds."""
+    sites = _sites(6, 200)
+    X = rng.standard_normal((len(sites), 2))
+    mean = special.expit(special.logit(np.geomspace(0.03, 0.6, 6))[sites] + X @ [0.5, -0.3])
+    y = rng.beta(20 * mean, 20 * (1 - mean))
+    return CalibrationDraw(
+        X, y, sites, np.array([0.5, -0.3]) if family == "binomial" else np.full(2, np.nan), {}, {"family": family}
+    )
+
+
 def site_level(rng: np.random.Generator) -> CalibrationDraw:
     """Twelve environments with baselines of their own; the second feature is a property of the environment, with effect 2."""
     sites = _sites(12, 50)
@@ -284,6 +308,24 @@ SETTINGS = (
         {"varying effect kept": first_kept, "varying effect removed": first_removed, "coverage": covers},
     ),
     CalibrationSetting(
+        "one large environment",
+        "5000 rows in one environment and 60 in five others; effects vary by 0.05, which cannot be seen",
+        one_large,
+        {"coverage": covers},
+    ),
+    CalibrationSetting(
+        "one large environment, seen",
+        "the same with effects that vary by 0.2",
+        lambda rng: one_large(rng, spread=0.2),
+        {"coverage": covers},
+    ),
+    CalibrationSetting(
+        "three environments",
+        "three environments of 100 rows; effects vary by 0.2",
+        lambda rng: varying(rng, [100] * 3, 0.2),
+        {"coverage": covers},
+    ),
+    CalibrationSetting(
         "varies in one environment",
         "a feature that is constant in all environments but one",
         one_site_only,
@@ -301,6 +343,13 @@ SETTINGS = (
         "counts, gaussian",
         "the same, fitted as numbers",
         lambda rng: counts(rng, family="gaussian"),
+        {"wrong removal": any_removed},
+    ),
+    CalibrationSetting("shares, binomial", "shares, one odds ratio, levels 3 to 60 %", shares, NULL),
+    CalibrationSetting(
+        "shares, gaussian",
+        "the same, fitted as numbers",
+        lambda rng: shares(rng, family="gaussian"),
         {"wrong removal": any_removed},
     ),
     CalibrationSetting(
@@ -375,7 +424,7 @@ def _records(setting: CalibrationSetting, repetitions: int) -> list[BenchmarkRec
     ]
 
 
-MISUSED = ("clustered, not told", "base rates, gaussian", "counts, gaussian")
+MISUSED = ("clustered, not told", "base rates, gaussian", "counts, gaussian", "shares, gaussian")
 """Settings that show what happens if the estimator is not told of clusters, or of the kind of outcome."""
 INTRODUCTION = """\
 # Calibration: how often verdicts are wrong, and whether intervals cover

@@ -56,8 +56,8 @@ def fit(
     family: Annotated[
         str | None,
         typer.Option(
-            help="gaussian: numbers. binomial: 0/1 or two words, effects on the log-odds. poisson: counts and amounts, "
-            "effects on the logarithm. [default: gaussian; 0/1 and counts are refused]"
+            help="gaussian: numbers. binomial: 0/1, two words, or shares from 0 to 1, effects on the log-odds. poisson: "
+            "counts and amounts, effects on the logarithm. [default: gaussian; 0/1 and counts are refused]"
         ),
     ] = None,
     cluster: Annotated[

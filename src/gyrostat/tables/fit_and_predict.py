@@ -19,6 +19,7 @@ from gyrostat.estimators import InvariantLinearRegressor, InvariantQuadraticRegr
 from gyrostat.estimators.comparison.leave_one_out import deployment_sentences
 from gyrostat.estimators.invariant.diagnosis import HeterogeneityReport, heterogeneity, heterogeneity_of_parts
 from gyrostat.estimators.invariant.labelled_effects import with_coefficients
+from gyrostat.estimators.invariant.outcomes_and_weights import environment_means
 from gyrostat.estimators.invariant.rows_in_parts import RowsInParts
 from gyrostat.tables.column_values import NOTES, is_text, shown_order, stripped
 from gyrostat.tables.dates import has_two_readings
@@ -75,6 +76,10 @@ class ModelRows:
 
     def __len__(self) -> int:
         return len(self.y) if self.parts is None else sum(found.count for found in self.parts.sums.values())
+
+    def response_means(self) -> np.ndarray:
+        """The mean response of each environment."""
+        return environment_means(self.y, self.labels) if self.parts is None else self.parts.response_means()
 
 
 def fit(
@@ -281,7 +286,7 @@ def _response(frame: pd.DataFrame, response: Column, notes: list[str]) -> np.nda
 
 def _with_family(rows: ModelRows, family: str | None, target: str) -> ModelRows:
     notes = list(rows.notes)
-    family = checked_family(family, rows.y, target, notes)
+    family = checked_family(family, rows.y, rows.response_means, target, notes)
     return replace(rows, family=family, notes=tuple(notes))
 
 

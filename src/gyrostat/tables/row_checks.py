@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pandas as pd
@@ -10,6 +10,7 @@ import pandas as pd
 from gyrostat import errors
 from gyrostat.errors import GyrostatError
 from gyrostat.estimators.invariant.families import FAMILIES, outcome_kind
+from gyrostat.estimators.invariant.outcomes_and_weights import unequal_shares
 from gyrostat.tables.column_values import NOTES, as_numbers
 
 NEARLY = 0.999
@@ -41,8 +42,18 @@ def in_command_words(sentence: str) -> str:
     return sentence
 
 
-def checked_family(family: str | None, y: np.ndarray, target: str, notes: list[str]) -> str:
-    """The family of a fit; without one, 0/1 and counts are refused with the options to choose from."""
+def checked_family(
+    family: str | None, y: np.ndarray, means: Callable[[], np.ndarray], target: str, notes: list[str]
+) -> str:
+    """The family of a fit; without one, 0/1 and counts are refused with the options to choose from.
+
+    ``means`` gives the mean response of each environment; ``notes`` tell of amounts, and of shares of unequal levels.
+    """
+    if family == "binomial" and ((y < 0) | (y > 1)).any():
+        raise GyrostatError(
+            f"--family binomial needs a target from 0 to 1 (0/1 or shares); {target!r} goes from {y.min():g} to {y.max():g}: "
+            "recode it, divide percentages by 100, or use another family."
+        )
     if family is not None:
         return errors.choice("--family", family, FAMILIES)
     kind = outcome_kind(y)
@@ -61,7 +72,10 @@ def checked_family(family: str | None, y: np.ndarray, target: str, notes: list[s
             f"target {target!r} looks like counts: use --family poisson (effects on the logarithm, which do not follow base "
             "rates), or --family gaussian to take them as numbers."
         )
-    if kind == "skewed":
+    shares = unequal_shares(y, means)
+    if shares:
+        notes.append(shares.sentence(target, "--family {}"))
+    if kind == "skewed" and (shares is None or shares.top > 1):
         notes.append(
             f"{target} is never below zero and has a long tail, as durations and amounts have: --family poisson estimates "
             "relative effects. Censored durations need survival analysis, which gyrostat does not offer."

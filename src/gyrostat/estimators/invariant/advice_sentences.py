@@ -9,6 +9,7 @@ import xarray as xr
 
 from gyrostat.estimators.invariant.influence import KEPT, LARGE, REMOVED, UNCLEAR, LargestRow
 from gyrostat.estimators.invariant.linear import InvariantLinearRegressor
+from gyrostat.estimators.invariant.random_effects import HALF
 
 
 def advice_sentences(
@@ -25,6 +26,7 @@ def advice_sentences(
         *(_collinear(features, group) for group in model.collinear_features_),
         _site_level(features, model),
         _one_environment(features),
+        _one_weight(features, model),
         _one_row(features, row),
         _shift(features, model.level),
         _consequences(features),
@@ -91,6 +93,23 @@ def _one_environment(features: xr.Dataset) -> str:
     return f"A single environment decides: {'; '.join(found[:3])}{more}." if found else ""
 
 
+def _one_weight(features: xr.Dataset, model: InvariantLinearRegressor) -> str:
+    """Coefficients that come mostly from the environment with most of the rows."""
+    if model.combined_ or not model.adjust:
+        return ""
+    weights = np.nan_to_num(features.environment_weight.transpose("environment", "feature").values)
+    where = int(weights.max(axis=1).argmax())
+    leans = (weights[where] > HALF) & (weights[where] < 1)
+    if not leans.any():
+        return ""
+    one = leans.sum() == 1
+    return (
+        f"{features.environment.values[where]} has {weights[where, leans].mean():.0%} of the weight in the "
+        f"coefficient{'' if one else 's'} of {_named(features, leans)}. Differences between environments are then hardly "
+        f"seen, so the interval{'' if one else 's'} allow{'s' if one else ''} for differences that the data cannot show."
+    )
+
+
 def _one_row(features: xr.Dataset, row: LargestRow) -> str:
     if row.ratio < LARGE or not abs(row.effect - row.without) >= 0.01 * abs(row.without):
         return ""
@@ -111,8 +130,8 @@ def listed(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
-def _named(features: xr.Dataset, chosen: xr.DataArray) -> str:
-    names = features.feature.values[chosen.values].tolist()
+def _named(features: xr.Dataset, chosen: xr.DataArray | np.ndarray) -> str:
+    names = features.feature.values[np.asarray(chosen)].tolist()
     return ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
 
 

@@ -91,7 +91,7 @@ def heterogeneity(
         The weight of each row.
     family
         ``"gaussian"``, ``"binomial"`` or ``"poisson"``; None for least squares with a warning where ``y`` looks like
-        0/1 or counts.
+        0/1, counts, or shares of unequal levels.
     tolerance
         How much an effect may vary, as its standard deviation over its mean.
     level

@@ -1,4 +1,4 @@
-"""Outcomes that are not measured on a line: 0/1 and counts, by regressions on the scale of a link in each environment."""
+"""Outcomes that are not measured on a line: 0/1, shares and counts, by a regression with a link in each environment."""
 
 from __future__ import annotations
 
@@ -53,8 +53,11 @@ class LinkFamily:
 
     def check(self, y: np.ndarray) -> None:
         """Refuse responses that the family does not have."""
-        if self.name == "binomial" and not np.isin(y, (0.0, 1.0)).all():
-            raise GyrostatError("family='binomial' needs responses 0 and 1: recode them, or use another family.")
+        if self.name == "binomial" and ((y < 0) | (y > 1)).any():
+            raise GyrostatError(
+                f"family='binomial' needs responses from 0 to 1 (0/1 or shares); they go from {y.min():g} to {y.max():g}: "
+                "recode them, divide percentages by 100, or use another family."
+            )
         if self.name == "poisson" and (y < 0).any():
             raise GyrostatError(f"family='poisson' needs responses of at least 0; the smallest is {y.min():g}.")
 
@@ -189,6 +192,7 @@ class LinkRows:
     means: np.ndarray
     unknown: np.ndarray
     parts: list[EnvironmentPart]
+    measured_variance: bool
 
     def measured(self) -> MeasuredEffects:
         """Effects in every environment, with standard errors as for least squares."""
@@ -236,14 +240,14 @@ class LinkRows:
         )
 
     def _dispersion(self, part: EnvironmentPart, fit: LinkFit) -> float:
-        """Pearson's estimate, for counts not below one (amounts and rates have no unit of their own); for 0/1 the mean weight,
-        because only the relative sizes of weights matter for errors.
+        """Pearson's estimate, for counts not below one (amounts, rates and shares have a variance of their own); for 0/1 the
+        mean weight, because only the relative sizes of weights matter for errors.
         """
-        if self.family.name == "binomial":
+        if self.family.name == "binomial" and not self.measured_variance:
             return float(sum(_given(one).sum() for one in self.parts) / self.data.counts.sum())
         free = max(len(part.y) - 1 - len(fit.coef), 1)
         found = float(_given(part) @ ((part.y - fit.mean) ** 2 / self.family.variance(fit.mean))) / free
-        return max(found, 1.0 if part.weights is None else 1e-10)
+        return max(found, 1e-10 if self.measured_variance else 1.0)
 
     def fits(self, beta: np.ndarray) -> list[LinkFit]:
         """One fit for each environment with common coefficients."""
@@ -286,23 +290,31 @@ class LinkRows:
         return replace(self, data=data, basis=self.basis @ W, unknown=inverse_moments(data, True)[0], parts=parts)
 
 
+def has_measured_variance(y: np.ndarray, design: RowDesign, family: LinkFamily) -> bool:
+    """Whether the variance of a row is known only up to a factor: for shares, amounts, and rates with weights (exposures)."""
+    if family.name == "binomial":
+        return bool(((y != 0) & (y != 1)).any())
+    return design.weights is not None or bool((y != np.round(y)).any())
+
+
 def unit_weights(y: np.ndarray, design: RowDesign, family: LinkFamily) -> np.ndarray | None:
     """Weights with which a row has about the variance of the family, whatever the units of weights and amounts.
 
-    Small weights are made larger, or Firth's penalty would outweigh the rows. Rates with weights (exposures), and amounts, are
-    known only up to the unit of a count: it follows from their variance around the means of environments. None if rows are
-    counts or 0/1 themselves.
+    Small weights are made larger, or Firth's penalty would outweigh the rows. Where the variance is known only up to a factor,
+    this follows from the variance around the means of environments. A share with little noise then counts as many rows of 0/1.
+    None if rows are counts or 0/1 themselves.
     """
-    amounts = family.name == "poisson" and (design.weights is not None or bool((y != np.round(y)).any()))
-    if design.weights is None and not amounts:
+    measured = has_measured_variance(y, design, family)
+    if design.weights is None and not measured:
         return None
     w = np.ones(len(y)) if design.weights is None else design.weights
-    if not amounts:
+    if not measured:
         return w / min(float(w.mean()), 1.0)
     pearson = 0.0
     for mine in design.rows:
         mean = np.average(y[mine], weights=w[mine])
-        pearson += w[mine] @ (y[mine] - mean) ** 2 / mean if mean > 0 else 0.0
+        variance = mean * (1 - mean) if family.name == "binomial" else mean
+        pearson += w[mine] @ (y[mine] - mean) ** 2 / variance if variance > 0 else 0.0
     dispersion = pearson / max(len(y) - len(design.rows), 1)
     return w / dispersion if dispersion > 0 else w
 
@@ -324,7 +336,8 @@ def link_rows(X: np.ndarray, y: np.ndarray, design: RowDesign, family: LinkFamil
     ]
     along = data.rotated(basis)
     unknown = inverse_moments(along, True)[0]
-    return LinkRows(family, along, basis, features, data.gram, raw.means, unknown, parts)
+    measured = has_measured_variance(y, design, family)
+    return LinkRows(family, along, basis, features, data.gram, raw.means, unknown, parts, measured)
 
 
 def _placed(influence: RowInfluence, on: np.ndarray, directions: np.ndarray) -> RowInfluence:

@@ -65,6 +65,7 @@ def with_coefficients(features: xr.Dataset, model: InvariantLinearRegressor, con
         coefficient_error=("feature", model.coef_se_),
         coefficient_low=("feature", model.coef_ - half),
         coefficient_high=("feature", model.coef_ + half),
+        environment_weight=(("environment", "feature"), model.environment_weights_),
     )
 
 

@@ -13,7 +13,12 @@ from gyrostat.errors import GyrostatError
 from gyrostat.estimators.invariant.effects import refuse_small_environments
 from gyrostat.estimators.invariant.families import LinkFamily, fitted_intercept
 from gyrostat.estimators.invariant.linear_model import InvariantLinearModel
-from gyrostat.estimators.invariant.outcomes_and_weights import chosen_family, row_weights, rows_with_weight
+from gyrostat.estimators.invariant.outcomes_and_weights import (
+    chosen_family,
+    environment_means,
+    row_weights,
+    rows_with_weight,
+)
 from gyrostat.estimators.invariant.purposes import PURPOSES
 from gyrostat.estimators.invariant.rows_in_parts import DaskParts, RowsInParts, is_dask, part_source
 from gyrostat.estimators.invariant.worst_case import worst_case_weights
@@ -32,10 +37,12 @@ class InvariantLinearRegressor(RegressorMixin, InvariantLinearModel):
     ----------
     tolerance : how much an effect may vary between environments (its standard deviation over its mean) and still count as
         invariant. Variation that estimation errors explain does not count.
-    family : ``"gaussian"``: least squares. ``"binomial"``: y is 0 or 1, and effects are log odds ratios. ``"poisson"``: y is
-        a count, or any amount of at least zero, and effects are on its logarithm (for rates, give exposures as
-        ``sample_weight``). None: least squares, with a warning if y has two values or looks like counts, durations or
-        amounts. The other families need ``adjust`` and ``fit_intercept``; for classes see
+    family : ``"gaussian"``: least squares. ``"binomial"``: y is 0 or 1, or a share from 0 to 1 (give denominators as
+        ``sample_weight``, if they are known), and effects are log odds ratios; predictions are probabilities or shares.
+        ``"poisson"``: y is a count, or any amount of at least zero, and effects are on its logarithm (for rates, give
+        exposures as ``sample_weight``). None: least squares, with a warning if y has two values, looks like counts, durations
+        or amounts, or is between 0 and 1 (or 100) with means so unequal that the same odds ratio moves it 2.5 times as much in
+        some environments as in others. The other families need ``adjust`` and ``fit_intercept``; for classes see
         :class:`~gyrostat.estimators.InvariantLogisticClassifier`.
     level : the level of the tests of whether effects differ (Cochran's, with standard errors that allow for uneven noise) and
         of whether there is an effect at all. A feature is removed only if its effects differ at this level.
@@ -80,12 +87,16 @@ class InvariantLinearRegressor(RegressorMixin, InvariantLinearModel):
         say what was decided on each feature.
     coef_se_, coef_dof_ : standard errors of ``coef_``, for environments like these: they allow for uneven noise, for clusters,
         and for the variation of effects over environments. ``coef_ +- t * coef_se_`` is an interval, with Student's t of
-        ``coef_dof_`` degrees of freedom. NaN where a coefficient was not estimated.
+        ``coef_dof_`` degrees of freedom. NaN where a coefficient was not estimated. If there are at most four
+        environments, or one has more than half of the weight, the interval allows for variation that the data cannot show.
+    environment_weights_ : the weight of each environment in each coefficient (environments, features), with sum one. NaN where
+        a coefficient was not estimated within environments.
     collinear_features_ : groups of features that nearly repeat each other within environments. Decisions are on combinations.
     site_level_features_ : the numbers of the features that are constant within environments (or vary there by less than 1e-4
         of what they vary between them), but not between them.
     family_ : the family.
-    invariant_features_ : the numbers of the features that were learnt and whose mean effect is not zero at ``level``.
+    invariant_features_ : the numbers of the features that were learnt, whose mean effect is not zero at ``level``, and that
+        vary in more than one environment (if there is more than one).
     spurious_features_ : the numbers of the removed features: forgotten by the descent, and different between environments at
         ``level``. A feature in neither list has an effect that is too small or too uncertain for a decision.
     invariant_directions_, spurious_directions_ : the same as unit vectors in standard deviations, (features, count). With
@@ -159,8 +170,8 @@ class InvariantLinearRegressor(RegressorMixin, InvariantLinearModel):
             return self._fit_dask(X, y, environments)
         X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True, ensure_min_samples=2)
         weights = row_weights(sample_weight, X)
-        family = chosen_family(self.family, y)
         X, y, environments, cluster, weights = rows_with_weight(weights, X, y, environments, cluster, weights)
+        family = chosen_family(self.family, y, lambda: environment_means(y, environments))
         self.coef_ = self._fit_rows(X, y, family, environments, cluster, weights)
         self.family_, self.intercept_, self.same_kind_coef_, self.same_kind_intercept_ = (
             family,
@@ -213,7 +224,7 @@ class InvariantLinearRegressor(RegressorMixin, InvariantLinearModel):
         rows.centred = bool(self.fit_intercept)
         if hasattr(self, "feature_names_in_"):  # of an earlier fit
             del self.feature_names_in_
-        family = chosen_family(self.family, rows.responses)
+        family = chosen_family(self.family, rows.responses, rows.response_means)
         if family != "gaussian":
             raise GyrostatError(
                 f"family={family!r} reads rows many times: fit it to rows in memory, or to gyrostat.tables.rows_on_disk."

@@ -94,7 +94,9 @@ class InvariantLinearModel(BaseEstimator):
         """The attributes that follow from the decision, except for the coefficients between environments."""
         along, descent, effects = chosen.along, chosen.descent, chosen.along.effects
         self._set_coefficients(along, chosen.fit, chosen.kept, np.where(chosen.found, descent.learnt, 0.0))
-        self._set_features(along, chosen.found & chosen.present, chosen.removed)
+        # Nothing shows that an effect known in one environment holds in others.
+        compared = effects.known.sum(axis=0) >= min(2, len(self.environments_))
+        self._set_features(along, chosen.found & chosen.present & compared, chosen.removed)
         self.effects_, self.effect_errors_ = measured.feature_effects
         self.path_, self.path_steps_ = descent.path @ along.basis.T * measured.units, descent.steps
         self.n_iter_, self.step_size_, self.amplification_ = descent.num_steps, descent.step_size, descent.amplification
@@ -113,6 +115,7 @@ class InvariantLinearModel(BaseEstimator):
         if fit is None:
             self._coefficients = directions @ learnt
             self.coef_se_, self.coef_dof_ = (np.full(len(learnt), np.nan) for _ in range(2))
+            self.environment_weights_ = np.full((len(self.environments_), len(learnt)), np.nan)
             return
         used = directions[:, kept]
         self._coefficients = used @ fit.coef
@@ -120,6 +123,9 @@ class InvariantLinearModel(BaseEstimator):
         self.coef_se_ = np.where(variances > 0, np.sqrt(np.maximum(variances, 0.0)), np.nan)
         belongs = np.where(np.abs(used) > 0, fit.free, np.inf).min(axis=1, initial=np.inf)
         self.coef_dof_ = np.where(variances > 0, belongs, np.nan)
+        self.environment_weights_ = np.full((len(self.environments_), len(used)), np.nan)
+        if kept.any():  # of a combination of directions, that of the largest
+            self.environment_weights_[:, variances > 0] = fit.shares[:, np.abs(used).argmax(axis=1)[variances > 0]]
 
     def _combine(
         self,
@@ -150,6 +156,7 @@ class InvariantLinearModel(BaseEstimator):
         self._coefficients = directions @ common.coef
         self.coef_se_ = np.where(variances > 0, np.sqrt(np.maximum(variances, 0.0)), np.nan)
         self.coef_dof_ = np.where(variances > 0, float(len(common.weights) - 1), np.nan)
+        self.environment_weights_ = np.where(variances > 0, common.weights[:, None], np.nan)
 
     def _set_same_kind(self, measured: MeasuredEffects, link: LinkRows | None, level: float) -> None:
         """The coefficients that predict best in new environments of the same kind: all features, pooled in part."""

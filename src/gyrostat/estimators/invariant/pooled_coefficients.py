@@ -24,7 +24,7 @@ from gyrostat.estimators.invariant.effects import (
     with_robust_errors,
 )
 from gyrostat.estimators.invariant.families import Information, LinkRows
-from gyrostat.estimators.invariant.random_effects import random_effects
+from gyrostat.estimators.invariant.random_effects import random_effects, unsure_errors
 
 LEAST_FREE_ROWS = 3
 """An environment with fewer rows beyond the coefficients has no noise variance of its own."""
@@ -33,7 +33,8 @@ LEAST_FREE_ROWS = 3
 class PooledFit(NamedTuple):
     """Coefficients (k,), their covariance, their degrees of freedom, and the noise variance of each environment.
 
-    ``effects`` are those of the kept directions in each environment, without the removed ones.
+    ``effects`` are those of the kept directions in each environment, without the removed ones, and ``shares`` (K, k) the
+    weights of the environments in each coefficient.
     """
 
     coef: np.ndarray
@@ -41,6 +42,7 @@ class PooledFit(NamedTuple):
     free: np.ndarray
     noise: np.ndarray
     effects: Effects
+    shares: np.ndarray
 
 
 def unequal_noise(variances: np.ndarray, free: np.ndarray, level: float) -> bool:
@@ -83,13 +85,14 @@ def pooled_gaussian(rows: Rows, measured: MeasuredEffects, kept: np.ndarray, lev
     information = Information(weights[:, None, None] * data.grams, weights[:, None] * data.crosses)
     clusters = rows.clusters
     free_within = counts.sum() if clusters is None else clusters
-    return pooled_fit(
+    fit = pooled_fit(
         effects,
         lambda beta: (information, noise),
         variances,
         lambda beta: weights[:, None, None] ** 2 * meats,
         max(float(free_within - len(counts) - kept.sum() * (clusters is None)), 1.0),
     )
+    return allowing_for_unseen_spread(fit) if own else fit
 
 
 def _common(data: Moments, sizes: np.ndarray) -> np.ndarray:
@@ -110,9 +113,10 @@ def pooled_link(rows: LinkRows, measured: MeasuredEffects, kept: np.ndarray, lev
     chosen = rows.along(np.eye(len(kept))[:, kept])
     effects = measured.effects if kept.all() else chosen.measured().effects
     free_within = float(max(rows.data.counts.sum() - len(rows.parts) - kept.sum(), 1))
-    return pooled_fit(
+    fit = pooled_fit(
         effects, chosen.information, random_variances(effects, level), chosen.score_covariances, free_within
     )
+    return allowing_for_unseen_spread(fit)
 
 
 def random_variances(effects: Effects, level: float) -> tuple[np.ndarray, np.ndarray]:
@@ -151,4 +155,19 @@ def pooled_fit(
     v, u, K = np.diagonal(within), np.diagonal(between), len(weights)
     spread_free = max(K - 1, 1)
     free = np.maximum(v + u, 1e-300) ** 2 / np.maximum(v**2 / free_within + u**2 / spread_free, 1e-300)
-    return PooledFit(beta, within + between, free, noise, effects)
+    of_each = np.diagonal(inverse @ weights, axis1=1, axis2=2)
+    return PooledFit(beta, within + between, free, noise, effects, of_each)
+
+
+def allowing_for_unseen_spread(fit: PooledFit) -> PooledFit:
+    """The same fit, with longer intervals of coefficients that few environments, or mostly one, decide.
+
+    See :func:`unsure_errors`.
+    """
+    unsure, larger = unsure_errors(fit.effects.effects, fit.effects.errors, fit.coef, fit.shares)
+    errors, free = np.sqrt(np.diagonal(fit.covariance)), fit.free.copy()
+    factors, few = np.ones_like(free), fit.effects.known.sum(axis=0)[unsure] - 1.0
+    longer = stats.t.isf(0.025, few) * larger > stats.t.isf(0.025, free[unsure]) * errors[unsure]
+    where = np.flatnonzero(unsure)[longer]
+    free[where], factors[where] = few[longer], larger[longer] / np.maximum(errors[where], 1e-300)
+    return fit._replace(covariance=fit.covariance * np.outer(factors, factors), free=free)

@@ -14,6 +14,9 @@ import numpy as np
 from scipy import special, stats
 
 TINY = np.finfo(float).tiny
+HALF, FEW = 0.5, 4
+"""The variation between environments is unsure for a mean if one environment has more than this share of its weight, or if
+there are at most so many."""
 
 
 def known_effects(errors: np.ndarray) -> np.ndarray:
@@ -106,6 +109,57 @@ def random_effects(effects: np.ndarray, errors: np.ndarray) -> RandomEffects:
     total = w.sum(axis=0)
     error = np.where(total > 0, np.maximum(total, TINY) ** -0.5, 0.0)
     return RandomEffects(_weighted_mean(effects, w), error, tau, _free(errors))
+
+
+def averaged_error(effects: np.ndarray, errors: np.ndarray, centre: np.ndarray) -> np.ndarray:
+    """The standard error of means ``centre`` (d,) if tau is hardly known: few environments, or mostly one of them, decide.
+
+    The estimate of tau is then often zero, and with it the mean of a few environments looks like that of all. So tau is
+    averaged over: by its likelihood, and by half of a Cauchy distribution with the median error as its scale. Given tau, the
+    mean is normal. The error is the one with which Student's t, with the number of known effects minus one degrees of freedom,
+    gives the averaged interval of 95 %.
+
+    >>> effects, errors = np.array([[1.0], [1.2], [0.9], [1.1]]), np.array([[0.01], [0.2], [0.2], [0.2]])
+    >>> random_effects(effects, errors).error.round(3).tolist()
+    [0.01]
+    >>> averaged_error(effects, errors, np.array([1.0])).round(3).tolist()
+    [0.061]
+    """
+    known = known_effects(errors)
+    scale = np.nanmedian(np.where(known, errors, np.nan), axis=0)
+    furthest = scale + np.where(known, np.abs(effects - centre), 0.0).max(axis=0)
+    tau = 0.01 * scale * (1e4 * furthest / scale) ** np.linspace(0, 1, 200)[:, None]
+    w = np.where(known, 1 / (np.where(known, errors, 1.0) ** 2 + tau[:, None] ** 2), 0.0)
+    total = w.sum(axis=1)
+    mean = (w * effects).sum(axis=1) / total
+    fit = np.log(np.where(known, w, 1.0)).sum(axis=1) - np.log(total) - (w * (effects - mean[:, None]) ** 2).sum(axis=1)
+    log_density = fit / 2 - np.log1p((tau / scale) ** 2) + np.log(tau)  # tau: the grid is even in its logarithm
+    share = special.softmax(log_density, axis=0)
+    low, high = np.zeros_like(scale), 1e3 * furthest
+    for _ in range(60):
+        half = (low + high) / 2
+        ends = (centre + half - mean) * np.sqrt(total), (centre - half - mean) * np.sqrt(total)
+        inside = np.sum(share * (special.ndtr(ends[0]) - special.ndtr(ends[1])), axis=0)
+        low, high = np.where(inside < 0.95, half, low), np.where(inside < 0.95, high, half)
+    return high / stats.t.isf(0.025, _free(errors))
+
+
+def unsure_errors(
+    effects: np.ndarray, errors: np.ndarray, centre: np.ndarray, weights: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """For which means (d,), with these weights (K, d) of environments, tau is hardly known; and the errors of these."""
+    count = known_effects(errors).sum(axis=0)
+    unsure = ((weights.max(axis=0) > HALF * weights.sum(axis=0)) | (count <= FEW)) & (count > 1)
+    return unsure, averaged_error(effects[:, unsure], errors[:, unsure], centre[unsure])
+
+
+def mean_of_environments(effects: np.ndarray, errors: np.ndarray) -> RandomEffects:
+    """The model of :func:`random_effects`, with larger errors of means where tau is hardly known: :func:`unsure_errors`."""
+    model = random_effects(effects, errors)
+    unsure, larger = unsure_errors(effects, errors, model.mean, _weights(errors, model.tau**2))
+    error = model.error.copy()
+    error[unsure] = np.maximum(error[unsure], larger)
+    return model._replace(error=error)
 
 
 def mean_effect_p(

@@ -392,6 +392,10 @@ class RowsInParts:
         """A sample of the responses with their extremes, enough to see whether they are 0/1 or counts."""
         return np.concatenate([self._first.responses, *(found.sample[:, -1] for found in self.sums.values())])
 
+    def response_means(self) -> np.ndarray:
+        """The mean response of each environment."""
+        return np.array([found.means[-1] for found in self.sums.values()])
+
     def moments(self) -> Moments:
         """The second moments of each environment, as those of rows in memory."""
         each = [without_rounding(*_moments(found, self.centred)) for found in self.sums.values()]

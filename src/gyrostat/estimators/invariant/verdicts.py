@@ -12,7 +12,7 @@ from gyrostat.estimators.invariant.random_effects import (
     effects_differ_p,
     known_effects,
     mean_effect_p,
-    random_effects,
+    mean_of_environments,
     shrunken,
     spread_interval,
 )
@@ -56,7 +56,7 @@ def evidence(
     While it is small, a direction with mean effect m > 0 is multiplied by ``1 + eta (m + (1 + kappa) (effect_e - m))`` in
     environment e. Its Lyapunov exponent is the mean of the logarithm (``kappa = 0``: the paper's own method).
     """
-    model, real = random_effects(effects, errors), shrunken(effects, errors)
+    model, real = mean_of_environments(effects, errors), shrunken(effects, errors)
     mean_p, visible = mean_effect_p(effects, errors, level)
     low, high = spread_interval(effects, errors, 1 - confidence)
     deviations = np.sign(model.mean) * (real - model.mean)
