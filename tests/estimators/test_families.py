@@ -289,3 +289,29 @@ def test_the_unit_of_weights_does_not_matter_for_shares():
     )
     np.testing.assert_allclose(one.coef_, other.coef_, rtol=1e-6)
     np.testing.assert_allclose(one.effect_errors_, other.effect_errors_, rtol=1e-6)
+
+
+RARE_TRUTH = np.array([0.8, -0.4])
+
+
+def _rare_rows(rng, family):
+    site, X = np.repeat(np.arange(6), 80), rng.standard_normal((480, 2))
+    size = rng.integers(5, 51, 480)
+    level = np.array([-12.0, -2.0, -1.0, 0.0, 0.0, 1.0])[site]
+    if family == "binomial":
+        return X, rng.binomial(size, special.expit(level + X @ RARE_TRUTH)) / size, site, size
+    return X, rng.poisson(size * np.exp(level - 1 + X @ RARE_TRUTH)) / size, site, size
+
+
+@pytest.mark.parametrize("family", ["binomial", "poisson"])
+def test_an_environment_without_events_does_not_make_effects_vary(family):
+    rng, removed, covered = np.random.default_rng(0), [], []
+    for _ in range(20):
+        X, y, site, size = _rare_rows(rng, family)
+        model = InvariantLinearRegressor(family=family, random_state=0, num_orders=2)
+        model.fit(X, y, environments=site, sample_weight=size)
+        assert (model.effect_errors_[0] > 0.5).all()
+        removed.append(len(model.spurious_features_) > 0)
+        covered.append(np.abs(model.coef_ - RARE_TRUTH) < 4 * model.coef_se_)
+    assert np.mean(removed) <= 0.05
+    assert np.mean(covered) > 0.9

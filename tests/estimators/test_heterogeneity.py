@@ -246,3 +246,39 @@ def test_a_single_feature_is_not_called_a_combination(slopes, coefficient):
     assert found.features.coefficient.values[0] == pytest.approx(coefficient, abs=0.05)
     assert "combination" not in " ".join(found.advice)
     assert found.advice[0].startswith("Predictions are constant") == (coefficient == 0)
+
+
+def _on_weights(X, y, site):
+    return [text for text in gs.heterogeneity(X, y, site).advice if "of the weight" in text]
+
+
+def test_a_feature_of_one_environment_does_not_hide_the_large_environment():
+    rng = np.random.default_rng(4)
+    site = np.repeat(["s0", "s1", "s2", "s3", "s4"], [2000, 50, 50, 50, 50])
+    X = rng.standard_normal((len(site), 3))
+    y = X[:, 0] - 0.5 * X[:, 1] + rng.standard_normal(len(site))
+    assert _on_weights(X[:, :2], y, site)[0].startswith("s0 has 9")
+    X[:, 2] = np.where(site == "s1", X[:, 2], 0.0)  # varies in s1 only, which has all of its weight
+    assert _on_weights(X, y, site)[0].startswith("s0 has 9")
+
+
+def test_differences_that_are_seen_are_not_called_hardly_seen():
+    rng = np.random.default_rng(1)
+    site = np.repeat(["a", "b"], 300)
+    X = rng.standard_normal((600, 1))
+    y = np.repeat([1.0, 1.6], 300) * X[:, 0] + 0.5 * rng.standard_normal(600)
+    report = gs.heterogeneity(X, y, site)
+    assert report.features.differ_p.values[0] < 1e-6
+    assert report.features.verdict.values[0] == "unclear"
+    assert not _on_weights(X, y, site)
+
+
+def test_relative_effects_that_are_the_same_are_told_of():
+    rng = np.random.default_rng(0)
+    site = np.repeat(np.arange(6), 150)
+    X = rng.standard_normal((900, 2))
+    y = np.array([20, 40, 60, 80, 100, 120])[site] * np.exp(X @ [0.1, -0.05] + 0.2 * rng.standard_normal(900))
+    report = gs.heterogeneity(X, y, site)
+    assert (report.features.differ_p.values < 0.01).any()
+    assert any("in proportion to the mean response" in text for text in report.advice)
+    assert not any("in proportion" in text for text in gs.heterogeneity(X, np.log(y), site).advice)

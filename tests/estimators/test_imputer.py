@@ -432,3 +432,18 @@ def test_an_exact_fit_of_columns_as_they_are_is_not_followed_by_a_search_in_colu
     model = LowRankImputer(random_state=0).fit(holes)
     assert model.exact_ and not model.scaled_ and len(searches) == 1
     np.testing.assert_allclose(model.transform(holes), truth, atol=1e-5)
+
+
+def test_errors_and_intervals_contain_what_is_cut_off_wild_cells():
+    """A column of fees: zero in most rows, and far from zero in a quarter of them, further than 10 usual spreads."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((600, 2)) @ rng.standard_normal((2, 5)) + 0.5 * rng.standard_normal((600, 5))
+    X[:, 4] = np.where(rng.random(600) < 0.25, rng.normal(0, 40, 600), 0.1 * X[:, 4])
+    hidden = rng.random(X.shape) < 0.2
+    model = LowRankImputer(random_state=0, scale_columns=True)
+    with pytest.warns(UserWarning, match="usual spread"):
+        filled = model.fit_transform(np.where(hidden, np.nan, X))
+    rows = np.flatnonzero(hidden[:, 4])
+    low, high = model.predict_interval(rows, np.full(len(rows), 4))
+    assert np.mean((low <= X[rows, 4]) & (X[rows, 4] <= high)) > 0.8
+    assert model.column_errors_[4] > 0.8 * np.sqrt(np.mean((filled - X)[rows, 4] ** 2))

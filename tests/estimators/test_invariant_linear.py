@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -26,6 +27,7 @@ from gyrostat.estimators.invariant.effects import (
     moments,
 )
 from gyrostat.estimators.invariant.hetero_sgd import effect_amplification, effect_descent, environment_orders
+from gyrostat.estimators.invariant.outcomes_and_weights import OutcomeWarning
 from gyrostat.estimators.invariant.random_effects import (
     cochran,
     mean_effect_p,
@@ -396,3 +398,32 @@ def test_missing_values_and_odd_pairs_are_refused():
         stacked([(np.ones((2, 2)), [1, 2]), (np.ones((2, 3)), [1, 2])])
     with pytest.raises(gs.GyrostatError, match=r"pairs must list one \(X, y\) per environment"):
         stacked([])
+
+
+def test_effects_that_grow_together_keep_their_signs():
+    """The direction that varies is the whole signal: what is left beside it is noise, with signs of its own."""
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        site, X = np.repeat(np.arange(6), 300), rng.standard_normal((1800, 2))
+        k = np.geomspace(1, 6, 6)[site]
+        y = k * (X @ [1.0, -0.5]) + k * rng.standard_normal(1800)
+        model = InvariantLinearRegressor(random_state=0, family="gaussian").fit(X, y, environments=site)
+        assert (model.coef_ * [1, -1] >= 0).all(), model.coef_
+
+
+def test_effects_in_proportion_to_the_mean_response_are_warned_of():
+    rng = np.random.default_rng(0)
+    site, X = np.repeat(np.arange(6), 300), rng.standard_normal((1800, 2))
+    y = rng.poisson(np.geomspace(10, 60, 6)[site] * np.exp(X @ [0.2, -0.1])).astype(float)
+    with pytest.warns(OutcomeWarning, match="in proportion to the mean of y"):
+        InvariantLinearRegressor(random_state=0).fit(X, y, environments=site)
+    parts = [(X[i::2], y[i::2], site[i::2]) for i in range(2)]
+    with pytest.warns(OutcomeWarning, match="in proportion to the mean of y"):
+        InvariantLinearRegressor(random_state=0).fit_parts(lambda: iter(parts))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        InvariantLinearRegressor(random_state=0, family="gaussian").fit(X, y, environments=site)
+        InvariantLinearRegressor(random_state=0).fit(X, y - 40, environments=site)  # some are negative
+        InvariantLinearRegressor(random_state=0).fit(
+            X, 50 + X[:, 0] * site + rng.standard_normal(1800), environments=site
+        )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import warnings
 
 import numpy as np
 import pytest
@@ -328,3 +329,16 @@ def test_a_step_is_found_for_few_rows():
         y = X[:, 0] ** 2 + np.array([-1.0, 1.6, 0.3])[site] * X[:, 1] ** 2 + 0.3 * rng.standard_normal(60)
         model = InvariantQuadraticRegressor(random_state=seed).fit(X, y, environments=site)
         assert np.isfinite(model.matrix_).all() and 0 < model.step_size_ <= 0.1
+
+
+@pytest.mark.parametrize(("heavy", "n"), [(True, 100), (False, 60), (False, 300)])
+def test_a_fit_without_most_of_an_effect_that_holds_everywhere_is_told_of(heavy, n):
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        X = rng.standard_t(3, (5 * n, 4)) if heavy else rng.standard_normal((5 * n, 4))
+        y = X[:, 0] ** 2 + X[:, 1] ** 2 + 0.5 * rng.standard_normal(5 * n)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            model = InvariantQuadraticRegressor(random_state=0).fit(X, y, environments=np.repeat(np.arange(5), n))
+        told = any("not found to vary" in str(w.message) for w in caught)
+        assert told == (model.score(X, y) < 0.8)

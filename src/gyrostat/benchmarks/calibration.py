@@ -326,6 +326,12 @@ SETTINGS = (
         {"coverage": covers},
     ),
     CalibrationSetting(
+        "five environments, chosen",
+        "five environments of 100 rows; effects vary by 0.5, and most are removed: coverage of those that are kept",
+        lambda rng: varying(rng, [100] * 5, 0.5),
+        {"coverage": covers},
+    ),
+    CalibrationSetting(
         "varies in one environment",
         "a feature that is constant in all environments but one",
         one_site_only,

@@ -45,17 +45,25 @@ def stands_for_missing(words: pd.Series) -> pd.Series:
     return words.isna() | words.str.lower().isin(MISSING_WORDS)
 
 
-def is_code(words: pd.Series) -> bool:
-    """Whether words are codes of digits, such as postal codes: all as long, four or more, and some begin with a zero.
+MOST_DIGITS = 15
+"""A whole number of more digits does not survive as a decimal number."""
 
-    >>> is_code(pd.Series(["01002", "94110"])), is_code(pd.Series(["07", "12"]))
-    (True, False)
+
+def is_code(words: pd.Series) -> bool:
+    """Whether words are codes of digits, such as postal codes: all as long, three or more, and some begin with a zero.
+
+    So are numbers of more digits than a computer's numbers have.
+
+    >>> is_code(pd.Series(["01002", "94110"])), is_code(pd.Series(["007", "120"])), is_code(pd.Series(["07", "12"]))
+    (True, True, False)
     """
     known = words.dropna().astype(str)
+    if len(known) and known.str.fullmatch(rf"\d{{{MOST_DIGITS + 1},}}").all():
+        return True
     return bool(
         len(known)
         and known.str.startswith("0").any()
-        and known.str.fullmatch(r"\d{4,}").all()
+        and known.str.fullmatch(r"\d{3,}").all()
         and known.str.len().nunique() == 1
     )
 
@@ -80,6 +88,7 @@ def as_numbers(values: pd.Series, drop: str) -> pd.Series:
         return values
     numbers = pd.to_numeric(words.mask(missing), errors="coerce")
     bad = numbers.isna() & ~missing
+    _refuse_limits(words[bad], numbers, str(values.name), drop)
     if not bad.any():
         return numbers.astype(float) if (~missing).any() else values
     if numbers.notna().sum() < MOSTLY * (~missing).sum():
@@ -88,6 +97,24 @@ def as_numbers(values: pd.Series, drop: str) -> pd.Series:
     raise GyrostatError(
         f"column {str(values.name)!r} has {shown(values.iloc[row])} in row {row + 1}, and {int(numbers.notna().sum())} of its "
         f"{int((~missing).sum())} cells are numbers: correct the cell, empty it, or leave the column out with {drop}."
+    )
+
+
+MOST_STEPS = 10
+"""A column with more different numbers than this, and with <2, holds measured values and not steps of a scale."""
+
+
+def _refuse_limits(words: pd.Series, numbers: pd.Series, name: str, drop: str) -> None:
+    """Refuse measured values of which some are only known to be below or above a limit: they are no ordered categories."""
+    limits = words[words.str.fullmatch(r"[<>≤≥]\s*\d+(?:[.,]\d+)?").fillna(False).astype(bool)]
+    known = int(numbers.notna().sum())
+    if limits.empty or numbers.nunique() <= MOST_STEPS or known + len(limits) < MOSTLY * (known + len(words)):
+        return
+    first = limits.iloc[0]
+    raise GyrostatError(
+        f"column {name!r} has {first!r} in {int((limits == first).sum())} cells, which is below or above a limit, and numbers "
+        f"in {known}: write a number for it (half of the limit, say), make the cells empty with --empty '{name}={first}', or "
+        f"leave the column out with {drop}."
     )
 
 

@@ -75,6 +75,32 @@ def has_two_readings(values: pd.Series) -> bool:
     return swapped != written and _fits(_words(values), swapped) and "." not in written
 
 
+def date_notes(values: pd.Series) -> list[str]:
+    """Sentences on dates that can be read in two ways: by the order of day and month, or by the century.
+
+    >>> date_notes(pd.Series(["13/05/45", "14/06/71"], name="born"))[0][:73]
+    'born: years of two digits were read as 1971 to 2045 (13/05/45 is 2045-05-'
+    """
+    written = date_format(values)
+    if written is None:
+        return []
+    name, words, told = str(values.name), _words(values).dropna(), []
+    if has_two_readings(values):
+        order = "day" if written.startswith("%d") else "month"
+        told.append(
+            f"{name}: dates were read with the {order} first, as {words.iloc[0]} does not tell: write them as 2024-01-31 if "
+            "that is wrong."
+        )
+    if "%y" in written:
+        dates = _parsed(words, written)
+        latest = dates.idxmax()
+        told.append(
+            f"{name}: years of two digits were read as {dates.min().year} to {dates.max().year} ({words[latest]} is "
+            f"{dates[latest].date()}): write years with four digits if that is wrong."
+        )
+    return told
+
+
 def _words(values: pd.Series) -> pd.Series:
     if is_text(values):
         words = values.astype("string").str.strip()

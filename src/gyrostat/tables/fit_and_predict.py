@@ -22,10 +22,9 @@ from gyrostat.estimators.invariant.labelled_effects import with_coefficients
 from gyrostat.estimators.invariant.outcomes_and_weights import environment_means
 from gyrostat.estimators.invariant.rows_in_parts import RowsInParts
 from gyrostat.tables.column_values import NOTES, is_text, shown_order, stripped
-from gyrostat.tables.dates import has_two_readings
+from gyrostat.tables.dates import date_notes
 from gyrostat.tables.forest_plot import draw_forest
 from gyrostat.tables.row_checks import (
-    capital_notes,
     checked_family,
     clean_columns,
     cluster_notes,
@@ -40,6 +39,7 @@ from gyrostat.tables.row_checks import (
     repeated_row_notes,
     row_number_notes,
     small_environments,
+    spelling_notes,
     with_enough_rows,
     without_constant_responses,
     without_constants,
@@ -123,7 +123,8 @@ def fit(
         on_disk = kind != "linear" or family not in (None, "gaussian")
         rows = rows_of_large_table(data, target, environment, features, drop, missing, on_disk=on_disk, **checks)
     else:
-        frame = read_table(data, text_format)
+        labels = (environment,) if cluster is None else (environment, cluster)
+        frame = read_table(data, replace(text_format, labels=labels))
         rows = rows_of_table(frame, target, environment, features, drop, missing, cluster=cluster, **checks)
     rows = _with_family(rows, family, target)
     for note in rows.notes:
@@ -184,6 +185,10 @@ def predict(
     for note in frame.attrs[NOTES]:
         console.print(note, markup=False, highlight=False, soft_wrap=True)
     values = saved.predict(frame, purpose)
+    if purpose == "worst-case" and saved.family != "gaussian":
+        console.print(
+            f"A {saved.family} model has no other predictions for worst-case than for everywhere.", highlight=False
+        )
     with writing(out):
         pd.DataFrame({"row": np.arange(1, len(frame) + 1), "prediction": values}).to_csv(out, index=False)
     empty = int(np.isnan(values).sum())
@@ -233,13 +238,14 @@ def rows_of_table(
     frame = _complete_rows(
         frame, [*names, target, environment, *([cluster] if cluster else [])], missing, target, notes
     )
-    notes += [*missing_code_notes(frame, [*names, target]), *capital_notes(frame, [environment, *names])]
+    notes += [*missing_code_notes(frame, [*names, target]), *spelling_notes(frame, [environment, *names])]
     if cluster is None:
         notes += cluster_notes(frame, names, environment)
     _refuse_one_environment(frame[environment], environment)
     columns = model_columns(frame, without_constants(frame, names, notes), orders)
     notes += [f"{c.name} has an order: {shown_order(c.levels or ())}." for c in columns if c.kind == "ordered"]
-    notes += [_date_note(frame[c.name], c) for c in columns if c.kind == "date"]
+    for c in (c for c in columns if c.kind == "date"):
+        notes.append(" ".join([f"{c.name} holds dates and counts as days.", *date_notes(frame[c.name])]))
     least, why = least_rows(sum(len(c.features) for c in columns), min_rows, adjust=adjust)
     frame = with_enough_rows(frame, environment, least, why, notes)
     frame = without_constant_responses(frame, target, environment, least_environments, notes)
@@ -252,16 +258,6 @@ def rows_of_table(
     clusters = None if cluster is None else frame[cluster].astype(str).to_numpy()
     notes += leakage_notes(X, y, labels, target)
     return ModelRows(X, y, labels, tuple(columns), tuple(notes), clusters=clusters, row_numbers=numbers)
-
-
-def _date_note(values: pd.Series, column: Column) -> str:
-    if column.format is None or not has_two_readings(values):
-        return f"{column.name} holds dates and counts as days."
-    order = "day" if column.format.startswith("%d") else "month"
-    return (
-        f"{column.name} holds dates and counts as days. They were read with the {order} first, as {values.iloc[0]} does not "
-        "tell: write them as 2024-01-31 if that is wrong."
-    )
 
 
 def _response_column(frame: pd.DataFrame, target: str) -> Column:

@@ -22,6 +22,7 @@ from gyrostat import errors
 from gyrostat.errors import GyrostatError
 from gyrostat.estimators import LowRankImputer
 from gyrostat.estimators.low_rank.table_cells import conformal_width
+from gyrostat.estimators.low_rank.table_model import FOLDS
 from gyrostat.tables.column_values import (
     MOST_LEVELS,
     NOTES,
@@ -31,8 +32,8 @@ from gyrostat.tables.column_values import (
     refuse_too_large,
     shown_order,
 )
-from gyrostat.tables.dates import as_dates
-from gyrostat.tables.row_checks import parsed_orders
+from gyrostat.tables.dates import ISO, as_dates, date_format, date_notes
+from gyrostat.tables.row_checks import missing_code_notes, parsed_orders, spelling_notes
 from gyrostat.tables.table_files import file_kind, read_table, write_table
 from gyrostat.tables.text_files import FileFormat
 from gyrostat.tables.tree_check import TreeCheck, compared_with_trees
@@ -50,7 +51,8 @@ ENOUGH_CELLS = 10
 class CodedColumn(NamedTuple):
     """A column and how it is coded: ``"number"``, ``"truth"``, ``"date"``, ``"ordered"`` or ``"category"``.
 
-    ``whole`` says that all numbers of a column are whole, such as counts, and ``positive`` that none is below zero.
+    ``whole`` says that all numbers of a column are whole, such as counts, and ``positive`` that none is below zero. Dates are
+    written as ``written``, the format of the column.
     """
 
     name: str
@@ -58,6 +60,7 @@ class CodedColumn(NamedTuple):
     levels: tuple[str, ...] = ()
     whole: bool = False
     positive: bool = False
+    written: str = "%Y-%m-%d"
 
     @property
     def codes(self) -> list[str]:
@@ -88,9 +91,16 @@ class CodedColumn(NamedTuple):
         if self.kind == "truth":
             return filled[:, 0] >= 0.5
         if self.kind == "date":
-            days = pd.to_datetime(np.round(filled[:, 0]), unit="D")
-            return days if pd.api.types.is_datetime64_any_dtype(like) else days.strftime("%Y-%m-%d").to_numpy()
+            days = self.moments(filled[:, 0])
+            if not pd.api.types.is_datetime64_any_dtype(like):
+                return days.strftime(self.written).to_numpy()
+            return days if like.dt.tz is None else days.tz_localize("UTC").tz_convert(like.dt.tz)
         return np.array(self.levels, dtype=object)[self.level_numbers(filled)]
+
+    def moments(self, days: np.ndarray) -> pd.DatetimeIndex:
+        """Days since 1970 as dates: whole days, or minutes if the column has times."""
+        steps = 1440 if "%H" in self.written or "%I" in self.written else 1
+        return pd.to_datetime(np.round(days * steps) / steps, unit="D").round("min")
 
     def possible(self, numbers: np.ndarray) -> np.ndarray:
         """Numbers that the column may hold: not below zero where none is."""
@@ -104,7 +114,7 @@ class CodedColumn(NamedTuple):
 
 
 def coded_column(values: pd.Series, order: tuple[str, ...] | None, notes: list[str]) -> CodedColumn | None:
-    """How a column is coded; None, with a note, if its words are names rather than categories."""
+    """How a column is coded; None, with a note, if its words are names rather than categories, or it is nearly empty."""
     name = str(values.name)
     if order is None and isinstance(values.dtype, pd.CategoricalDtype) and values.cat.ordered:
         order = tuple(map(str, values.cat.categories))
@@ -114,8 +124,13 @@ def coded_column(values: pd.Series, order: tuple[str, ...] | None, notes: list[s
     if pd.api.types.is_bool_dtype(values) or (len(known) and known.map(type).eq(bool).all()):
         return CodedColumn(name, "truth")
     if as_dates(values) is not None:
-        return CodedColumn(name, "date")
+        notes.extend(date_notes(values) if is_text(values) else ())
+        return CodedColumn(name, "date", written=_written_format(values))
     if not is_text(values) or values.isna().all():
+        if len(known) < FOLDS and len(known) < len(values):
+            count = "1 number" if len(known) == 1 else f"{len(known)} numbers"
+            notes.append(f"{name} holds {count}, too few to fill its empty cells from, and stays as it is.")
+            return None
         return _column_of_numbers(values)
     levels = sorted(known.astype(str).str.strip().unique())
     if scale := known_order(levels):
@@ -129,6 +144,15 @@ def coded_column(values: pd.Series, order: tuple[str, ...] | None, notes: list[s
         + (f": its {empty} empty cells are not filled." if empty else ".")
     )
     return None
+
+
+def _written_format(values: pd.Series) -> str:
+    """The format in which dates of a column are written."""
+    found = date_format(values)
+    if found is None or found == ISO:
+        clock = values.dropna().astype(str).str.contains(r":\d\d").any()
+        return "%Y-%m-%d %H:%M" if clock else "%Y-%m-%d"
+    return found
 
 
 def _column_of_numbers(values: pd.Series) -> CodedColumn:
@@ -227,7 +251,7 @@ class FilledTable:
             last = len(levels) - 1
             low, high = (levels[np.clip(x, 0, last).astype(int)] for x in (np.ceil(low - 0.5), np.floor(high + 0.5)))
         elif one.kind == "date":
-            low, high = (pd.to_datetime(np.round(x), unit="D").strftime("%Y-%m-%d") for x in (low, high))
+            low, high = (one.moments(x).strftime(one.written) for x in (low, high))
         return pd.DataFrame({**listed, "low": low, "high": high, "levels": None})
 
     def _level_sets(self, one: CodedColumn, predicted: np.ndarray, coverage: float) -> list[str]:
@@ -270,9 +294,14 @@ def fill_table(
         and (one := coded_column(_cleaned(frame[name], orders or {}), (orders or {}).get(name), notes)) is not None
     ]
     if not columns:
-        raise GyrostatError("no column is left to fill: give --ignore fewer names, or give a table with numbers.")
+        why = " ".join(["no column is left to fill: give --ignore fewer names, or give a table with numbers.", *notes])
+        raise GyrostatError(why)
     cleaned = {one.name: _cleaned(frame[one.name], orders or {}) for one in columns}
     table = pd.concat([one.coded(cleaned[one.name]) for one in columns], axis=1)
+    numbers = frame.assign(**cleaned)
+    notes += missing_code_notes(numbers, [one.name for one in columns if one.kind == "number"])
+    notes += spelling_notes(numbers, [one.name for one in columns if one.kind == "category"])
+    notes += _rows_of_one_cell(frame)
     for name in table:
         refuse_too_large(str(name), table[name].to_numpy())
     model = imputer if imputer is not None else LowRankImputer()
@@ -296,6 +325,23 @@ def fill_table(
         exact = one.whole and completed.abs().max() < 2**53
         found.frame[one.name] = completed.astype("int64") if exact else completed
     return found
+
+
+def _rows_of_one_cell(frame: pd.DataFrame) -> list[str]:
+    """A sentence if rows hold a word and nothing else, as remarks under a table do.
+
+    >>> _rows_of_one_cell(pd.DataFrame({"site": ["a", "Source: us"], "x": [1, None], "y": [2, None]}))[0][:62]
+    "1 row (row 2) holds 'Source: us' and nothing else: delete rema"
+    """
+    alone = np.flatnonzero((frame.notna().sum(axis=1) == 1).to_numpy()) if frame.shape[1] > 2 else np.zeros(0, int)
+    words = [(row, cell) for row in alone for cell in frame.iloc[row].dropna() if isinstance(cell, str)]
+    if not words:
+        return []
+    row, cell = words[0]
+    counted = f"1 row (row {row + 1}) holds" if len(words) == 1 else f"{len(words)} rows (first: row {row + 1}) hold"
+    return [
+        f"{counted} {cell!r} and nothing else: delete remarks under the table, because their empty cells are filled, too."
+    ]
 
 
 def _cleaned(values: pd.Series, orders: Mapping[str, tuple[str, ...]]) -> pd.Series:
@@ -322,7 +368,7 @@ def impute(
     errors.number("--coverage", coverage, above=0, most=1)
     if intervals is not None:
         file_kind("--intervals", intervals)
-    frame = read_table(source, text_format)
+    frame = read_table(source, text_format if environments is None else replace(text_format, labels=(environments,)))
     orders = parsed_orders(ordered, list(frame.columns))
     model = LowRankImputer(**options)
     with warnings.catch_warnings(record=True) as caught:

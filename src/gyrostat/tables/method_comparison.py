@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +44,7 @@ def compare_on_table(
     """Compare methods on the table in ``data``; write ``comparison.csv``, ``environments.csv`` and the picture into ``out``."""
     with writing(out):
         out.mkdir(parents=True, exist_ok=True)
-    frame = read_table(data, text_format)
+    frame = read_table(data, replace(text_format, labels=(environment,)))
     rows = rows_of_table(
         frame,
         target,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -27,6 +28,7 @@ PYTHON_WORDS = {
     "llow more variation (tolerance)": "llow more variation (--tolerance)",
     "predict with purpose='same-kind'": "use gyrostat predict --purpose same-kind",
     "cluster must have": "--cluster must have",
+    "use family='poisson'": "use --family poisson",
 }
 """Arguments in Python, and the options of the command that stand for them."""
 
@@ -87,6 +89,10 @@ CODES = tuple(sign * (10**digits - 1) for digits in (2, 3, 4, 5) for sign in (1,
 """Numbers that stand for missing values in many tables."""
 
 
+BELOW_ZERO = (-1.0, -7.0, -8.0, -9.0)
+"""The same in surveys, in columns that are otherwise never below zero."""
+
+
 def missing_code_notes(frame: pd.DataFrame, names: Sequence[str]) -> list[str]:
     """A sentence for each column of numbers that holds such a code, several times and far from its other values.
 
@@ -100,10 +106,11 @@ def missing_code_notes(frame: pd.DataFrame, names: Sequence[str]) -> list[str]:
         values = frame[name].dropna()
         for code in (float(values.min()), float(values.max())) if len(values) else ():
             others, count = values[values != code], int((values == code).sum())
-            if code not in CODES or count < 2 or others.nunique() < 3:
+            if code not in (*CODES, *BELOW_ZERO) or count < 2 or others.nunique() < 3:
                 continue
             low, high = float(others.min()), float(others.max())
-            if min(abs(code - low), abs(code - high)) > high - low:
+            below = code in BELOW_ZERO and low >= 0 and others.nunique() > 10
+            if below or (code in CODES and min(abs(code - low), abs(code - high)) > high - low):
                 found.append(
                     f"{name} is {code:g} in {count} rows, and from {low:g} to {high:g} in all others: if {code:g} stands for a "
                     f"missing value, use --empty {name}={code:g}."
@@ -162,10 +169,10 @@ def row_number_notes(frame: pd.DataFrame, names: Sequence[str]) -> list[str]:
     return found
 
 
-def capital_notes(frame: pd.DataFrame, names: Sequence[str]) -> list[str]:
-    """A sentence for each column with words that differ only in capitals.
+def spelling_notes(frame: pd.DataFrame, names: Sequence[str]) -> list[str]:
+    """A sentence for each column in which one word is spelt in several ways (capitals, blanks), or yes and no are.
 
-    >>> capital_notes(pd.DataFrame({"site": ["Oslo", "OSLO", "Bern"]}), ["site"])[0][:49]
+    >>> spelling_notes(pd.DataFrame({"site": ["Oslo", "OSLO", "Bern"]}), ["site"])[0][:49]
     "site: 'OSLO' and 'Oslo' differ only in capitals a"
     """
     found = []
@@ -173,13 +180,31 @@ def capital_notes(frame: pd.DataFrame, names: Sequence[str]) -> list[str]:
         words = sorted({word for word in frame[name].dropna().unique() if isinstance(word, str)})
         alike: dict[str, list[str]] = {}
         for word in words:
-            alike.setdefault(word.casefold(), []).append(word)
+            alike.setdefault(" ".join(unicodedata.normalize("NFKC", word).casefold().split()), []).append(word)
+        found += _yes_and_no_notes(name, list(alike))
         if twice := next((group for group in alike.values() if len(group) > 1), None):
             found.append(
-                f"{name}: {twice[0]!r} and {twice[1]!r} differ only in capitals and count as different: {len(words)} values "
-                f"would be {len(alike)}. Write them alike if they are the same."
+                f"{name}: {twice[0]!r} and {twice[1]!r} differ only in {_difference(*twice[:2])} and count as different: "
+                f"{len(words)} values would be {len(alike)}. Write them alike if they are the same."
             )
     return found
+
+
+YES, NO = ("yes", "y", "true", "t", "1", "1.0"), ("no", "n", "false", "f", "0", "0.0")
+
+
+def _yes_and_no_notes(name: str, words: list[str]) -> list[str]:
+    """A sentence if a column says yes, or no, in several ways."""
+    if not set(words) <= {*YES, *NO}:
+        return []
+    for same in (YES, NO):
+        if len(ways := [word for word in same if word in words]) > 1:
+            return [f"{name}: {ways[0]!r} and {ways[1]!r} count as different: write them alike if they mean the same."]
+    return []
+
+
+def _difference(first: str, second: str) -> str:
+    return "capitals" if first.casefold() == second.casefold() else "blanks or accents"
 
 
 def without_constant_responses(

@@ -11,6 +11,7 @@ import csv
 import gzip
 import re
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -19,7 +20,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from gyrostat.errors import GyrostatError
-from gyrostat.tables.column_values import NOTES, is_code
+from gyrostat.tables.column_values import NOTES, is_code, is_text
 from gyrostat.tables.written_numbers import ReadColumn, candidates_for, decimal_mark, with_plain_numbers
 
 SAMPLE_LINES = 400
@@ -34,13 +35,17 @@ UNNAMED = "Unnamed:"
 
 @dataclass(frozen=True)
 class FileFormat:
-    """How to read a file; None: detect it. ``empty`` lists what stands for an empty cell, as ``COLUMN=999``."""
+    """How to read a file; None: detect it. ``empty`` lists what stands for an empty cell, as ``COLUMN=999``.
+
+    ``labels`` are the names of columns in which 1.1 and 1.10 are different.
+    """
 
     separator: str | None = None
     decimal: str | None = None
     thousands: str | None = None
     encoding: str | None = None
     empty: tuple[str, ...] = ()
+    labels: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         for option in ("separator", "decimal", "thousands"):
@@ -83,10 +88,15 @@ def read_text(path: Path, kind: str, usual: str, given: FileFormat) -> pd.DataFr
     decimal = given.decimal or decimal_mark(cells, layout.separator)
     if given.decimal is None and given.thousands == decimal:
         decimal = "," if decimal == "." else "."
-    frame = _parsed(path, layout, decimal, encoding)
+    frame = _parsed(path, layout, decimal, encoding, given.labels)
+    frame, words_notes = _with_words_for_nothing(frame, path, layout, encoding)
     frame = frame.rename(columns=lambda name: str(name).strip())
     candidates = candidates_for(decimal, fixed_decimal=given.decimal is not None, thousands=given.thousands)
-    read = {name: with_plain_numbers(frame[name], candidates) for name in frame}
+    labels = {name for name in given.labels if name in frame and differ_as_words_only(frame[name])}
+    read = {
+        name: ReadColumn(frame[name]) if name in labels else with_plain_numbers(frame[name], candidates)
+        for name in frame
+    }
     frame = frame.assign(**{str(name): column.values for name, column in read.items()})
     used = sorted({c.marks.thousands for c in read.values() if c.marks and c.marks.thousands})
     frame.attrs[NOTES] = [
@@ -94,6 +104,11 @@ def read_text(path: Path, kind: str, usual: str, given: FileFormat) -> pd.DataFr
         *_what_was_detected(given, usual, layout.separator, decimal, used, encoding),
         *_what_was_read({str(name): column for name, column in read.items()}, decimal),
         *_what_may_be_thousands(layout, decimal, given),
+        *words_notes,
+        *(
+            f"{name} has labels that differ as words only, such as 1.1 and 1.10: they count as different."
+            for name in labels
+        ),
     ]
     return _without_row_numbers(_without_empty_columns(frame))
 
@@ -223,24 +238,30 @@ def _refuse_numbers_as_names(path: Path, header: list[str]) -> None:
 # --- cells ----------------------------------------------------------------------------------------
 
 
-def _parsed(path: Path, layout: Layout, decimal: str, encoding: str) -> pd.DataFrame:
-    names = _names(layout)
-    codes = [
+def _cells(path: Path, layout: Layout, encoding: str, **options: Any) -> pd.DataFrame:
+    """The cells of a file, by pandas; ``options`` are those of ``read_csv``."""
+    return pd.read_csv(
+        path,
+        sep=r"\s+" if layout.separator == " " else layout.separator,
+        encoding=encoding,
+        skipinitialspace=True,
+        skiprows=layout.skipped,
+        header=0,
+        names=_names(layout),
+        **options,
+    )
+
+
+def _parsed(path: Path, layout: Layout, decimal: str, encoding: str, labels: Sequence[str]) -> pd.DataFrame:
+    words = [
         name
-        for j, name in enumerate(names or layout.header)
-        if is_code(pd.Series([row[j].strip() for row in layout.rows if j < len(row) and row[j].strip()], dtype=object))
+        for j, name in enumerate(_names(layout) or layout.header)
+        if name.strip() in labels
+        or is_code(pd.Series([row[j].strip() for row in layout.rows if j < len(row) and row[j].strip()], dtype=object))
     ]
+    as_words = dict.fromkeys((name for word in words for name in (word, word.lstrip())), str)
     try:
-        return pd.read_csv(
-            path,
-            sep=r"\s+" if layout.separator == " " else layout.separator,
-            decimal=decimal,
-            encoding=encoding,
-            skipinitialspace=True,
-            skiprows=layout.skipped,
-            dtype=dict.fromkeys((name for code in codes for name in (code, code.lstrip())), str),
-            **({"names": names, "header": 0} if names else {}),
-        )
+        frame = _cells(path, layout, encoding, decimal=decimal, dtype=as_words)
     except pd.errors.ParserError as error:
         if found := re.search(r"Expected (\d+) fields in line (\d+), saw (\d+)", str(error)):
             expected, line, seen = found.groups()
@@ -249,6 +270,56 @@ def _parsed(path: Path, layout: Layout, decimal: str, encoding: str) -> pd.DataF
                 f"quotes around cells that contain {layout.separator!r}, or give --separator."
             ) from None
         raise
+    for name in frame:
+        if str(name).strip() in labels and not is_code(frame[name]) and not differ_as_words_only(frame[name]):
+            frame[name] = _numbers_where_all_are(frame[name])
+    return frame
+
+
+def _numbers_where_all_are(words: pd.Series) -> pd.Series:
+    """Numbers, as pandas would read them, or the words if some are none."""
+    numbers = pd.to_numeric(words, errors="coerce")
+    return words if (numbers.isna() & words.notna()).any() or words.isna().all() else numbers
+
+
+def differ_as_words_only(values: pd.Series) -> bool:
+    """Whether different words are the same number.
+
+    >>> differ_as_words_only(pd.Series(["1.1", "1.2", "1.10"])), differ_as_words_only(pd.Series(["1.1", "1.2"]))
+    (True, False)
+    """
+    if not is_text(values):
+        return False
+    words = values.dropna().astype(str).str.strip().drop_duplicates()
+    numbers = pd.to_numeric(words, errors="coerce")
+    return bool(numbers.notna().all() and numbers.nunique() < len(words))
+
+
+def _with_words_for_nothing(
+    frame: pd.DataFrame, path: Path, layout: Layout, encoding: str
+) -> tuple[pd.DataFrame, list[str]]:
+    """The table with "None" as a word in columns of words, where it is a level, and sentences on this and on "NA" there.
+
+    pandas takes both for empty cells. In a column of numbers they are.
+    """
+    places = [j for j, name in enumerate(frame) if is_text(frame[name]) and frame[name].isna().any()]
+    if not places:
+        return frame, []
+    written = _cells(path, layout, encoding, usecols=places, dtype=str, na_filter=False)
+    told = []
+    for name, raw in zip([frame.columns[j] for j in places], (written[c].str.strip() for c in written), strict=True):
+        known = frame[name].dropna().astype(str)
+        if known.str.contains(r"\d").mean() > 0.5:  # numbers with marks, units or bad cells, dates, codes
+            continue
+        for word in sorted(set(raw[frame[name].isna()]) - {""}):
+            cells = raw.eq(word) & frame[name].isna()
+            count = f"{int(cells.sum())} cells of {str(name).strip()} hold {word!r}"
+            if word == "None":
+                frame[name] = frame[name].mask(cells, word)
+                told.append(f"{count}, which counts as a word: --empty {str(name).strip()}={word} makes them empty.")
+            else:
+                told.append(f"{count} and count as empty: write another word if they are not.")
+    return frame, told
 
 
 def _names(layout: Layout) -> list[str] | None:
@@ -316,20 +387,31 @@ def _what_was_detected(
 
 def _what_was_read(columns: dict[str, ReadColumn], decimal: str) -> list[str]:
     other = [name for name, column in columns.items() if column.marks and column.marks.decimal != decimal]
-    units = [(name, column.unit) for name, column in columns.items() if column.unit]
+    units = [(name, column.unit, column.without) for name, column in columns.items() if column.unit]
     return [
         *(f"{name} has the decimal mark {columns[name].marks.decimal!r}, unlike the rest." for name in other),  # type: ignore[union-attr]
-        *(f"{name} was read without the {unit!r} in its cells." for name, unit in units),
+        *(
+            f"{name} was read without the {unit!r} in its cells."
+            + (f" {n} of them have none and count as if they had: correct those in another unit." if n else "")
+            for name, unit, n in units
+        ),
     ]
 
 
 def _what_may_be_thousands(layout: Layout, decimal: str, given: FileFormat) -> list[str]:
-    """Columns of a file with semicolons in which every point is followed by three digits: 1.234 may be 1234."""
-    if layout.separator != ";" or decimal != "." or given.decimal or given.thousands:
+    """Columns in which every point is followed by three digits: 1.234 may be 1234.
+
+    In a file without semicolons, only columns that also hold numbers without a point: 521 beside 1.502.
+    """
+    if decimal != "." or given.decimal or given.thousands:
         return []
     told = []
     for j, name in enumerate(layout.header):
-        cells = [row[j].strip() for row in layout.rows if j < len(row) and "." in row[j]]
+        every = [row[j].strip() for row in layout.rows if j < len(row) and row[j].strip()]
+        cells = [cell for cell in every if "." in cell]
+        mixed = any(re.fullmatch(r"[+-]?[1-9]\d{0,2}", cell) for cell in every)
+        if not mixed and layout.separator != ";":
+            continue
         if cells and all(re.fullmatch(r"[+-]?[1-9]\d{0,2}\.\d{3}", cell) for cell in cells):
             told.append(
                 f"{name.strip()}: {cells[0]} was read as a number with decimals; if it is {cells[0].replace('.', '')}, use "

@@ -58,10 +58,11 @@ def decimal_mark(cells: Iterable[str], separator: str) -> str:
 
 def marks_of(words: pd.Series, candidates: Sequence[Marks]) -> Marks | None:
     """The first of the marks in which most of the words are numbers; None if they are not in any."""
-    seen = words.drop_duplicates().iloc[:SAMPLE]
-    counts = [int(seen.str.fullmatch(marks.pattern).sum()) for marks in candidates]
+    cells = words.value_counts(sort=False).iloc[:SAMPLE]  # a few words among many cells of few numbers are bad cells
+    seen = cells.index.to_series()
+    counts = [int(cells[seen.str.fullmatch(marks.pattern).to_numpy(bool)].sum()) for marks in candidates]
     most = max(counts, default=0)
-    return candidates[counts.index(most)] if most and most >= MOSTLY * len(seen) else None
+    return candidates[counts.index(most)] if most and most >= MOSTLY * cells.sum() else None
 
 
 def candidates_for(decimal: str, *, fixed_decimal: bool, thousands: str | None) -> list[Marks]:
@@ -75,11 +76,15 @@ def candidates_for(decimal: str, *, fixed_decimal: bool, thousands: str | None) 
 
 
 class ReadColumn(NamedTuple):
-    """A column with its numbers in the usual form; its marks (None if it was left as it is) and its unit."""
+    """A column with its numbers in the usual form; its marks (None if it was left as it is) and its unit.
+
+    ``without`` is the number of cells that are numbers without this unit.
+    """
 
     values: pd.Series
     marks: Marks | None = None
     unit: str = ""
+    without: int = 0
 
 
 def with_plain_numbers(values: pd.Series, candidates: Sequence[Marks]) -> ReadColumn:
@@ -97,7 +102,7 @@ def with_plain_numbers(values: pd.Series, candidates: Sequence[Marks]) -> ReadCo
     if not known.str.contains(r"\d").any() or is_code(known):
         return ReadColumn(values)
     known = known.str.replace(r"^\(([^-()]*\d[^-()]*)\)$", r"-\1", regex=True)
-    marks, unit = marks_of(known, candidates), ""
+    marks, unit, before = marks_of(known, candidates), "", known
     if marks is None:
         known, unit = without_unit(known)
         marks = marks_of(known, candidates) if unit else None
@@ -107,7 +112,8 @@ def with_plain_numbers(values: pd.Series, candidates: Sequence[Marks]) -> ReadCo
     read = values.astype(object).copy()
     read[numbers.index] = marks.plain(numbers).astype(object)
     whole = len(numbers) == words.notna().sum()
-    return ReadColumn(pd.to_numeric(read) if whole else read, marks, unit)
+    bare = int((known.eq(before) & known.index.isin(numbers.index)).sum()) if unit else 0
+    return ReadColumn(pd.to_numeric(read) if whole else read, marks, unit, bare)
 
 
 def without_unit(words: pd.Series) -> tuple[pd.Series, str]:

@@ -9,7 +9,10 @@ import xarray as xr
 
 from gyrostat.estimators.invariant.influence import KEPT, LARGE, REMOVED, UNCLEAR, LargestRow
 from gyrostat.estimators.invariant.linear import InvariantLinearRegressor
-from gyrostat.estimators.invariant.random_effects import HALF
+from gyrostat.estimators.invariant.outcomes_and_weights import proportional_to_levels
+
+HALF, TWO_THIRDS = 1 / 2, 2 / 3
+"""A coefficient comes mostly from one environment if this has more of its weight; of two environments, one always has half."""
 
 
 def advice_sentences(
@@ -27,6 +30,7 @@ def advice_sentences(
         _site_level(features, model),
         _one_environment(features),
         _one_weight(features, model),
+        _levels(features, model),
         _one_row(features, row),
         _shift(features, model.level),
         _consequences(features),
@@ -98,15 +102,34 @@ def _one_weight(features: xr.Dataset, model: InvariantLinearRegressor) -> str:
     if model.combined_ or not model.adjust:
         return ""
     weights = np.nan_to_num(features.environment_weight.transpose("environment", "feature").values)
-    where = int(weights.max(axis=1).argmax())
-    leans = (weights[where] > HALF) & (weights[where] < 1)
-    if not leans.any():
+    compared = (
+        np.isfinite(features.error).sum("environment").values > 1
+    )  # a feature of one environment is told of elsewhere
+    most = HALF if len(weights) > 2 else TWO_THIRDS
+    leaning = (weights > most) & compared & ~(features.differ_p.values < model.level)
+    if not leaning.any():
         return ""
+    where = int(np.where(leaning, weights, 0.0).max(axis=1).argmax())
+    leans = leaning[where]
     one = leans.sum() == 1
     return (
         f"{features.environment.values[where]} has {weights[where, leans].mean():.0%} of the weight in the "
         f"coefficient{'' if one else 's'} of {_named(features, leans)}. Differences between environments are then hardly "
         f"seen, so the interval{'' if one else 's'} allow{'s' if one else ''} for differences that the data cannot show."
+    )
+
+
+def _levels(features: xr.Dataset, model: InvariantLinearRegressor) -> str:
+    """Effects that differ, but are the same share of the mean response everywhere: verdicts follow its level."""
+    if model.family_ != "gaussian":
+        return ""
+    same = proportional_to_levels(model.effects_, model.effect_errors_, model._measured.levels, model.level)
+    if not same.any():
+        return ""
+    return (
+        f"{_named(features, same)}: effects differ, but in proportion to the mean response of the environments, as for counts, "
+        "amounts and rates. Relative effects are not seen to differ: if no response is negative, use family='poisson' or its "
+        "logarithm."
     )
 
 

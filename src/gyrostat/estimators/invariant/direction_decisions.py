@@ -172,12 +172,17 @@ def principal_instead(
     chosen: Decision,
     options: DecisionOptions,
 ) -> Decision | None:
-    """The decision on principal directions, if it is to replace that on features; None if it is not."""
+    """The decision on principal directions, if it is to replace that on features; None if it is not.
+
+    It is not if no effect is seen along the directions that would be kept, as where all effects grow together.
+    """
     directions = int(basis(measured.effects, "principal", options.level)[1].sum())
     spare = len(measured.effects.effects) - 1 - directions >= SPARE
     if not spare or (identified(chosen, options) and directions >= chosen.removed.sum()):
         return None
     principal = decide(rows, link, measured, "principal", options)
+    if principal.fit is None or not principal.fit.seen(options.level).any():
+        return None
     return principal if principal.removed.any() and identified(principal, options) else None
 
 

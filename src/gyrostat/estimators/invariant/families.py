@@ -25,6 +25,9 @@ from gyrostat.estimators.invariant.score_covariance import RowInfluence, robust_
 FAMILIES = ("gaussian", "binomial", "poisson")
 FARTHEST = 30.0
 """Linear predictors are kept within this distance from zero."""
+FEW_EVENTS = 10.0
+"""With fewer events than this in an environment (the sum of weights times variances, in rows of 0/1 or counts), residuals do
+not show the dispersion: where nothing happened, all are nearly zero."""
 
 
 @dataclass(frozen=True)
@@ -242,12 +245,16 @@ class LinkRows:
     def _dispersion(self, part: EnvironmentPart, fit: LinkFit) -> float:
         """Pearson's estimate, for counts not below one (amounts, rates and shares have a variance of their own); for 0/1 the
         mean weight, because only the relative sizes of weights matter for errors.
+
+        Where hardly anything happened, Firth's penalty decides on effects. The dispersion is then at least one, that of 0/1 or
+        counts with these weights (:func:`unit_weights`).
         """
         if self.family.name == "binomial" and not self.measured_variance:
             return float(sum(_given(one).sum() for one in self.parts) / self.data.counts.sum())
-        free = max(len(part.y) - 1 - len(fit.coef), 1)
-        found = float(_given(part) @ ((part.y - fit.mean) ** 2 / self.family.variance(fit.mean))) / free
-        return max(found, 1e-10 if self.measured_variance else 1.0)
+        w, v = _given(part), self.family.variance(fit.mean)
+        found = float(w @ ((part.y - fit.mean) ** 2 / v)) / max(len(part.y) - 1 - len(fit.coef), 1)
+        shown = self.measured_variance and float(w @ v) >= FEW_EVENTS
+        return max(found, 1e-10 if shown else 1.0)
 
     def fits(self, beta: np.ndarray) -> list[LinkFit]:
         """One fit for each environment with common coefficients."""

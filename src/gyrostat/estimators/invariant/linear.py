@@ -18,6 +18,7 @@ from gyrostat.estimators.invariant.outcomes_and_weights import (
     environment_means,
     row_weights,
     rows_with_weight,
+    warn_of_proportional_effects,
 )
 from gyrostat.estimators.invariant.purposes import PURPOSES
 from gyrostat.estimators.invariant.rows_in_parts import DaskParts, RowsInParts, is_dask, part_source
@@ -42,8 +43,8 @@ class InvariantLinearRegressor(RegressorMixin, InvariantLinearModel):
         ``"poisson"``: y is a count, or any amount of at least zero, and effects are on its logarithm (for rates, give
         exposures as ``sample_weight``). None: least squares, with a warning if y has two values, looks like counts, durations
         or amounts, or is between 0 and 1 (or 100) with means so unequal that the same odds ratio moves it 2.5 times as much in
-        some environments as in others. The other families need ``adjust`` and ``fit_intercept``; for classes see
-        :class:`~gyrostat.estimators.InvariantLogisticClassifier`.
+        some environments as in others; or if effects differ in proportion to the means of y. The other families need ``adjust``
+        and ``fit_intercept``; for classes see :class:`~gyrostat.estimators.InvariantLogisticClassifier`.
     level : the level of the tests of whether effects differ (Cochran's, with standard errors that allow for uneven noise) and
         of whether there is an effect at all. A feature is removed only if its effects differ at this level.
     adjust : whether the effect of a feature is adjusted for all others (least squares within an environment, which then
@@ -87,16 +88,17 @@ class InvariantLinearRegressor(RegressorMixin, InvariantLinearModel):
         say what was decided on each feature.
     coef_se_, coef_dof_ : standard errors of ``coef_``, for environments like these: they allow for uneven noise, for clusters,
         and for the variation of effects over environments. ``coef_ +- t * coef_se_`` is an interval, with Student's t of
-        ``coef_dof_`` degrees of freedom. NaN where a coefficient was not estimated. If there are at most four
-        environments, or one has more than half of the weight, the interval allows for variation that the data cannot show.
+        ``coef_dof_`` degrees of freedom. NaN where a coefficient was not estimated. With few environments, or
+        most rows in one of them, the interval allows for variation that the data cannot show.
     environment_weights_ : the weight of each environment in each coefficient (environments, features), with sum one. NaN where
         a coefficient was not estimated within environments.
     collinear_features_ : groups of features that nearly repeat each other within environments. Decisions are on combinations.
     site_level_features_ : the numbers of the features that are constant within environments (or vary there by less than 1e-4
         of what they vary between them), but not between them.
     family_ : the family.
-    invariant_features_ : the numbers of the features that were learnt, whose mean effect is not zero at ``level``, and that
-        vary in more than one environment (if there is more than one).
+    invariant_features_ : the numbers of the features that were learnt, whose mean effect in these environments is not zero at
+        ``level``, and that vary in more than one environment (if there is more than one). The interval of ``coef_``, for other
+        environments too, may still contain zero, mostly with two or three environments.
     spurious_features_ : the numbers of the removed features: forgotten by the descent, and different between environments at
         ``level``. A feature in neither list has an effect that is too small or too uncertain for a decision.
     invariant_directions_, spurious_directions_ : the same as unit vectors in standard deviations, (features, count). With
@@ -173,6 +175,8 @@ class InvariantLinearRegressor(RegressorMixin, InvariantLinearModel):
         X, y, environments, cluster, weights = rows_with_weight(weights, X, y, environments, cluster, weights)
         family = chosen_family(self.family, y, lambda: environment_means(y, environments))
         self.coef_ = self._fit_rows(X, y, family, environments, cluster, weights)
+        if self.family is None:
+            warn_of_proportional_effects(y, self.effects_, self.effect_errors_, self._measured.levels, self.level)
         self.family_, self.intercept_, self.same_kind_coef_, self.same_kind_intercept_ = (
             family,
             0.0,
@@ -235,6 +239,9 @@ class InvariantLinearRegressor(RegressorMixin, InvariantLinearModel):
         if self.adjust:
             refuse_small_environments(self.environments_, counts, self.n_features_in_)
         self.coef_ = self._fit_effects(rows)
+        if self.family is None:
+            levels = self._measured.levels
+            warn_of_proportional_effects(rows.responses, self.effects_, self.effect_errors_, levels, self.level)
         self.family_, self.intercept_ = family, 0.0
         self.same_kind_coef_, self.same_kind_intercept_ = self._same_kind, 0.0
         if self.fit_intercept:

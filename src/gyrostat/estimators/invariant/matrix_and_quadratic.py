@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from scipy import stats
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import (
@@ -34,6 +36,9 @@ from gyrostat.theory.transition import LEARNT
 
 HALVINGS = 10
 """The number of steps that "auto" tries, each half as long as the one before, until descent does not diverge."""
+MUCH, MOST_COORDINATES = 0.1, 1000
+"""A warning is given if more than this share of what least squares explains is left out. It is looked for if a matrix has at
+most so many coordinates."""
 SHUFFLES, BLOCKS = 99, 1000
 """Effects and their variation are compared with those under this many random signs and relabellings of blocks of rows (tests
 at level 0.01), and the rows are divided into about this many blocks."""
@@ -86,7 +91,9 @@ class _InvariantOnMatrices(RegressorMixin, BaseEstimator):
         Q = _present(blocks, vectors[:, np.abs(values) > LEARNT * max(1.0, np.abs(values).max())], random)
         self.matrix_ = back @ _refitted(parts, Q) @ back
         self.invariant_directions_ = _unit(back @ Q)
-        self.spurious_directions_ = _unit(back @ _varying(blocks, Q, random))
+        varying = _varying(blocks, Q, random)
+        self.spurious_directions_ = _unit(back @ varying)
+        _warn_of_what_is_left_out(parts, Q, varying)
         self.path_, self.path_steps_ = back @ path @ back * data.unit, recorded_steps
         self.n_iter_, self.step_size_, self.amplification_ = steps, float(eta), kappa
         self.status_ = _status(path, Q, len(parts))
@@ -269,6 +276,31 @@ def _refitted(parts: Sequence[EnvironmentRows], Q: np.ndarray) -> np.ndarray:
         return np.zeros((len(Q), len(Q)))
     X, y = np.concatenate([part.inside(Q) for part in parts]), np.concatenate([part.responses for part in parts])
     return Q @ smat(np.linalg.lstsq(X, y, rcond=1e-10)[0]) @ Q.T
+
+
+def _warn_of_what_is_left_out(parts: Sequence[EnvironmentRows], Q: np.ndarray, varying: np.ndarray) -> None:
+    """Warn if directions that were not found to vary explain much of the response, and the fit does without them."""
+    others = np.linalg.svd(varying, full_matrices=True)[0][:, varying.shape[1] :]  # all directions but those that vary
+    r, D = Q.shape[1], others.shape[1] * (others.shape[1] + 1) // 2
+    y = np.concatenate([part.responses for part in parts])
+    freedom = len(y) - D - len(parts)
+    if D > MOST_COORDINATES or freedom < D or not y.any():
+        return
+
+    def explained(directions: np.ndarray) -> float:
+        X = np.concatenate([part.inside(directions) for part in parts])
+        return 1 - float(np.sum((y - X @ np.linalg.lstsq(X, y, rcond=1e-10)[0]) ** 2) / np.sum(y**2))
+
+    own, all_of_them = explained(Q) if r else 0.0, explained(others)
+    more = D - r * (r + 1) // 2
+    chance = stats.f.isf(0.001, max(more, 1), freedom) * (1 - all_of_them) * more / freedom
+    if all_of_them - own > max(chance, MUCH * all_of_them):
+        warnings.warn(
+            f"The fit explains {own:.2f} of the variance within environments, and least squares along all directions that were "
+            f"not found to vary {all_of_them:.2f}: the rows do not suffice to tell what is left out from what varies. Use more "
+            "rows in each environment, a larger tolerance, or features without long tails.",
+            stacklevel=4,
+        )
 
 
 def _block_means(parts: Sequence[EnvironmentRows], random: np.random.RandomState) -> list[np.ndarray]:

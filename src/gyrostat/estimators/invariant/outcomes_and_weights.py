@@ -13,6 +13,7 @@ from gyrostat import errors
 from gyrostat.errors import GyrostatError
 from gyrostat.estimators.environment_labels import rows_by_environment
 from gyrostat.estimators.invariant.families import FAMILIES, outcome_kind
+from gyrostat.estimators.invariant.random_effects import effects_differ_p
 
 HINTS = {
     "binary": "y holds only 0 and 1: use family='binomial' or InvariantLogisticClassifier, whose verdicts do not follow base "
@@ -34,6 +35,10 @@ SHARE_FACTOR = 2.5
 Effects on shares are proportional to it. If it is 3 times as large in half of the environments, effects vary by half of their
 mean, which is the default tolerance.
 """
+
+
+PROPORTIONAL = 0.1
+"""Effects that differ are in proportion to levels if the p-value of equal relative effects is above this."""
 
 
 class OutcomeWarning(UserWarning):
@@ -85,6 +90,34 @@ def unequal_shares(y: np.ndarray, means: Callable[[], np.ndarray]) -> UnequalSha
         return None
     ratio = variances[high] / variances[low] if variances[low] > 0 else np.inf
     return UnequalShares(top, float(levels[low]), float(levels[high]), float(ratio))
+
+
+def proportional_to_levels(effects: np.ndarray, errors: np.ndarray, levels: np.ndarray, level: float) -> np.ndarray:
+    """Effects (K, d) that differ at ``level``, but not as shares of the mean response of each environment, ``levels`` (K,).
+
+    >>> effects, levels = np.array([[1.0, 1.0], [2.0, 4.0], [3.0, 1.0]]), np.array([10.0, 20.0, 30.0])
+    >>> proportional_to_levels(effects, np.full((3, 2), 0.1), levels, 0.01).tolist()
+    [True, False]
+    """
+    if len(levels) < 3 or not (levels > 0).all():
+        return np.zeros(effects.shape[1], bool)
+    b, s = np.nan_to_num(effects), np.nan_to_num(errors)
+    relative = effects_differ_p(b / levels[:, None], s / levels[:, None])
+    return (effects_differ_p(b, s) < level) & (relative > PROPORTIONAL)
+
+
+def warn_of_proportional_effects(
+    y: np.ndarray, effects: np.ndarray, errors: np.ndarray, levels: np.ndarray, level: float
+) -> None:
+    """Warn if effects on a response that is never negative differ in proportion to its level."""
+    if y.min() >= 0 and proportional_to_levels(effects, errors, levels, level).any():
+        warnings.warn(
+            "effects differ between environments in proportion to the mean of y, as for counts, amounts and rates, and "
+            "verdicts follow these means: use family='poisson', or the logarithm of y, for relative effects; or "
+            "family='gaussian' to take y as it is.",
+            OutcomeWarning,
+            stacklevel=3,
+        )
 
 
 def environment_means(y: np.ndarray, environments: Any) -> np.ndarray:

@@ -24,7 +24,7 @@ from gyrostat.estimators.invariant.effects import (
     with_robust_errors,
 )
 from gyrostat.estimators.invariant.families import Information, LinkRows
-from gyrostat.estimators.invariant.random_effects import random_effects, unsure_errors
+from gyrostat.estimators.invariant.random_effects import averaged_error, random_effects
 
 LEAST_FREE_ROWS = 3
 """An environment with fewer rows beyond the coefficients has no noise variance of its own."""
@@ -43,6 +43,10 @@ class PooledFit(NamedTuple):
     noise: np.ndarray
     effects: Effects
     shares: np.ndarray
+
+    def seen(self, level: float) -> np.ndarray:
+        """Whether each coefficient differs from zero at ``level``, also in other environments like these."""
+        return np.abs(self.coef) > stats.t.isf(level / 2, self.free) * np.sqrt(np.diagonal(self.covariance))
 
 
 def unequal_noise(variances: np.ndarray, free: np.ndarray, level: float) -> bool:
@@ -160,14 +164,13 @@ def pooled_fit(
 
 
 def allowing_for_unseen_spread(fit: PooledFit) -> PooledFit:
-    """The same fit, with longer intervals of coefficients that few environments, or mostly one, decide.
-
-    See :func:`unsure_errors`.
-    """
-    unsure, larger = unsure_errors(fit.effects.effects, fit.effects.errors, fit.coef, fit.shares)
-    errors, free = np.sqrt(np.diagonal(fit.covariance)), fit.free.copy()
-    factors, few = np.ones_like(free), fit.effects.known.sum(axis=0)[unsure] - 1.0
-    longer = stats.t.isf(0.025, few) * larger > stats.t.isf(0.025, free[unsure]) * errors[unsure]
-    where = np.flatnonzero(unsure)[longer]
-    free[where], factors[where] = few[longer], larger[longer] / np.maximum(errors[where], 1e-300)
+    """The same fit, with intervals of coefficients that are not shorter than those of :func:`averaged_error`."""
+    count = fit.effects.known.sum(axis=0)
+    several = np.flatnonzero(count > 1)
+    averaged = averaged_error(fit.effects.effects[:, several], fit.effects.errors[:, several], fit.coef[several])
+    errors, free, factors = np.sqrt(np.diagonal(fit.covariance)), fit.free.copy(), np.ones_like(fit.free)
+    few = count[several] - 1.0
+    longer = stats.t.isf(0.025, few) * averaged > stats.t.isf(0.025, free[several]) * errors[several]
+    where = several[longer]
+    free[where], factors[where] = few[longer], averaged[longer] / np.maximum(errors[where], 1e-300)
     return fit._replace(covariance=fit.covariance * np.outer(factors, factors), free=free)

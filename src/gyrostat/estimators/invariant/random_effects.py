@@ -14,9 +14,6 @@ import numpy as np
 from scipy import special, stats
 
 TINY = np.finfo(float).tiny
-HALF, FEW = 0.5, 4
-"""The variation between environments is unsure for a mean if one environment has more than this share of its weight, or if
-there are at most so many."""
 
 
 def known_effects(errors: np.ndarray) -> np.ndarray:
@@ -112,12 +109,12 @@ def random_effects(effects: np.ndarray, errors: np.ndarray) -> RandomEffects:
 
 
 def averaged_error(effects: np.ndarray, errors: np.ndarray, centre: np.ndarray) -> np.ndarray:
-    """The standard error of means ``centre`` (d,) if tau is hardly known: few environments, or mostly one of them, decide.
+    """The standard error of means ``centre`` (d,), averaged over what tau may be. At least two effects must be known.
 
-    The estimate of tau is then often zero, and with it the mean of a few environments looks like that of all. So tau is
-    averaged over: by its likelihood, and by half of a Cauchy distribution with the median error as its scale. Given tau, the
-    mean is normal. The error is the one with which Student's t, with the number of known effects minus one degrees of freedom,
-    gives the averaged interval of 95 %.
+    If few environments, or mostly one of them, decide, the estimate of tau is often zero, and with it the mean of these
+    environments looks like that of all. So tau is averaged over: by its likelihood, and by half of a Cauchy distribution with
+    the median error as its scale. Given tau, the mean is normal. The error is the one with which Student's t, with the number
+    of known effects minus one degrees of freedom, gives the averaged interval of 95 %.
 
     >>> effects, errors = np.array([[1.0], [1.2], [0.9], [1.1]]), np.array([[0.01], [0.2], [0.2], [0.2]])
     >>> random_effects(effects, errors).error.round(3).tolist()
@@ -144,21 +141,12 @@ def averaged_error(effects: np.ndarray, errors: np.ndarray, centre: np.ndarray) 
     return high / stats.t.isf(0.025, _free(errors))
 
 
-def unsure_errors(
-    effects: np.ndarray, errors: np.ndarray, centre: np.ndarray, weights: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """For which means (d,), with these weights (K, d) of environments, tau is hardly known; and the errors of these."""
-    count = known_effects(errors).sum(axis=0)
-    unsure = ((weights.max(axis=0) > HALF * weights.sum(axis=0)) | (count <= FEW)) & (count > 1)
-    return unsure, averaged_error(effects[:, unsure], errors[:, unsure], centre[unsure])
-
-
 def mean_of_environments(effects: np.ndarray, errors: np.ndarray) -> RandomEffects:
-    """The model of :func:`random_effects`, with larger errors of means where tau is hardly known: :func:`unsure_errors`."""
-    model = random_effects(effects, errors)
-    unsure, larger = unsure_errors(effects, errors, model.mean, _weights(errors, model.tau**2))
+    """The model of :func:`random_effects`, with errors of means that are not below :func:`averaged_error`."""
+    model, several = random_effects(effects, errors), known_effects(errors).sum(axis=0) > 1
     error = model.error.copy()
-    error[unsure] = np.maximum(error[unsure], larger)
+    averaged = averaged_error(effects[:, several], errors[:, several], model.mean[several])
+    error[several] = np.maximum(error[several], averaged)
     return model._replace(error=error)
 
 

@@ -67,6 +67,7 @@ def evidence(
         return np.log(np.maximum(factors, 1e-300)).mean(axis=0)
 
     mean_low, mean_high = model.interval(confidence)
+    visible = np.maximum(visible, (mean_high - mean_low) / 2)  # what holds elsewhere is known no better than that
     return Evidence(
         mean=model.mean,
         mean_error=model.error,

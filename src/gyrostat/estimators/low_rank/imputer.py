@@ -177,7 +177,7 @@ class LowRankImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         best = best_completion(cells, held, settings)
         self._keep(best, LowRankTable.fitted(best.found, best.base, cells, codes))
         self._keep_errors(unseen_errors(best, cells, held, settings), cells)
-        _warn_of_wild_cells(best, cells, names)
+        _warn_of_wild_cells(best, cells, names, indicators=np.bincount(groups)[groups] > 1)
         _warn_of_large_error(self.relative_error_)
         if self.exact_:
             self.undetermined_rows_, self.undetermined_columns_ = undetermined(cells, self.rank_)
@@ -312,12 +312,16 @@ class LowRankImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self.column_errors_, self.column_mean_errors_, _ = errors.by_column()
 
 
-def _warn_of_wild_cells(best: FittedForm, cells: ObservedEntries, names: Any) -> None:
-    """Name the first of the cells that are so far from the rest of their column that they are moved inwards."""
+def _warn_of_wild_cells(best: FittedForm, cells: ObservedEntries, names: Any, *, indicators: np.ndarray) -> None:
+    """Name the first of the cells that are so far from the rest of their column that they are moved inwards.
+
+    The ones of an indicator are not wild, however few they are.
+    """
     units = best.base.units
     if not units.clips:
         return
-    far = np.flatnonzero(np.abs(cells.values - units.centre[cells.columns]) > WILD * units.unit[cells.columns])
+    away = np.abs(cells.values - units.centre[cells.columns])
+    far = np.flatnonzero((away > WILD * units.unit[cells.columns]) & ~indicators[cells.columns])
     if far.size:
         i, j = int(cells.rows[far[0]]), int(cells.columns[far[0]])
         warnings.warn(

@@ -336,11 +336,19 @@ def _fold_errors(
 def _errors(
     base: Baseline, residuals: ObservedEntries, cells: ObservedEntries, train: ObservedEntries, unit: np.ndarray
 ) -> CellErrors:
-    """Standardised residuals, and the errors of the means of ``train``, in the given units of columns."""
-    j = residuals.columns
-    model = residuals.values * base.scale * base.units.unit[j] / unit[j]
-    means = (values_at(cells, residuals.rows, j) - _column_means(train)[j]) / unit[j]
-    return CellErrors(residuals.rows, j, model, means, base.row_scale[residuals.rows], unit)
+    """Standardised residuals, and the errors of the means of ``train``, in the given units of columns.
+
+    What is cut off wild cells is part of the error, as it is part of that of the means. A column that holds one number in
+    ``train`` is filled with it, as in :class:`LowRankTable`.
+    """
+    i, j = residuals.rows, residuals.columns
+    truth = residuals.with_values(values_at(cells, i, j))
+    cut = base.units._replace(clips=False).standardised(truth) - base.units.standardised(truth)
+    model = (residuals.values * base.scale + cut / base.row_scale[i]) * base.units.unit[j] / unit[j]
+    constants = constant_columns(train)[j]
+    model = np.where(np.isnan(constants), model, (truth.values - constants) / (unit[j] * base.row_scale[i]))
+    means = (truth.values - _column_means(train)[j]) / unit[j]
+    return CellErrors(i, j, model, means, base.row_scale[i], unit)
 
 
 def _column_means(cells: ObservedEntries) -> np.ndarray:
