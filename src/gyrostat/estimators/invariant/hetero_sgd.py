@@ -128,6 +128,13 @@ class ScaledEnvironments(NamedTuple):
         """Coordinates (environments, runs, D) of all gradients at matrices (runs, d, d)."""
         return np.stack([gradient(A) for gradient in self.gradient_functions])
 
+    def pooled(self) -> ScaledEnvironments:
+        """The mean of all environments, as a single one."""
+        return self._replace(
+            gradient_functions=[lambda A: self.gradients(A).mean(axis=0)],
+            effects=self.effects.mean(axis=0, keepdims=True),
+        )
+
 
 def scaled_environments(parts: Sequence[EnvironmentRows]) -> ScaledEnvironments:
     """Scale the rows and responses of all environments together."""

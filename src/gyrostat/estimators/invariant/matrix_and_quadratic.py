@@ -70,13 +70,16 @@ class _InvariantOnMatrices(RegressorMixin, BaseEstimator):
         alpha = float(errors.number("init_scale", self.init_scale, above=0, most=0.1))
         count = errors.integer("num_orders", self.num_orders, least=1)
         random = check_random_state(self.random_state)
+        blocks, nothing = _block_means(parts, random), np.zeros((len(back), 0))
         data = scaled_environments(parts)
+        if _varying(blocks, nothing, random).shape[1] == 0:  # what differs is chance, and would only be amplified
+            data = data.pooled()
         first = matrix_step(self.step_size, data)
         tries = HALVINGS if isinstance(self.step_size, str) else 1
         for eta in first * 0.5 ** np.arange(tries):
             steps = matrix_num_steps(self.num_steps, eta, alpha)
             kappa = matrix_amplification(data, tolerance, step_size=eta, init_scale=alpha, num_steps=steps)
-            orders = environment_orders(len(parts), steps, count if len(parts) > 1 else 1, random)
+            orders = environment_orders(len(data.effects), steps, count if len(data.effects) > 1 else 1, random)
             with np.errstate(over="ignore", invalid="ignore"):  # divergence is what is looked for
                 descent = matrix_descent(data, orders, kappa, step_size=eta, init_scale=alpha)
             if np.isfinite(descent[-1]).all():
@@ -87,7 +90,6 @@ class _InvariantOnMatrices(RegressorMixin, BaseEstimator):
                 f"step_size={eta:g} makes the descent diverge: give a smaller one, such as {eta / 4:g}."
             )
         values, vectors = np.linalg.eigh(learnt)
-        blocks = _block_means(parts, random)
         Q = _present(blocks, vectors[:, np.abs(values) > LEARNT * max(1.0, np.abs(values).max())], random)
         self.matrix_ = back @ _refitted(parts, Q) @ back
         self.invariant_directions_ = _unit(back @ Q)
@@ -104,8 +106,9 @@ class InvariantMatrixRegressor(_InvariantOnMatrices):
 
     HeteroSGD (Xu 2024, Algorithm 3) on ``U U^T - V V^T``, with amplified heterogeneity: directions along which the effect
     varies between environments grow in some steps and shrink in others, and are forgotten. Connectivity or covariance matrices
-    from several sites are data of this kind. Means are subtracted within each environment. No array of size d^2 x d^2 is made
-    unless an environment has more rows than that.
+    from several sites are data of this kind. Means are subtracted within each environment. If environments differ by no more than
+    chance (99 random relabellings of the rows), their mean is descended on. No array of size d^2 x d^2 is made unless an
+    environment has more rows than that.
 
     Parameters
     ----------
