@@ -106,9 +106,9 @@ class InvariantMatrixRegressor(_InvariantOnMatrices):
 
     HeteroSGD (Xu 2024, Algorithm 3) on ``U U^T - V V^T``, with amplified heterogeneity: directions along which the effect
     varies between environments grow in some steps and shrink in others, and are forgotten. Connectivity or covariance matrices
-    from several sites are data of this kind. Means are subtracted within each environment. If environments differ by no more than
-    chance (99 random relabellings of the rows), their mean is descended on. No array of size d^2 x d^2 is made unless an
-    environment has more rows than that.
+    from several sites are data of this kind. Means are subtracted within each environment. If environments differ by no more
+    than chance (99 random relabellings of the rows), they are pooled for the descent. No array of size d^2 x d^2 is made
+    unless an environment has more rows than that.
 
     Parameters
     ----------
