@@ -101,7 +101,7 @@ def test_years_of_two_digits_are_told_of(tmp_path):
     frame, path = table(), tmp_path / "t.csv"
     born = pd.Timestamp("1955-06-15") + pd.to_timedelta((5000 * frame.f).round(), unit="D")
     frame.assign(born=born.dt.strftime("%d/%m/%y")).to_csv(path, index=False)
-    assert "years of two digits were read as" in notes(path)
+    assert "Years of two digits were read as" in notes(path)
 
 
 @pytest.mark.parametrize("written", ["%d/%m/%Y", "%m/%d/%Y", "%d.%m.%Y", "%Y-%m-%d %H:%M", "%m/%d/%Y %I:%M %p"])

@@ -78,25 +78,26 @@ def has_two_readings(values: pd.Series) -> bool:
 def date_notes(values: pd.Series) -> list[str]:
     """Sentences on dates that can be read in two ways: by the order of day and month, or by the century.
 
-    >>> date_notes(pd.Series(["13/05/45", "14/06/71"], name="born"))[0][:73]
-    'born: years of two digits were read as 1971 to 2045 (13/05/45 is 2045-05-'
+    >>> date_notes(pd.Series(["13/05/45", "14/06/71"]))
+    ['Years of two digits were read as 1971 to 2045, such as 13/05/45 as 2045-05-13: write four digits if that is wrong.']
     """
     written = date_format(values)
     if written is None:
         return []
-    name, words, told = str(values.name), _words(values).dropna(), []
+    words, told = _words(values).dropna(), []
     if has_two_readings(values):
         order = "day" if written.startswith("%d") else "month"
         told.append(
-            f"{name}: dates were read with the {order} first, as {words.iloc[0]} does not tell: write them as 2024-01-31 if "
-            "that is wrong."
+            f"They were read with the {order} first, as {words.iloc[0]} does not tell: write them as 2024-01-31 if that is "
+            "wrong."
         )
     if "%y" in written:
         dates = _parsed(words, written)
-        latest = dates.idxmax()
+        latest, (first, last) = dates.idxmax(), (dates.min().year, dates.max().year)
+        years = f"{first}" if first == last else f"{first} to {last}"
         told.append(
-            f"{name}: years of two digits were read as {dates.min().year} to {dates.max().year} ({words[latest]} is "
-            f"{dates[latest].date()}): write years with four digits if that is wrong."
+            f"Years of two digits were read as {years}, such as {words[latest]} as {dates[latest].date()}: write four digits "
+            "if that is wrong."
         )
     return told
 

@@ -124,7 +124,8 @@ def coded_column(values: pd.Series, order: tuple[str, ...] | None, notes: list[s
     if pd.api.types.is_bool_dtype(values) or (len(known) and known.map(type).eq(bool).all()):
         return CodedColumn(name, "truth")
     if as_dates(values) is not None:
-        notes.extend(date_notes(values) if is_text(values) else ())
+        if is_text(values) and (readings := date_notes(values)):
+            notes.append(" ".join([f"{name} holds dates.", *readings]))
         return CodedColumn(name, "date", written=_written_format(values))
     if not is_text(values) or values.isna().all():
         if len(known) < FOLDS and len(known) < len(values):

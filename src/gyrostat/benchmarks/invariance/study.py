@@ -109,7 +109,9 @@ def on_real_data(
     sample = "rows: " + ", ".join(f"{label} {len(y)}" for label, (_, y) in environments.items())
     about = {"source": ", ".join(data.packages), "text": data.text, "why": REASONS.get(data.name, ""), "sample": sample}
     summaries = [summary(used, judge(means, axis=0), judge(resampled, axis=1)) for judge in (np.mean, np.max)]
-    return _rows(data.name, ("mean place", "worst place"), summaries, solvable=None, statuses=statuses, **about)
+    return _rows(
+        data.name, ("mean environment", "worst environment"), summaries, solvable=None, statuses=statuses, **about
+    )
 
 
 def _rows(

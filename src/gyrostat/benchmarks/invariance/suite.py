@@ -25,8 +25,8 @@ UNITS = {
     "non-causal weights": "mean squared non-causal weight",
     "unseen environments": "squared error in unseen environments",
     "wrong labels": "share of wrong labels",
-    "mean place": "squared error over variance, mean place",
-    "worst place": "squared error over variance, worst place",
+    "mean environment": "squared error over variance, mean environment",
+    "worst environment": "squared error over variance, worst environment",
 }
 """The unit of a record for each measure."""
 
