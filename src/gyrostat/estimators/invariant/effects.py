@@ -60,11 +60,18 @@ class RowDesign(NamedTuple):
     names: Sequence[str] | None = None
 
 
-def environment_parts(X: np.ndarray, y: np.ndarray, design: RowDesign) -> Iterator[EnvironmentPart]:
-    """Copies of the rows of one environment after another, minus its own (weighted) means if ``centred``."""
+def environment_parts(
+    X: np.ndarray, y: np.ndarray, design: RowDesign, *, reuse: bool = False
+) -> Iterator[EnvironmentPart]:
+    """Copies of the rows of one environment after another, minus its own (weighted) means if ``centred``.
+
+    With ``reuse``, the rows of an environment are overwritten by those of the next: new memory takes as long as the copies.
+    """
+    memory = np.empty((max(map(len, design.rows)), X.shape[1])) if reuse else None
     for mine in design.rows:
-        Xe, ye = X[mine], y[mine].astype(np.float64)
-        size, w = float(len(mine)), None
+        # mode: other ones copy twice
+        Xe = X[mine] if memory is None else np.take(X, mine, axis=0, out=memory[: len(mine)], mode="clip")
+        ye, size, w = y[mine].astype(np.float64), float(len(mine)), None
         if design.weights is not None:
             size = float(design.weights[mine].sum())
             w = design.weights[mine] * (len(mine) / size)
@@ -198,7 +205,7 @@ class RowsInMemory(NamedTuple):
     def moments(self) -> Moments:
         """The moments of each environment, which must be numbers."""
         with np.errstate(over="ignore", invalid="ignore"):
-            found = moments(environment_parts(*self))
+            found = moments(environment_parts(*self, reuse=True))
         self._refuse_extremes(found)
         return found
 
@@ -214,7 +221,7 @@ class RowsInMemory(NamedTuple):
 
     def score_covariances(self, betas: np.ndarray, breads: np.ndarray, *, adjust: bool) -> list[ScoreCovariance]:
         """The covariance of the scores of each environment at these coefficients."""
-        parts = zip(environment_parts(*self), betas, breads, strict=True)
+        parts = zip(environment_parts(*self, reuse=True), betas, breads, strict=True)
         return [score_covariance(part, beta, bread, adjust=adjust) for part, beta, bread in parts]
 
 

@@ -184,10 +184,14 @@ class InvariantLinearRegressor(RegressorMixin, InvariantLinearModel):
             0.0,
         )
         if self.fit_intercept:
-            self.intercept_ = fitted_intercept(X @ self.coef_, y, weights, family)
-            level = fitted_intercept(X @ self.same_kind_coef_, y, weights, family)
-            self.same_kind_intercept_ = level + self._same_kind_level
             self._feature_means = np.average(X, axis=0, weights=weights)
+            self.intercept_, level = (
+                float(np.average(y, weights=weights) - self._feature_means @ coef)
+                if family == "gaussian"
+                else fitted_intercept(X @ coef, y, weights, family)
+                for coef in (self.coef_, self.same_kind_coef_)
+            )
+            self.same_kind_intercept_ = level + self._same_kind_level
         return self
 
     def fit_parts(self, parts: Any) -> InvariantLinearRegressor:
