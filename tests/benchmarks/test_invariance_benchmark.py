@@ -202,7 +202,9 @@ def test_the_page_in_the_docs_has_the_form_of_one_made_now(report):
         assert mine[0] == theirs[0] and {len(line) for line in theirs} == {len(theirs[0])}
     main = tables(kept)[0][2:]
     settings = {(s.name, measure) for s in SIMULATIONS for measure in s.measures}
-    settings |= {(data.name, measure) for data in examples.REAL_TABLES for measure in ("mean environment", "worst environment")}
+    settings |= {
+        (data.name, measure) for data in examples.REAL_TABLES for measure in ("mean environment", "worst environment")
+    }
     assert {(line[0], line[1]) for line in main} == settings and len(HEADINGS) == len(main[0])
     assert {line[6] for line in main} <= {"wins", "ties", "loses"}
     explained = kept.split("## Where we lose or tie")[1].split("\n## ")[0]
