@@ -116,10 +116,14 @@ def constant_columns(cells: ObservedEntries) -> np.ndarray:
     np.minimum.at(low, cells.columns, cells.values)
     np.maximum.at(high, cells.columns, cells.values)
     found = np.where((low == high) & (counts >= LEAST_ALIKE), low, np.nan)
-    for j in np.flatnonzero(~np.isnan(found)):
-        elsewhere = np.count_nonzero(cells.values == found[j]) - counts[j]
-        if m * (elsewhere / max(len(cells) - counts[j], 1)) ** counts[j] > BY_CHANCE:
-            found[j] = np.nan
+    known = np.flatnonzero(~np.isnan(found))
+    if not known.size:
+        return found
+    numbers, which = np.unique(found[known], return_inverse=True)
+    place = np.minimum(np.searchsorted(numbers, cells.values), len(numbers) - 1)
+    cells_with = np.bincount(place[numbers[place] == cells.values], minlength=len(numbers))[which]
+    elsewhere = (cells_with - counts[known]) / np.maximum(len(cells) - counts[known], 1)
+    found[known[m * elsewhere ** counts[known] > BY_CHANCE]] = np.nan
     return found
 
 
