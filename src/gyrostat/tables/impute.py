@@ -91,13 +91,13 @@ class CodedColumn(NamedTuple):
         if self.kind == "truth":
             return filled[:, 0] >= 0.5
         if self.kind == "date":
-            days = self.moments(filled[:, 0])
+            days = self.dates_of_days(filled[:, 0])
             if not pd.api.types.is_datetime64_any_dtype(like):
                 return days.strftime(self.written).to_numpy()
             return days if like.dt.tz is None else days.tz_localize("UTC").tz_convert(like.dt.tz)
         return np.array(self.levels, dtype=object)[self.level_numbers(filled)]
 
-    def moments(self, days: np.ndarray) -> pd.DatetimeIndex:
+    def dates_of_days(self, days: np.ndarray) -> pd.DatetimeIndex:
         """Days since 1970 as dates: whole days, or minutes if the column has times."""
         steps = 1440 if "%H" in self.written or "%I" in self.written else 1
         return pd.to_datetime(np.round(days * steps) / steps, unit="D").round("min")
@@ -252,7 +252,7 @@ class FilledTable:
             last = len(levels) - 1
             low, high = (levels[np.clip(x, 0, last).astype(int)] for x in (np.ceil(low - 0.5), np.floor(high + 0.5)))
         elif one.kind == "date":
-            low, high = (one.moments(x).strftime(one.written) for x in (low, high))
+            low, high = (one.dates_of_days(x).strftime(one.written) for x in (low, high))
         return pd.DataFrame({**listed, "low": low, "high": high, "levels": None})
 
     def _level_sets(self, one: CodedColumn, predicted: np.ndarray, coverage: float) -> list[str]:

@@ -92,7 +92,7 @@ def read_text(path: Path, kind: str, usual: str, given: FileFormat) -> pd.DataFr
     frame, words_notes = _with_words_for_nothing(frame, path, layout, encoding)
     frame = frame.rename(columns=lambda name: str(name).strip())
     candidates = candidates_for(decimal, fixed_decimal=given.decimal is not None, thousands=given.thousands)
-    labels = {name for name in given.labels if name in frame and differ_as_words_only(frame[name])}
+    labels = [name for name in given.labels if name in frame and differ_as_words_only(frame[name])]
     read = {
         name: ReadColumn(frame[name]) if name in labels else with_plain_numbers(frame[name], candidates)
         for name in frame

@@ -12,7 +12,7 @@ from gyrostat.estimators.invariant.linear import InvariantLinearRegressor
 from gyrostat.estimators.invariant.outcomes_and_weights import proportional_to_levels
 
 HALF, TWO_THIRDS = 1 / 2, 2 / 3
-"""A coefficient comes mostly from one environment if this has more of its weight; of two environments, one always has half."""
+"""An environment with more than this share of its weight decides on a coefficient: the second share if there are only two."""
 
 
 def advice_sentences(
@@ -102,9 +102,8 @@ def _one_weight(features: xr.Dataset, model: InvariantLinearRegressor) -> str:
     if model.combined_ or not model.adjust:
         return ""
     weights = np.nan_to_num(features.environment_weight.transpose("environment", "feature").values)
-    compared = (
-        np.isfinite(features.error).sum("environment").values > 1
-    )  # a feature of one environment is told of elsewhere
+    # A feature that varies in one environment only is told of elsewhere.
+    compared = np.isfinite(features.error).sum("environment").values > 1
     most = HALF if len(weights) > 2 else TWO_THIRDS
     leaning = (weights > most) & compared & ~(features.differ_p.values < model.level)
     if not leaning.any():
