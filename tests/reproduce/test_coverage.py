@@ -34,7 +34,7 @@ PAPER = Paper(
         experiment(
             "lemma2", "Toy 2026, Lemma 2", claim("a"), claim("b", expected="fails", kind="not typical", reason="R.")
         ),
-        experiment("extra", "ours; Lemma 2 for comparison", claim("c")),
+        experiment("extra", "Lemma 2 for comparison", claim("c", ours=True)),
         experiment("text", "Toy 2026, section 3", claim("d")),
     ],
     items={
@@ -57,7 +57,7 @@ def test_a_complete_list_has_no_problem_and_its_page_shows_everything():
     assert "5 numbered items: 1 with claims, 4 with a reason instead." in page
     assert "| Lemma 1 | | not by computation | It is about all dimensions at once. |" in page
     assert "| Lemma 2 | `toy2026/lemma2/a` | holds | \\|x\\| <= 1. |\n|  | `toy2026/lemma2/b` | not typical |" in page
-    assert "| `toy2026/extra/c` | holds | ours; Lemma 2 for comparison |" in page and "toy2026/text/d" in page
+    assert "| `toy2026/extra/c` (ours) | holds | Lemma 2 for comparison |" in page and "toy2026/text/d" in page
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,8 @@ def test_a_complete_list_has_no_problem_and_its_page_shows_everything():
         (changed(Lemma_4="R."), "toy2026: Lemma 3 is missing."),
         (
             changed(Lemma_2=("toy2026/lemma2/a",)),
-            "toy2026: toy2026/lemma2/b belongs to no item, but its experiment is about Toy 2026, Lemma 2, not ours.",
+            "toy2026: toy2026/lemma2/b belongs to no item, but its experiment is about Toy 2026, Lemma 2: add it to an item, "
+            "or give the claim ours=True.",
         ),
     ],
 )

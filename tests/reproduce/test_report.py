@@ -18,8 +18,11 @@ from rich.console import Console
 from browser import PATIENCE, chromium, findings, needs_axe, needs_browser, picture, visit
 from gyrostat.errors import GyrostatError
 from gyrostat.experiments import registry
+from gyrostat.experiments.declarations import KINDS
 from gyrostat.parallel.whole_files import write_whole
+from gyrostat.reproduce.claims import declared_claims
 from gyrostat.reproduce.report import page as report
+from gyrostat.reproduce.report.folder_contents import HOLDS, claim_status, verdict_text
 from gyrostat.reproduce.runner import reproduce
 from gyrostat.reproduce.store import ResultsStore, check_results
 
@@ -194,11 +197,9 @@ def test_filters(browser, address):
         assert count.inner_text().startswith(f"{len(everything)} of {len(everything)} claims")
         page.locator("input[name=verdict][value=surprise]").check()
         assert ids(page, ".claim") == ["zoo2024/shapes/odd"] and ids(page, ".experiment") == ["zoo2024/shapes"]
-        page.locator("input[name=verdict][value=printed]").check()
-        assert ids(page, ".claim") == [c for c in everything if c in of_kind(folder_of(address), "false as printed")]
-        assert "zoo2024/curves/printed" in ids(page, ".claim")
-        page.locator("input[name=verdict][value=weaker]").check()
-        assert ids(page, ".claim") == ["zoo2024/curves/weaker"]
+        page.locator("input[name=verdict][value=fails]").check()
+        assert ids(page, ".claim") == [c for c in everything if c in that_fail(folder_of(address))]
+        assert {"zoo2024/curves/printed", "zoo2024/curves/typical"} <= set(ids(page, ".claim"))
         page.locator("input[name=verdict][value=all]").check()
         page.locator("input[name=paper][value=xu2024]").check()
         assert ids(page, ".experiment") == [REAL] and not page.locator("section#zoo2024").is_visible()
@@ -211,8 +212,9 @@ def test_filters(browser, address):
         assert ids(page, ".claim") == everything
 
 
-def of_kind(folder, kind):
-    return [r["id"] for r in json.loads((folder / "claims.json").read_text()) if r["kind"] == kind]
+def that_fail(folder):
+    records = json.loads((folder / "claims.json").read_text())
+    return [r["id"] for r in records if r["verdict"] == r["expected"] == "fails"]
 
 
 @needs_browser
@@ -396,21 +398,22 @@ def test_the_index_finds_claims_of_all_papers(browser, index):
         hits = page.locator(".lines .claim:visible a")
         assert hits.count() == 1
         page.locator("#words").fill("")
-        page.locator("input[name=verdict][value=weaker]").check()
+        page.locator("#words").fill("typical")
+        page.locator("input[name=verdict][value=fails]").check()
         hits.click()
-        page.wait_for_url(re.compile("zoo2024.html#zoo2024/curves/weaker$"))
-        assert page.locator("[id='zoo2024/curves/weaker']").evaluate("c => c.open")
+        page.wait_for_url(re.compile("zoo2024.html#zoo2024/curves/typical$"))
+        assert page.locator("[id='zoo2024/curves/typical']").evaluate("c => c.open")
 
 
 @needs_browser
 def test_claims_fold_and_pages_lead_to_each_other(browser, paper_page):
     with visit(browser, paper_page) as page:
-        claim = page.locator("[id='zoo2024/curves/weaker']")
-        assert "holds in a weaker reading: of some runs, not of most" in claim.locator("summary").inner_text()
+        claim = page.locator("[id='zoo2024/curves/typical']")
+        assert "does not hold here: not typical" in claim.locator("summary").inner_text()
         assert not claim.locator("> dl").is_visible()
         claim.locator("summary").click()
         assert claim.locator(".measured li").inner_text() == "half-time over theory 1.00"
-        assert [t.inner_text() for t in claim.locator("dt").all()][:3] == ["Which reading", "Criterion", "Measured"]
+        assert [t.inner_text() for t in claim.locator("dt").all()][:3] == ["Why not", "Criterion", "Measured"]
         assert claim.locator("button.csv").is_visible() and claim.locator("code").is_visible()
         page.locator("#fold").click()
         assert page.locator("details.claim:not([open])").count() == 0
@@ -420,6 +423,38 @@ def test_claims_fold_and_pages_lead_to_each_other(browser, paper_page):
         expect(page.locator(".contents a[href='#zoo2024/shapes']")).to_have_attribute("aria-current", "true")
         page.locator("nav.papers a").click()
         page.wait_for_url(re.compile("xu2024.html$"))
+
+
+RECORDS = [
+    {"verdict": verdict, "expected": expected, "kind": kind, "ours": ours}
+    for verdict in ("holds", "fails", "undecided")
+    for expected, kind in [("holds", ""), *(("fails", kind) for kind in KINDS)]
+    for ours in (False, True)
+]
+"""Every claim that there can be."""
+
+
+def test_only_a_claim_that_holds_is_said_to_hold():
+    for record in RECORDS:
+        expected = record["verdict"] == record["expected"] == "holds"
+        assert (claim_status(record) == HOLDS) == expected, record
+        for words in (claim_status(record).word, verdict_text(record), report.headline([record])):
+            assert bool(re.search(r"^(holds|1 of 1 .* hold)\b", words)) == expected, words
+            assert "weaker" not in words
+
+
+def test_statements_of_the_papers_and_ours_are_counted_apart():
+    expected = [record for record in RECORDS if record["verdict"] == record["expected"]]
+    assert report.headline(expected) == (
+        "1 of 5 statements of the papers hold; 4 do not hold here, with a reason. "
+        "1 of 5 statements of ours hold; 4 do not hold here, with a reason."
+    )
+    papers = declared_claims()
+    told = report.headline([record | {"verdict": record["expected"]} for record in papers])
+    totals = [int(total) for total in re.findall(r"of (\d+) statements", told)]
+    assert totals == [sum(not r["ours"] for r in papers), sum(r["ours"] for r in papers)] and min(totals) > 50
+    counted = re.findall(r"(\d+) (?:of \d+ statements of [a-z ]+ hold|do(?:es)? not hold here)", told)
+    assert sum(map(int, counted)) == len(papers)
 
 
 def test_pages_without_a_browser(folder):
@@ -434,7 +469,11 @@ def test_pages_without_a_browser(folder):
         assert fact in opening
     cards = index[index.index('id="figures"') :]
     assert cards.count('class="thumbnail"') == 3 and "not run" in cards
-    assert re.search(r"<b>2/4</b> hold, .*1 in a weaker reading.*1 not as printed", cards)
+    assert re.search(r"<b>2/4</b> of the paper hold, .*2 do not hold here<", cards)
+    assert re.search(r"<b>0/1</b> of the paper hold, .*1 surprise<", cards) and "<b>1/1</b> of ours holds<" in cards
+    papers, ours = opening.split("Statements of the papers")[1].split("Statements of ours")
+    assert [int(n) for n in re.findall(r"<b>(\d+)</b></dt>", papers)] == [4, 2, 1]  # hold, do not, surprise
+    assert re.findall(r"✓</span> holds <b>(\d+)</b></dt>", ours) == ["1"]
     for link in ("https://arxiv.org/abs/2403.01420", "https://doi.org/10.48550/arXiv.2403.01420"):
         assert link in cards
     assert "It is a two &amp; not a one." in paper

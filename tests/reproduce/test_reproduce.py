@@ -26,7 +26,7 @@ from gyrostat.reproduce.tasks import ExperimentTask, seed_of, select
 
 FAKE = Path(__file__).parents[1] / "tools"
 FIELDS = [
-    *("id", "statement", "criterion", "measured", "verdict", "expected", "kind", "reason", "seeds", "seconds"),
+    *("id", "statement", "criterion", "measured", "verdict", "expected", "kind", "reason", "ours", "seeds", "seconds"),
     "checksum",
 ]
 

@@ -59,7 +59,8 @@ class Claim:
 
     ``measure`` reads the data of the experiment. ``expected="fails"`` marks a statement that is known not to hold here;
     ``kind`` then says in which sense (a key of ``KINDS``) and ``reason`` says why. ``names`` are what the report calls the
-    measured numbers, with units, where their own names do not say enough.
+    measured numbers, with units, where their own names do not say enough. ``ours=True`` marks a statement that the paper does
+    not make; reports count these apart from the statements of the paper.
 
     Parameters
     ----------
@@ -81,6 +82,8 @@ class Claim:
     names
         What the report calls the measured numbers, where their own names do not say enough; a unit goes in square brackets
         at the end: ``{"wait": "median wait [steps]"}``. Shares are shown in percent without it.
+    ours
+        Whether the statement is that of whoever wrote the experiment: the paper does not make it.
 
     >>> Claim(slug="jump", statement="It jumps.", criterion="by step 10", measure=lambda ds: within(0, 10, step=ds.step)).kind
     ''
@@ -94,6 +97,7 @@ class Claim:
     kind: str = ""
     reason: str = ""
     names: Mapping[str, str] = field(default_factory=dict)
+    ours: bool = False
 
     def __post_init__(self) -> None:
         errors.check_parameters(self)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -42,6 +42,7 @@ def judge(name: str, experiment: Experiment, dataset: xr.Dataset, seconds: float
                 "expected": claim.expected,
                 "kind": claim.kind,
                 "reason": claim.reason,
+                "ours": claim.ours,
                 "seeds": int(dataset.sizes.get("seed", 0)),
                 "seconds": round(seconds, 3),
             }
@@ -52,6 +53,19 @@ def judge(name: str, experiment: Experiment, dataset: xr.Dataset, seconds: float
 def is_surprise(record: ClaimRecord) -> bool:
     """Whether the verdict differs from the expected one."""
     return record["verdict"] != record["expected"]
+
+
+def by_author(records: Sequence[ClaimRecord]) -> Mapping[str, Sequence[ClaimRecord]]:
+    """The claims on statements of the papers, and those on statements of ours, without what is empty.
+
+    >>> {author: len(part) for author, part in by_author([{"ours": True}, {"ours": False}, {"ours": True}]).items()}
+    {'the papers': 1, 'ours': 2}
+    """
+    parts = {
+        "the papers": [record for record in records if not record.get("ours")],
+        "ours": [record for record in records if record.get("ours")],
+    }
+    return {author: part for author, part in parts.items() if part}
 
 
 def measured_text(record: ClaimRecord) -> str:
@@ -69,9 +83,9 @@ def _short(value: object) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
-def claims_table(records: Sequence[ClaimRecord]) -> Table:
+def claims_table(records: Sequence[ClaimRecord], author: str) -> Table:
     """A table of verdicts, expectations and measured numbers, in which surprises stand out."""
-    table = Table(title="Claims", title_justify="left", pad_edge=False)
+    table = Table(title=f"Statements of {author}", title_justify="left", pad_edge=False)
     surprises = [is_surprise(record) for record in records]
     headings: list[tuple[str, int | None]] = [("claim", 3), ("verdict", None), ("expected", None), ("measured", 4)]
     for heading, ratio in [*headings, *([("", None)] if any(surprises) else [])]:
@@ -87,9 +101,10 @@ def claims_table(records: Sequence[ClaimRecord]) -> Table:
     return table
 
 
-def statements_table(records: Sequence[ClaimRecord]) -> Table:
+def statements_table(records: Sequence[ClaimRecord], author: str) -> Table:
     """A table of declared statements with their criteria."""
-    table = Table("claim", "statement", "criterion", "expected", title="Statements", title_justify="left")
+    title = f"Statements of {author}"
+    table = Table("claim", "statement", "criterion", "expected", title=title, title_justify="left")
     for record in records:
         words = (record["id"], record["statement"], record["criterion"], record["kind"] or record["expected"])
         table.add_row(*map(Text, words))
@@ -119,7 +134,9 @@ def show_claims(
     elif not records:
         console.print("No claims.")
     else:
-        console.print(claims_table(records) if folder is not None else statements_table(records))
+        table = statements_table if folder is None else claims_table
+        for author, part in by_author(records).items():
+            console.print(table(part, author))
 
 
 def show_coverage(console: Console, paper: str | None = None) -> int:
@@ -159,7 +176,7 @@ def stored_claims(
 
 
 def declared_claims(paper: str | None = None) -> list[ClaimRecord]:
-    """The statements that can be checked: id, statement, criterion, expected verdict and reason.
+    """The statements that can be checked: id, statement, criterion, expected verdict, reason, and whether they are ours.
 
     >>> all(record["id"].startswith("xu2024/") for record in declared_claims("xu2024"))
     True
@@ -172,6 +189,7 @@ def declared_claims(paper: str | None = None) -> list[ClaimRecord]:
             "expected": claim.expected,
             "kind": claim.kind,
             "reason": claim.reason,
+            "ours": claim.ours,
         }
         for name in (registry.paper_names() if paper is None else [paper])
         for experiment in _declared_experiments(name, must=paper is not None)

@@ -14,15 +14,14 @@ NAMES_AN_ITEM = re.compile(
     r"\b(Figure|Theorem|Lemma|Proposition|Corollary|Definition|Assumption|Remark|Example|Algorithm|Condition)s? [A-Z\d]"
 )
 
-OURS = re.compile(r"\bours\b", re.IGNORECASE)
-
 HEAD = """\
 # What of each paper is checked
 
 {total} numbered items: {checked} are checked by claims, and {others} have a reason why no computation can decide them.
 
 The tables list every numbered item of the papers, the [claims](claims.md) that check it, and what we expect of each claim: that
-it holds, or in which sense it fails ([kinds](claims.md#what-a-claim-means)). Written by `gyrostat claims --coverage`.
+it holds, or in which sense it fails ([kinds](claims.md#what-a-claim-means)). Claims with "(ours)" are about
+statements that the paper does not make. Written by `gyrostat claims --coverage`.
 """
 
 
@@ -40,7 +39,7 @@ def coverage_problems(papers: Sequence[Paper]) -> list[str]:
     """Sentences about what is wrong with the items of papers; nothing is asked of a paper that lists no items.
 
     An item needs a claim or a reason, its claims must exist, numbers must have no gap, and every claim of an experiment whose
-    source is a numbered item must belong to an item, unless the source or the statement of the claim says "ours".
+    source is a numbered item must belong to an item, unless it is ours (``Claim(ours=True)``).
     """
     listed = [paper for paper in papers if paper.items]
     known = claims_by_id(papers)
@@ -73,9 +72,11 @@ def _gaps(paper: Paper) -> Iterator[str]:
 
 def _unattached(paper: Paper) -> Iterator[str]:
     for name, (experiment, claim) in _claims_without_item(paper).items():
-        is_ours = OURS.search(experiment.source) or OURS.search(claim.statement)
-        if NAMES_AN_ITEM.search(experiment.source) and not is_ours:
-            yield f"{paper.name}: {name} belongs to no item, but its experiment is about {experiment.source}, not ours."
+        if NAMES_AN_ITEM.search(experiment.source) and not claim.ours:
+            yield (
+                f"{paper.name}: {name} belongs to no item, but its experiment is about {experiment.source}: add it to an item, "
+                "or give the claim ours=True."
+            )
 
 
 def _claims_without_item(paper: Paper) -> dict[str, tuple[Experiment, Claim]]:
@@ -115,7 +116,7 @@ def _section(paper: Paper, known: dict[str, tuple[Experiment, Claim]]) -> list[s
             "|---|---|---|---|",
         ]
         lines += [
-            f"| `{name}` | {_expected(claim)} | {_cell(experiment.source)} | {_cell(claim.statement)} |"
+            f"| {_name(name, claim)} | {_expected(claim)} | {_cell(experiment.source)} | {_cell(claim.statement)} |"
             for name, (experiment, claim) in others.items()
         ]
     return lines
@@ -126,9 +127,13 @@ def _rows(item: str, checked: Sequence[str] | str, known: dict[str, tuple[Experi
         return [f"| {item} | | not by computation | {_cell(checked)} |"]
     claims = [(name, known[name][1]) for name in checked if name in known]
     return [
-        f"| {item if i == 0 else ''} | `{name}` | {_expected(claim)} | {_cell(claim.statement)} |"
+        f"| {item if i == 0 else ''} | {_name(name, claim)} | {_expected(claim)} | {_cell(claim.statement)} |"
         for i, (name, claim) in enumerate(claims)
     ]
+
+
+def _name(name: str, claim: Claim) -> str:
+    return f"`{name}` (ours)" if claim.ours else f"`{name}`"
 
 
 def _expected(claim: Claim) -> str:

@@ -26,7 +26,7 @@ from gyrostat.parallel.progress import ProgressDisplay, print_line
 from gyrostat.parallel.threads import one_thread
 from gyrostat.parallel.whole_files import reason, write_whole
 from gyrostat.parallel.workers import Listener, explain, run_tasks
-from gyrostat.reproduce.claims import claims_table, is_surprise, judge
+from gyrostat.reproduce.claims import by_author, claims_table, is_surprise, judge
 from gyrostat.reproduce.store import CLAIMS, ClaimRecord, ResultsStore, experiment_of
 from gyrostat.reproduce.tasks import ComputedExperiment, ExperimentTask, select
 
@@ -262,7 +262,7 @@ def _conclude(
     one_file: bool,
 ) -> None:
     """Write the report and print the table of claims, the failures and the files."""
-    from gyrostat.reproduce.report.page import write_report
+    from gyrostat.reproduce.report.page import counted_statements, write_report
 
     if summary.interrupted or summary.cannot_write:
         done = len(summary.reused) + len(summary.computed)
@@ -273,11 +273,12 @@ def _conclude(
     write_report(store, one_file=one_file)
     order = {task.name: i for i, task in enumerate(tasks)}
     summary.records.sort(key=lambda record: order[experiment_of(record)])
-    if summary.records:
-        console.print(claims_table(summary.records))
+    for author, part in by_author(summary.records).items():
+        console.print(claims_table(part, author))
     for name, line in summary.failures.items():
         print_line(console, f"{name} failed: {line} (details in {store.error(name)})")
     surprises = sum(is_surprise(record) for record in summary.records)
+    print_line(console, counted_statements(summary.records))
     print_line(
         console,
         f"{len(summary.records)} claims, {surprises} with a verdict that was not expected, "

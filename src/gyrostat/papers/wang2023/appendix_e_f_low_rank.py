@@ -302,6 +302,7 @@ LOW_RANK = Experiment(
         ),
         Claim(
             slug="streak-likely",
+            ours=True,
             statement="The bound (r / d)^T of Theorem E.2 is not vanishingly small at a ridge with a rank-2 minimum.",
             criterion="lambda = .03, eta = .4: (r / d)^T at least 1e-6",
             measure=_streak_likely,

@@ -359,6 +359,7 @@ FIG1 = Experiment(
         ),
         Claim(
             slug="when",
+            ours=True,
             statement="Half of the runs have jumped by step 5000 (ours).",
             criterion="99.9 % interval of the median jump time meets [4000, 6500]",
             measure=_median,
@@ -388,6 +389,7 @@ FIG1 = Experiment(
         ),
         Claim(
             slug="decay",
+            ours=True,
             statement=(
                 "After the jump, s2 decays at the rate of the ridge plus the rate at which noise turns the first "
                 "singular pair (ours)."
@@ -401,6 +403,7 @@ FIG1 = Experiment(
         ),
         Claim(
             slug="faster-than-ridge",
+            ours=True,
             statement=(
                 "After the jump s2 decays faster than the ridge alone explains (ours): noise turns the first singular pair "
                 "in every step, and the part orthogonal to it shrinks by the cosine."

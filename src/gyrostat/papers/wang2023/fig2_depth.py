@@ -189,6 +189,7 @@ FIG2 = Experiment(
         ),
         Claim(
             slug="near-the-fold",
+            ours=True,
             statement="The ridge lies just below the fold of depth 4 and far below that of depth 3 (ours).",
             criterion="ridge over fold in [.9, 1] for L = 4 and <= .7 for L = 3",
             measure=_near_fold,

@@ -236,6 +236,7 @@ FIG3 = Experiment(
         ),
         Claim(
             slug="above-the-fold",
+            ours=True,
             statement="Above the fold the ridge is the cause: GD solves epsilon >= 0.15 as SGD does (ours).",
             criterion="shares of both >= .9 at the longest t0 for every epsilon >= .15",
             measure=_is_the_ridge,
@@ -248,6 +249,7 @@ FIG3 = Experiment(
         ),
         Claim(
             slug="fold",
+            ours=True,
             statement="GD begins to solve the problem at the epsilon that the fold predicts (ours).",
             criterion="the epsilon at which the fold equals lambda / 4 lies between the last stuck and the first solved one",
             measure=_fold,

@@ -243,6 +243,7 @@ PYTORCH_START = Experiment(
         ),
         Claim(
             slug="start-scale",
+            ours=True,
             statement=(
                 "PyTorch's start has entries of variance 1 / (3 fan-in); orthogonal layers have orthonormal rows "
                 "or columns."

@@ -159,24 +159,28 @@ FOLD = Experiment(
     claims=[
         Claim(
             slug="descent-agrees",
+            ours=True,
             statement="GD stays at rank 2 just below the fold and leaves just above it.",
             criterion="all starts at rank 2 at .93 lambda_c and none at 1.07 lambda_c",
             measure=_check,
         ),
         Claim(
             slug="figures-below",
+            ours=True,
             statement="Every figure of the paper is set below the fold: there is a rank-2 minimum to jump from.",
             criterion="lambda over lambda_c in [.5, 1] for Figures 1, 2 (both depths) and 4",
             measure=_below,
         ),
         Claim(
             slug="depth",
+            ours=True,
             statement="Depth lowers the fold.",
             criterion="lambda_c falls with L at every epsilon",
             measure=_falls_with_depth,
         ),
         Claim(
             slug="epsilon",
+            ours=True,
             statement="A smaller missing entry lowers the fold.",
             criterion="lambda_c falls with epsilon at every L",
             measure=_falls_with_epsilon,

@@ -132,6 +132,7 @@ INITIALISATIONS = Experiment(
         ),
         Claim(
             slug="gaussian",
+            ours=True,
             statement="N(0, 1/fan-in) is not the paper's start: it diverges in spite of the warm-up (ours).",
             criterion="at least half of the runs diverge within 1000 steps",
             measure=_gaussian,
@@ -139,6 +140,7 @@ INITIALISATIONS = Experiment(
         ),
         Claim(
             slug="same-jumps",
+            ours=True,
             statement="Orthogonal layers jump at the same times as PyTorch's start (ours).",
             criterion="two-sample Kolmogorov-Smirnov test of the jump times: p >= .01",
             measure=_same_law,

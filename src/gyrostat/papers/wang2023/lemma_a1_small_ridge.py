@@ -298,6 +298,7 @@ SMALL_RIDGE = Experiment(
         ),
         Claim(
             slug="lemmaA.1-double-ball",
+            ours=True,
             statement="The flow stays in the ball of radius 2 R (ours).",
             criterion="largest distance from the start at most 2 R, with a PL quotient of at least beta along the path",
             measure=_in_double_ball,

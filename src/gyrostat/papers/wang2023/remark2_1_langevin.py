@@ -319,6 +319,7 @@ LANGEVIN = Experiment(
         ),
         Claim(
             slug="isotropy-is-the-reason",
+            ours=True,
             statement=(
                 "Gaussian noise with SGD's own covariance is as one-way as SGD (ours): the covariance vanishes "
                 "where the second "

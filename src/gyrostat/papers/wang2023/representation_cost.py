@@ -244,6 +244,7 @@ BALANCE = Experiment(
     claims=[
         Claim(
             slug="rate",
+            ours=True,
             statement="Under gradient flow imbalance decays at 4 lambda (ours).",
             criterion="all rates over lambda in [3.9, 4.1]",
             measure=_four,

@@ -203,6 +203,7 @@ LANDSCAPE = Experiment(
         ),
         Claim(
             slug="count",
+            ours=True,
             statement="There are thirteen critical points: four minima and nine strict saddles (ours).",
             criterion="exactly 4 and 9 found",
             measure=_count,

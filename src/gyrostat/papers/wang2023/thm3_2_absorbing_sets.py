@@ -297,6 +297,7 @@ REGIONS = Experiment(
         ),
         Claim(
             slug="nearly-sharp-at-rank-2",
+            ours=True,
             statement=(
                 "Where the rank is no restriction (r = 2), a step of at most 1e4 times the bound leaves B_r from "
                 "some point. For a statement about all points, the bound is therefore nearly sharp (ours)."
@@ -306,12 +307,14 @@ REGIONS = Experiment(
         ),
         Claim(
             slug="not-sharp-at-rank-0",
+            ours=True,
             statement="Near the origin (r = 0) the bound is far from sharp (ours; the paper expects tighter ones).",
             criterion="lambda = .1, r = 0: no step below 1e10 times the bound is seen to leave, at either depth",
             measure=_not_sharp,
         ),
         Claim(
             slug="covers-figure-1",
+            ours=True,
             statement="The theorem covers the experiments: eta = 0.2 at lambda = 0.1 is admitted.",
             criterion="bound on eta at lambda = .1 >= .2 for L = 3 or 4",
             measure=_covers,
@@ -322,6 +325,7 @@ REGIONS = Experiment(
         ),
         Claim(
             slug="probability",
+            ours=True,
             statement="The bound (r / d)^T on the probability says something about Figure 1.",
             criterion="T of Theorem B.2 at lambda = .1 is at most 20,000 steps",
             measure=_probability,

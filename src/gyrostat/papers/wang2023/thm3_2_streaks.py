@@ -250,6 +250,7 @@ STREAKS = Experiment(
         ),
         Claim(
             slug="not-the-mechanism",
+            ours=True,
             statement="Such streaks, which the proof uses, are too rare to explain the jumps of SGD here (ours).",
             criterion="rate of such streaks at most a tenth of the observed hazard",
             measure=_rarer_than_jumps,
@@ -261,6 +262,7 @@ STREAKS = Experiment(
         ),
         Claim(
             slug="hazard",
+            ours=True,
             statement="Jumps occur at a rate of about 1.8e-4 per step (ours).",
             criterion="hazard in [1e-4, 3e-4]",
             measure=_hazard,
@@ -268,6 +270,7 @@ STREAKS = Experiment(
         ),
         Claim(
             slug="entries",
+            ours=True,
             statement=(
                 "Section 2.1: SGD draws every entry from all observed ones; without replacement, every pass visits all entries "
                 "in a new random order."
@@ -280,6 +283,7 @@ STREAKS = Experiment(
         ),
         Claim(
             slug="lasting",
+            ours=True,
             statement="A jump is lasting: a run that falls to rank 1 and comes back has not jumped (ours).",
             criterion=(
                 "the step of a jump is the first after which s2 / s1 stays low, in all random paths; at least 0.2 of them dip "

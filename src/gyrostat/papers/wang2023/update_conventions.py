@@ -118,6 +118,7 @@ CONVENTIONS_STUDY = Experiment(
     claims=[
         Claim(
             slug="weight-decay",
+            ours=True,
             statement="SGD with weight decay reproduces Figure 1 (ours).",
             criterion=CRITERION,
             measure=_makes_figure1("weight_decay"),
@@ -148,6 +149,7 @@ CONVENTIONS_STUDY = Experiment(
         ),
         Claim(
             slug="collapse",
+            ours=True,
             statement="Under the main text's update runs collapse to rank 0 (ours).",
             criterion="share at rank 0 at step 8000 >= .9",
             measure=_collapses,
@@ -155,6 +157,7 @@ CONVENTIONS_STUDY = Experiment(
         ),
         Claim(
             slug="fold",
+            ours=True,
             statement="The fold separates the three updates (ours).",
             criterion="in main-text units the ridge is below the fold for weight_decay and above it for the other two",
             measure=_why,

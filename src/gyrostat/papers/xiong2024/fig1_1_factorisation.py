@@ -176,6 +176,7 @@ FIG11 = Experiment(
         ),
         Claim(
             slug="sharp-constant",
+            ours=True,
             statement="The sharp constant (ours): t^2 ||E||^2 16 eta^2 / (k - r) tends to 1 for every alpha.",
             criterion="within 2 % at the last step for k = 3, 5 and alpha = .5, .1",
             measure=_constant,

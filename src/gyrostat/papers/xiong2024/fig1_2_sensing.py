@@ -316,6 +316,7 @@ FIG12 = Experiment(
         ),
         Claim(
             slug="curvature",
+            ours=True,
             statement="The late rate is -2 log(1 - eta lambda_H), with lambda_H from the Gauss-Newton Hessian (ours).",
             criterion="measured over predicted within 10 %, k = r, and k = 4 with alpha >= .2 (late: eta t alpha^2 >> 1)",
             measure=_curvature,

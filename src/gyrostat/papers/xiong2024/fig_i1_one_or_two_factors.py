@@ -147,6 +147,7 @@ FIG_I1 = Experiment(
     claims=[
         Claim(
             slug="overtakes",
+            ours=True,
             statement="Asymmetric sensing overtakes symmetric sensing for good when eta t alpha^2 is about 8 (ours).",
             criterion="median of eta t alpha^2 at the last overtaking in [3, 15] (designs scatter by a factor of 2)",
             measure=_overtakes,

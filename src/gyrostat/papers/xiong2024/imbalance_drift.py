@@ -152,6 +152,7 @@ IMBALANCE = Experiment(
     claims=[
         Claim(
             slug="increment",
+            ours=True,
             statement="The increment is exactly eta^2 (G^T M^T M G - F^T M M^T F) (ours).",
             criterion="relative gap <= 1e-5 in factorisation, for increments above 1e-9 ||F||^2 (rounding: n 1e-16)",
             measure=_identity,
@@ -174,6 +175,7 @@ IMBALANCE = Experiment(
         ),
         Claim(
             slug="printed-step",
+            ours=True,
             statement="(D.6) holds at the printed learning rate and a small start.",
             criterion="the same for sensing, eta = .2, alpha = .02",
             measure=lambda ds: _keeps(ds, "S .2 .02"),

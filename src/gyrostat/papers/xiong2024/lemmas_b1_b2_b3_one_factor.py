@@ -319,6 +319,7 @@ LEMMAS_B = Experiment(
         ),
         Claim(
             slug="B.2-at-figure",
+            ours=True,
             statement="The rows of the start of Figure 1.1 (n = 50, k = 5) lie in [alpha^2/2, 2 alpha^2].",
             criterion="at most half of the starts have a row outside",
             measure=_rows_at_figure,
@@ -331,6 +332,7 @@ LEMMAS_B = Experiment(
         ),
         Claim(
             slug="start-law",
+            ours=True,
             statement=(
                 "The start is alpha N(0, 1/k): the squared norms of rows have the mean alpha^2 (ours: a check of "
                 "our start)."
@@ -340,6 +342,7 @@ LEMMAS_B = Experiment(
         ),
         Claim(
             slug="conditions",
+            ours=True,
             statement="The runs satisfy the conditions (3.1) of Theorem 3.1, with constants of one.",
             criterion="all three hold at n = 12, k = 600,000, alpha = .05",
             measure=_covered,

@@ -323,6 +323,7 @@ LEMMAS_D = Experiment(
         ),
         Claim(
             slug="D.8-at-32k",
+            ours=True,
             statement="(D.8) holds from n of about 28 k on (ours).",
             criterion="all eigenvalues over alpha^2 in [1/2, 3/2] in every start with k = 25, n = 32 k = 800",
             measure=lambda ds: _spectrum_inside(ds, 32, 0.5, 1.5, 1.0),
@@ -335,6 +336,7 @@ LEMMAS_D = Experiment(
         ),
         Claim(
             slug="start-law",
+            ours=True,
             statement="The start is alpha N(0, 1/n) and (alpha/3) N(0, 1/n) (ours: a check of our start).",
             criterion="||F_0||_F^2 and ||G_0||_F^2 within 4 standard errors of their means (chi-square)",
             measure=_start_law,
@@ -432,6 +434,7 @@ LEMMAS_D = Experiment(
         ),
         Claim(
             slug="G.3-logarithm",
+            ours=True,
             statement=(
                 "The number of steps of Lemma G.3 grows with log(1/alpha), as that of one growing direction does (ours): the "
                 "O(1/(eta sigma_r)) that we read there hides a logarithm, as in (D.9)."

@@ -227,6 +227,7 @@ LEMMAS_G = Experiment(
         ),
         Claim(
             slug="isometry-constant",
+            ours=True,
             statement=(
                 "Definition 2.1: the constant that gyrostat.isometry_constant finds by search is, for matrices of full rank, "
                 "the largest distance of an eigenvalue of (1/m) sum vec(A_i) vec(A_i)^T from 1."
@@ -236,6 +237,7 @@ LEMMAS_G = Experiment(
         ),
         Claim(
             slug="gradient",
+            ours=True,
             statement=(
                 "(2.2): a run reads A*A(X - A_star) = (1/m) sum <A_i, X - A_star> A_i, with the rows of a design or with "
                 "its Gram matrix."

@@ -151,12 +151,14 @@ PEERS = Experiment(
         ),
         Claim(
             slug="step-wins",
+            ours=True,
             statement="At kappa = 1 the imbalance step needs fewer iterations than ScaledGD and PrecGD (ours).",
             criterion="fewest of the two over the step's >= 1.2 at both learning rates (about 2 at n = 50)",
             measure=_step_wins,
         ),
         Claim(
             slug="step-loses",
+            ours=True,
             statement=(
                 "At kappa = 10 the imbalance step needs more iterations than the better of ScaledGD and PrecGD (ours)."
             ),
@@ -165,12 +167,14 @@ PEERS = Experiment(
         ),
         Claim(
             slug="no-step-needed",
+            ours=True,
             statement="A start with an orthonormal F0 and G0 = 0 works about as well as the imbalance step (ours).",
             criterion="its iterations over the step's in [.5, 2] at kappa = 1",
             measure=_no_step_needed,
         ),
         Claim(
             slug="preconditioned",
+            ours=True,
             statement="Preconditioning makes the condition number irrelevant.",
             criterion="iterations at kappa = 10 over those at kappa = 1 <= 2 for ScaledGD and PrecGD",
             measure=_flat_in_kappa,

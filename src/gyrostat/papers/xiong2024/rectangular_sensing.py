@@ -235,6 +235,7 @@ RECTANGULAR = Experiment(
         ),
         Claim(
             slug="transposed",
+            ours=True,
             statement=(
                 "(2.2) treats F and G alike: with A_i^T and the factors exchanged, the run is the transposed run (ours). It is "
                 "not if one factor moves before the other."

@@ -198,6 +198,7 @@ THEOREM31 = Experiment(
     claims=[
         Claim(
             slug="rows-narrow",
+            ours=True,
             statement="(3.3a) holds for k = 3 and 5: after the waiting time ||x_i||^2 >= alpha^2 / 8 for all i > r.",
             criterion="smallest ||x_i||^2 / alpha^2 >= 1/8 at t = 3 log(2/alpha)/eta in 80 % of the runs",
             measure=lambda ds: _rows(ds, (3, 5), SCALES),
@@ -228,6 +229,7 @@ THEOREM31 = Experiment(
         ),
         Claim(
             slug="start",
+            ours=True,
             statement=(
                 "Theorem 3.1 starts from X_0 = alpha N(0, 1/k), so ||x_i||^2 / alpha^2 is 1 on average for every k; A_t is the "
                 "sum of ||x_i||^2 over the rows outside the signal."
@@ -240,6 +242,7 @@ THEOREM31 = Experiment(
         ),
         Claim(
             slug="covers-figure",
+            ours=True,
             statement="The conditions (3.1), with constants of one, cover Figure 1.1.",
             criterion="all of them hold at eta = .01, alpha = .5, k = 3 and 5",
             measure=_covers,

@@ -149,6 +149,7 @@ THEOREM42 = Experiment(
         ),
         Claim(
             slug="covers-figure",
+            ours=True,
             statement="The conditions (4.7) and (4.8), with constants of one, cover Figure 1.2.",
             criterion="all of them hold at eta = .2, alpha = .05, k = 4 with the measured isometry constant",
             measure=_conditions42,
@@ -346,6 +347,7 @@ THEOREM51 = Experiment(
     claims=[
         Claim(
             slug="factorisation",
+            ours=True,
             statement="In factorisation the rate after the step is exactly 2 |log(1 - eta beta^2)| (ours).",
             criterion="median rate within 1 % for beta = .5, .7, 1 (at most sqrt(sigma_r), as the theorem asks)",
             measure=_exact51,
@@ -358,6 +360,7 @@ THEOREM51 = Experiment(
         ),
         Claim(
             slug="few-measurements",
+            ours=True,
             statement="Theorem 5.1 holds with few measurements, as in the paper's figure (m = 3 to 5 n k).",
             criterion="median rate over the promised one >= 1 at m = 3 n k",
             measure=_sensed_few,
@@ -370,6 +373,7 @@ THEOREM51 = Experiment(
         ),
         Claim(
             slug="transpose-of-b",
+            ours=True,
             statement=(
                 "The step needs the transpose of B: with F = A S B and B itself in (5.1) the product is kept too, but the rate "
                 "is a fraction of 2 |log(1 - eta beta^2)| (ours; (5.1) is damaged in the text that we work from)."

@@ -208,6 +208,7 @@ AMPLIFY = Experiment(
     claims=[
         Claim(
             slug="m1",
+            ours=True,
             statement="At M = 1 the plain method keeps the spurious signal; with kappa = 7 nothing is left of it.",
             criterion="median spurious share at the end: plain in [.8, 1.1], amplified <= .01",
             measure=lambda ds: _kept_and_left(
@@ -217,6 +218,7 @@ AMPLIFY = Experiment(
         ),
         Claim(
             slug="m-half",
+            ours=True,
             statement="At M = 0.5 the same is true, with kappa = 15.",
             criterion="median spurious share at the end: plain in [.8, 1.1], amplified <= .01",
             measure=lambda ds: _kept_and_left(
@@ -226,6 +228,7 @@ AMPLIFY = Experiment(
         ),
         Claim(
             slug="boundary",
+            ours=True,
             statement=(
                 "Most runs eliminate the spurious signal exactly where M (1 + kappa) is above the plain method's M*."
             ),
@@ -235,24 +238,28 @@ AMPLIFY = Experiment(
         ),
         Claim(
             slug="collapse",
+            ours=True,
             statement="Heterogeneity and amplification are interchangeable: only the product M (1 + kappa) matters.",
             criterion="half of the runs succeed at a product within 25 % of M*, for every M that needs and can reach it",
             measure=_collapse,
         ),
         Claim(
             slug="error-law",
+            ours=True,
             statement="The error that is left follows our law with amplification.",
             criterion="median error over law in [.8, 1.25] for every kappa from 5 to 13, at M = 1",
             measure=_error_ratios,
         ),
         Claim(
             slug="price",
+            ours=True,
             statement="The price of amplification is noise in proportion to 1 + kappa.",
             criterion="median over runs of the slope of log error over log (1 + kappa) in [.8, 1.2], kappa from 5 to 13, M = 1",
             measure=_price,
         ),
         Claim(
             slug="invariant-untouched",
+            ours=True,
             statement="Amplification does not change how the invariant signal is learnt.",
             criterion=(
                 "time to one half within 3 % of eq. (25)'s for every kappa; median invariant share at the end in [.9, "

@@ -102,6 +102,7 @@ def _spectrum_claims(words: str) -> list[Claim]:
         ),
         Claim(
             slug="pooled-spurious",
+            ours=True,
             statement="PooledSGD learns the spurious signal there too.",
             criterion="median spurious share >= .8",
             measure=lambda ds: within(0.8, 1.2, spurious=median(last(ds.spurious.sel(algorithm="pooled")))),

@@ -183,12 +183,14 @@ FAILURE = Experiment(
         ),
         Claim(
             slug="probability-flat",
+            ours=True,
             statement="Ours: the share of runs above a multiple of sqrt(d/m) is the same at every m.",
             criterion="slope of log share (C1 = 2) in log m over three decades in [-0.12, 0.12]",
             measure=_flat,
         ),
         Claim(
             slug="tail",
+            ours=True,
             statement=(
                 "Ours: the share of runs above C1 log(d) sqrt(d/m) falls as about 1/C1, the tail of a product of "
                 "factors of mean 1."

@@ -117,6 +117,7 @@ ERROR_LAW = Experiment(
     claims=[
         Claim(
             slug="within-five-percent",
+            ours=True,
             statement="Ours: the median error at the end is that of gyrostat.theory.error_law within 5 %.",
             criterion="median over runs, starts and late steps of error over law in [0.95, 1.05]",
             measure=_within_five_percent,

@@ -181,6 +181,7 @@ FIG2 = Experiment(
         ),
         Claim(
             slug="needs-m-above-six",
+            ours=True,
             statement="At eta = 0.05 the 0.1-moment falls only for spreads above a threshold between 6 and 7.",
             criterion="least spread with E |1 + eta xi|^0.1 < 1 in [6, 7]",
             measure=_tenth_threshold,

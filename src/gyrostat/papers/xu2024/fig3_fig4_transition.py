@@ -179,6 +179,7 @@ FIG3 = Experiment(
         ),
         Claim(
             slug="transition",
+            ours=True,
             statement=(
                 "There is a transition between learning and forgetting the spurious signal, at about M = 3.8 with "
                 "environments drawn independently."
@@ -203,6 +204,7 @@ FIG3 = Experiment(
         ),
         Claim(
             slug="closed-form",
+            ours=True,
             statement="Ours: the transition lies at M* = sqrt((1 + eta)^2 - exp(2 log(sqrt(0.1)/alpha)/T))/eta.",
             criterion="measured half-way point within .7 of M*",
             measure=lambda ds: within(

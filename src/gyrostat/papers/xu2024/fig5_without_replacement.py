@@ -131,6 +131,7 @@ WITHOUT_REPLACEMENT = Experiment(
         ),
         Claim(
             slug="fixed-data-noise",
+            ours=True,
             statement=(
                 "Ours: on the same samples at every step the noise does not average out, so much more is left "
                 "outside both signals."

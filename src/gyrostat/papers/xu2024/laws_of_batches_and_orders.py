@@ -397,6 +397,7 @@ LAWS = Experiment(
         ),
         Claim(
             slug="fixed-design",
+            ours=True,
             statement=(
                 "With a fixed design of few samples, X^T X is a Wishart matrix with as many degrees of freedom as "
                 "samples."

@@ -209,6 +209,7 @@ MATRICES = Experiment(
         ),
         Claim(
             slug="constant-needed",
+            ours=True,
             statement="These shapes need a C of about 0.9 (ours).",
             criterion="largest C needed in [0.8, 1]",
             measure=lambda ds: within(0.8, 1, needed=ds.needed.max()),
@@ -299,6 +300,7 @@ PRODUCTS = Experiment(
         ),
         Claim(
             slug="constant-is-sharp",
+            ours=True,
             statement="No larger constant would do: 0.377 is approached at t = 1 as m grows (ours).",
             criterion="least admissible c at the largest m <= 0.39",
             measure=lambda ds: within(0, 0.39, least=ds.constant.isel(count=-1).min()),
@@ -399,6 +401,7 @@ TRUNCATION = Experiment(
         ),
         Claim(
             slug="radius-needed",
+            ours=True,
             statement="The smallest radius is R = the upper delta/3 quantile of chi-square with 5 degrees of freedom (ours).",
             criterion="theory.truncation_radius over the radius found by quadrature within 1e-6 of 1 at every delta",
             measure=lambda ds: within(
@@ -410,6 +413,7 @@ TRUNCATION = Experiment(
         ),
         Claim(
             slug="logarithmic",
+            ours=True,
             statement="A constant times log(1/delta) is enough: between 2 and 4 times (ours).",
             criterion="smallest radius over log(1/delta) in [2, 4] at every delta",
             measure=lambda ds: within(

@@ -203,6 +203,7 @@ LEMMA6 = Experiment(
         ),
         Claim(
             slug="paper-setting",
+            ours=True,
             statement="The same bound keeps the controller low in the paper's own setting (M = 6).",
             criterion="share of runs that reach the barrier at M = 6 <= .01 for r2 = 1 and 5",
             measure=lambda ds: within(0, 0.01, largest_share=ds.hits.sel(spread=6.0).max()),
@@ -295,12 +296,14 @@ LEMMA7 = Experiment(
         ),
         Claim(
             slug="threshold",
+            ours=True,
             statement="At eta = 0.05 the condition holds from M = 18.4 on.",
             criterion="least M on the grid in [18.2, 18.6]",
             measure=lambda ds: within(18.2, 18.6, least_spread=_least(ds)),
         ),
         Claim(
             slug="covers-the-experiments",
+            ours=True,
             statement="The condition covers the paper's own experiments at eta = 0.05, M = 6.",
             criterion="E (1 + eta xi + 2 eta)^(2/3) <= 1 at M = 6",
             measure=lambda ds: within(0, 1, factor=ds.growth.interp(spread=6.0)),
@@ -401,6 +404,7 @@ PROPOSITION1 = Experiment(
         ),
         Claim(
             slug="jacobi-edge",
+            ours=True,
             statement="Ours: for larger ranks it is the edge of the Jacobi ensemble.",
             criterion="median over edge in [.9, 1.05] where the rank is at least 20",
             measure=lambda ds: within(

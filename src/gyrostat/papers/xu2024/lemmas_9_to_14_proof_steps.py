@@ -378,6 +378,7 @@ PROOF_STEPS = Experiment(
         ),
         Claim(
             slug="batch-needed",
+            ours=True,
             statement="The conditions of the proof can be met with data: Lemma 10 needs a batch of at most 1e8.",
             criterion="least m at which (59) holds in this setting <= 1e8",
             measure=_batch_needed,

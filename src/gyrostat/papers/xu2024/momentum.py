@@ -241,12 +241,14 @@ MOMENTUM = Experiment(
     claims=[
         Claim(
             slug="signal-learnt",
+            ours=True,
             statement="At the same effective step, the invariant signal is learnt whatever the momentum.",
             criterion="median invariant share at the end in [.9, 1.1] for every beta and M, both kinds of momentum",
             measure=_learnt,
         ),
         Claim(
             slug="momentum-forgets",
+            ours=True,
             statement="HeteroSGD with momentum 0.9 forgets the spurious signal.",
             criterion="median spurious share at M = 8 at most .05, heavy ball and Nesterov",
             measure=_momentum_forgets,
@@ -257,12 +259,14 @@ MOMENTUM = Experiment(
         ),
         Claim(
             slug="effective-step",
+            ours=True,
             statement="At the same effective step eta / (1 - beta), the transition is where plain SGD has it.",
             criterion="half of the runs forget at an M within [.7, 1.2] of M*, for beta up to .9, both kinds of momentum",
             measure=_transition,
         ),
         Claim(
             slug="less-reliable",
+            ours=True,
             statement="Beyond the transition, momentum 0.9 forgets in fewer runs than plain SGD at the same effective step.",
             criterion="share of runs without spurious signal, mean over M from 7 to 10: plain minus momentum .9 in [.05, .5]",
             measure=_less_reliable,
@@ -270,18 +274,21 @@ MOMENTUM = Experiment(
         ),
         Claim(
             slug="fixed-step",
+            ours=True,
             statement="At the same step size, the transition follows M* at the effective step.",
             criterion="half of the runs forget at an M within [.7, 1.2] of the prediction for every beta",
             measure=_fixed_step,
         ),
         Claim(
             slug="momentum-helps",
+            ours=True,
             statement="At the same step size, momentum 0.9 forgets with a third of the heterogeneity.",
             criterion="the M at which half of the runs forget, over that without momentum, in [.2, .45]",
             measure=_momentum_helps,
         ),
         Claim(
             slug="adam-keeps",
+            ours=True,
             statement="Adam keeps a part of the spurious signal where plain SGD forgets it.",
             criterion="M = 6, median spurious share: Adam >= .15 at every step size, plain <= .05; Adam's signal in [.9, 1.1]",
             measure=_adam_keeps,
@@ -293,6 +300,7 @@ MOMENTUM = Experiment(
         ),
         Claim(
             slug="adam-small-steps",
+            ours=True,
             statement="Adam keeps more with small steps (0.002, 0.005) than with large ones (0.02).",
             criterion="median spurious share at M = 6: the lesser of the two small steps over the large one in [1, 20]",
             measure=_small_steps_keep,

@@ -93,18 +93,21 @@ ORDER = Experiment(
     claims=[
         Claim(
             slug="cyclic-transition",
+            ours=True,
             statement="With cyclic environments the transition lies between M = 4 and M = 5.",
             criterion="half-way point in [4, 5]",
             measure=lambda ds: within(4.0, 5.0, halfway=halfway(ds.sel(order="cyclic"))),
         ),
         Claim(
             slug="cyclic-sharper",
+            ours=True,
             statement="Cyclic environments make the transition at least three times as sharp as independent ones.",
             criterion="width from 10 % to 90 % of the runs: cyclic / iid <= 1/3",
             measure=lambda ds: within(0, 1 / 3, ratio=_width(ds.sel(order="cyclic")) / _width(ds.sel(order="iid"))),
         ),
         Claim(
             slug="shuffled-like-cyclic",
+            ours=True,
             statement="A new random order for every pass is as good as a fixed one.",
             criterion="half-way points differ by at most .5",
             measure=lambda ds: within(
@@ -249,6 +252,7 @@ PREDICTOR = Experiment(
     claims=[
         Claim(
             slug="lyapunov-rule",
+            ours=True,
             statement=(
                 "Ours: lambda T < log(sqrt(0.1)/alpha) predicts whether most runs eliminate the spurious signal, "
                 "at T = 10/eta (over longer times intermittency moves the transition; the surrogate follows it)."
@@ -259,6 +263,7 @@ PREDICTOR = Experiment(
         ),
         Claim(
             slug="surrogate",
+            ours=True,
             statement="Ours: three coupled numbers predict the share of successful runs.",
             criterion="mean absolute error <= .08",
             measure=lambda ds: within(
@@ -269,6 +274,7 @@ PREDICTOR = Experiment(
         ),
         Claim(
             slug="informal-window-covers",
+            ours=True,
             statement="The informal window of section 4 covers cells in which most runs eliminate the spurious signal.",
             criterion="it holds in at least one cell at T = 10/eta, and most runs succeed in every cell in which it holds",
             measure=lambda ds: _sufficient(ds, "informal window"),

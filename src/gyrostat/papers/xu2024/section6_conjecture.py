@@ -191,6 +191,7 @@ CONJECTURE = Experiment(
         ),
         Claim(
             slug="many-environments",
+            ours=True,
             statement="More than two environments, and unequal weights, work as well at the same mean and variance.",
             criterion=(
                 "for every law at M = 10: share of runs without spurious signal at least 0.8, median signal in "

@@ -173,12 +173,14 @@ THEOREM2 = Experiment(
         ),
         Claim(
             slug="error-law",
+            ours=True,
             statement="Ours: the error is the accumulated isometry noise of all steps (gyrostat.theory.error_law).",
             criterion="median error over law in [.85, 1.2] in every cell",
             measure=lambda ds: within(0.85, 1.2, least_ratio=_ratios(ds).min(), largest_ratio=_ratios(ds).max()),
         ),
         Claim(
             slug="bound-says-something",
+            ours=True,
             statement="The bound (9), with its constants taken as 1, says something about this setting.",
             criterion="largest error of any run at the centre <= bound <= 1 (the norm of A_star)",
             measure=_informative_bound,
@@ -261,6 +263,7 @@ DATA = Experiment(
     claims=[
         Claim(
             slug="fixed-costs-more",
+            ours=True,
             statement="With fixed data the error is at least 1.5 times that with fresh batches of the same size.",
             criterion="ratio of median errors >= 1.5 for every m",
             measure=lambda ds: within(
@@ -273,6 +276,7 @@ DATA = Experiment(
         ),
         Claim(
             slug="fixed-still-falls",
+            ours=True,
             statement="With fixed data, too, the error falls as about m^-1/2.",
             criterion="fitted slope in [-.75, -.4]",
             measure=_data_slope,

@@ -153,6 +153,7 @@ WINDOW = Experiment(
         ),
         Claim(
             slug="error-law",
+            ours=True,
             statement="Inside the window, too, the error follows our law: it falls as m^-1/2.",
             criterion=(
                 "median over runs, batch sizes and the last six recorded steps of error over law in [.7, 1.3] (a run scatters "
@@ -162,6 +163,7 @@ WINDOW = Experiment(
         ),
         Claim(
             slug="covers-the-experiments",
+            ours=True,
             statement="The theorem's step window covers the paper's own experiments (M = 6: M1 = 7, M2 = 18).",
             criterion="M2/(1536 M1) > 1",
             measure=lambda ds: within(1, np.inf, ratio=ds.attrs["paper_m2"] / (1536 * ds.attrs["paper_m1"])),
@@ -326,6 +328,7 @@ PHASES = Experiment(
         ),
         Claim(
             slug="parts-of-the-start",
+            ours=True,
             statement=(
                 "The parts (17) and (18) of U_0 = alpha I: R has singular values alpha, ||Q||_F = alpha sqrt(r2), ||E|| = "
                 "alpha and ||E||_F = alpha sqrt(d - r1 - r2)."

@@ -162,6 +162,7 @@ THEOREM7 = Experiment(
         ),
         Claim(
             slug="pooled-both",
+            ours=True,
             statement="Pooled batches make it learn the spurious feature too.",
             criterion="median spurious share >= .7",
             measure=lambda ds: within(0.7, 1.3, spurious=median(last(ds.spurious.sel(algorithm="pooled")))),
@@ -169,6 +170,7 @@ THEOREM7 = Experiment(
         ),
         Claim(
             slug="shrinkage-needed",
+            ours=True,
             statement="The shrinkage matters: without it the solution is biased.",
             criterion="median distance without shrinkage at least 1.3 times that with it",
             measure=lambda ds: within(

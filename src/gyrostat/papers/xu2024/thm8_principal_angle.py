@@ -207,6 +207,7 @@ THEOREM8 = Experiment(
         ),
         Claim(
             slug="conditions-met",
+            ours=True,
             statement="The conditions of Theorem 8 cover this setting (M = 10, eta = 0.05, alpha = d^-3.5).",
             criterion="M2 >= r^2, eta >= 24/M2 and eta <= min(1/(64 M1), 1/r^2), constants taken as 1",
             measure=_conditions,

@@ -12,7 +12,7 @@ from typing import Any
 from gyrostat.errors import GyrostatError
 from gyrostat.experiments import registry
 from gyrostat.experiments.declarations import Experiment
-from gyrostat.reproduce.claims import is_surprise
+from gyrostat.reproduce.claims import by_author, is_surprise
 from gyrostat.reproduce.store import ClaimRecord, ResultsStore, experiment_of
 
 
@@ -26,56 +26,58 @@ class Status:
 
     @property
     def brief(self) -> str:
-        """The word for a button or a count."""
-        return self.word.removeprefix("holds in a ").removeprefix("does ").replace("not hold as", "not as")
+        """The word for a button or a short count."""
+        return self.word.split(",")[0]
+
+    def counted(self, count: int) -> str:
+        """A count with the word.
+
+        >>> FAILS.counted(2), SURPRISE.counted(1)
+        ('2 do not hold here, with a reason', '1 surprise')
+        """
+        return (
+            f"{count} {self.word if count == 1 else self.word.replace('does', 'do').replace('surprise', 'surprises')}"
+        )
 
 
 HOLDS = Status("holds", "✓", "holds")
-WEAKER = Status("weaker", "≈", "holds in a weaker reading")
-PRINTED = Status("printed", "≠", "does not hold as printed")
+FAILS = Status("fails", "≠", "does not hold here, with a reason")
+UNDECIDED = Status("undecided", "?", "undecided")
 SURPRISE = Status("surprise", "!", "surprise")
 NO_CLAIM = Status("none", "–", "no claim")
 FAILED = Status("failed", "×", "could not be computed")
 ABSENT = Status("absent", "·", "not run")
-OF_CLAIMS = (HOLDS, WEAKER, PRINTED, SURPRISE)
+OF_CLAIMS = (HOLDS, FAILS, UNDECIDED, SURPRISE)
 """From the least to the most remarkable."""
-READINGS = {
-    "not typical": "of some runs, not of most",
-    "not covered": "under its own conditions, which exclude this setting",
-    "depends on the reading": "in another reading of the text",
-}
-"""Kinds of statements (of ``experiments.declarations``) that are not refuted: the weaker reading in which each may hold."""
 
 
 def claim_status(record: ClaimRecord) -> Status:
     """The status of one claim.
 
-    >>> claim_status({"verdict": "fails", "expected": "fails", "kind": "not covered"}).word
-    'holds in a weaker reading'
-    >>> claim_status({"verdict": "fails", "expected": "fails", "kind": "false as printed"}).word
-    'does not hold as printed'
+    >>> claim_status({"verdict": "fails", "expected": "fails"}).word
+    'does not hold here, with a reason'
     >>> claim_status({"verdict": "fails", "expected": "holds"}).word
     'surprise'
     """
+    if record["verdict"] == "undecided":
+        return UNDECIDED
     if is_surprise(record):
         return SURPRISE
-    if record["verdict"] == "holds":
-        return HOLDS
-    return WEAKER if record.get("kind") in READINGS else PRINTED
+    return HOLDS if record["verdict"] == "holds" else FAILS
 
 
 def verdict_text(record: ClaimRecord) -> str:
-    """The verdict in words; for a weaker reading, which one.
+    """The verdict in words; for a statement that does not hold here, in which sense.
 
     >>> verdict_text({"verdict": "fails", "expected": "fails", "kind": "not typical"})
-    'holds in a weaker reading: of some runs, not of most'
-    >>> verdict_text({"verdict": "undecided", "expected": "holds"})
-    'surprise: undecided, expected: holds'
+    'does not hold here: not typical'
+    >>> verdict_text({"verdict": "fails", "expected": "holds"})
+    'surprise: fails, expected: holds'
     """
     status = claim_status(record)
     if status is SURPRISE:
         return f"surprise: {record['verdict']}, expected: {record['expected']}"
-    return f"{status.word}: {READINGS[record['kind']]}" if status is WEAKER else status.word
+    return f"{status.brief}: {record['kind']}" if status is FAILS and record.get("kind") else status.brief
 
 
 def tally(records: Sequence[ClaimRecord]) -> list[tuple[Status, int]]:
@@ -83,7 +85,7 @@ def tally(records: Sequence[ClaimRecord]) -> list[tuple[Status, int]]:
 
     >>> held, failed = {"verdict": "holds", "expected": "holds"}, {"verdict": "fails", "expected": "fails"}
     >>> [(status.key, count) for status, count in tally([held, failed, held])]
-    [('holds', 2), ('printed', 1)]
+    [('holds', 2), ('fails', 1)]
     """
     counts = Counter(map(claim_status, records))
     return [(status, counts[status]) for status in OF_CLAIMS if counts[status]]
@@ -143,15 +145,13 @@ class ReportedExperiment:
         return self.missing is not ABSENT
 
     @property
-    def tally(self) -> list[tuple[Status, int]]:
-        """How many of its claims have each status."""
-        return tally(self.records)
-
-    @property
-    def fraction(self) -> str:
-        """How many of its claims hold, of how many: ``7/8``."""
-        held = sum(claim_status(record) is HOLDS for record in self.records)
-        return f"{held}/{len(self.records)}"
+    def tallies(self) -> list[tuple[str, str, list[tuple[Status, int]]]]:
+        """Of the paper's statements and of ours: whose they are, how many hold (``7/8``), and how many have each status."""
+        names = {"the papers": "the paper", "ours": "ours"}
+        counts = [(names[author], tally(part)) for author, part in by_author(self.records).items()]
+        return [
+            (name, f"{dict(count).get(HOLDS, 0)}/{sum(number for _, number in count)}", count) for name, count in counts
+        ]
 
     def human_names(self, record: ClaimRecord) -> Mapping[str, str]:
         """What the declared claim calls its measured numbers."""
@@ -162,9 +162,17 @@ class ReportedExperiment:
 
 def gather(store: ResultsStore) -> list[ReportedExperiment]:
     """The experiments of every paper of which the folder has a result or an error, in the order of the papers."""
-    finished, records = set(store.finished()), store.claims()
+    finished = set(store.finished())
     present = {name.split("/")[0] for name in finished} | set(store.papers_with_errors(registry.paper_names()))
     declared = {paper: _experiments(paper) for paper in registry.paper_names() if paper in present}
+    ours = {
+        f"{paper}/{name}/{claim.slug}": claim.ours
+        for paper, experiments in declared.items()
+        for name, experiment in experiments.items()
+        for claim in experiment.claims
+    }
+    # Folders of 0.2.0 do not say whose statement a claim is about.
+    records = [{"ours": ours.get(record["id"], False), **record} for record in store.claims()]
     names = [f"{paper}/{name}" for paper, experiments in declared.items() for name in experiments]
     failed = [name for name in names if store.error(name).is_file()]
     known = {name.split("/")[0] for name in [*finished, *failed]}

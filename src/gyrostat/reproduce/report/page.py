@@ -22,13 +22,14 @@ from gyrostat.figures.pages import page_environment, plotly_script
 from gyrostat.figures.palette import ON_DARK_PAGES, PAGE_COLOURS
 from gyrostat.figures.plotly_renderer import RIM
 from gyrostat.parallel.whole_files import write_whole
+from gyrostat.reproduce.claims import by_author, is_surprise
 from gyrostat.reproduce.report.figures import figure_view
 from gyrostat.reproduce.report.folder_contents import (
+    FAILS,
     HOLDS,
     OF_CLAIMS,
-    PRINTED,
     SURPRISE,
-    WEAKER,
+    UNDECIDED,
     ReportedExperiment,
     Status,
     claim_status,
@@ -51,9 +52,9 @@ PAGES = "pages"
 """The folder of the papers' pages, beside ``index.html``."""
 SCRIPTS = ("announce_and_copy", "plots", "plot_keys", "figure_csv", "filters", "contents")
 MEANINGS = {
-    HOLDS: "The criterion is met. The statement is the paper's, or ours where it says so.",
-    WEAKER: "Not refuted: it is true of some runs, under other conditions or in another reading. The claim says which.",
-    PRINTED: "There is a counterexample to the statement as the paper prints it. The claim gives the reason.",
+    HOLDS: "The criterion is met.",
+    FAILS: "The criterion is not met, as expected. The claim says in which sense, and why.",
+    UNDECIDED: "The data cannot decide.",
     SURPRISE: "The verdict is not the one that we expect: look at it first.",
 }
 
@@ -208,9 +209,12 @@ def _papers(store: ResultsStore, entries: Sequence[ReportedExperiment]) -> list[
     return papers
 
 
-def _kinds(records: Sequence[ClaimRecord]) -> list[tuple[Status, int, str]]:
-    """The statuses that claims have, with how many have it and what it means."""
-    return [(status, count, MEANINGS[status]) for status, count in tally(records)]
+def _kinds(records: Sequence[ClaimRecord]) -> dict[str, list[tuple[Status, int, str]]]:
+    """The statuses of the papers' statements and of ours, with how many have each and what it means."""
+    return {
+        author: [(status, count, MEANINGS[status]) for status, count in tally(part)]
+        for author, part in by_author(records).items()
+    }
 
 
 def _title_and_links(name: str, entries: Sequence[ReportedExperiment]) -> dict[str, str]:
@@ -228,7 +232,7 @@ def _overview(entries: Sequence[ReportedExperiment]) -> dict[str, Any]:
     failed = [entry.name for entry in entries if entry.error]
     return {
         "headline": headline(records, len(failed)),
-        "surprises": [record["id"] for record in records if claim_status(record) is SURPRISE],
+        "surprises": [record["id"] for record in records if is_surprise(record)],
         "failed": failed,
         "facts": _facts(entries),
         "kinds": _kinds(records),
@@ -240,25 +244,34 @@ def headline(records: Sequence[ClaimRecord], failed: int = 0) -> str:
     """The result of all experiments in one sentence.
 
     >>> held = {"verdict": "holds", "expected": "holds"}
-    >>> headline([held, {"verdict": "fails", "expected": "fails", "kind": "not typical"}, held])
-    '2 of 3 statements hold, 1 holds in a weaker reading.'
+    >>> headline([held, {"verdict": "fails", "expected": "fails"}, held])
+    '2 of 3 statements of the papers hold; 1 does not hold here, with a reason.'
     >>> headline([held, {"verdict": "fails", "expected": "holds"}], 2)
     '1 of 2 verdicts is a surprise; 2 could not be computed.'
     """
     counts = dict(tally(records))
-    surprises = counts.get(SURPRISE, 0)
-    if surprises or failed:
-        odd = (
-            [f"{surprises} of {len(records)} verdicts {'is' if surprises == 1 else 'are'} a surprise"]
-            if surprises
-            else []
-        )
-        return f"{'; '.join(odd + ([f'{failed} could not be computed'] if failed else []))}."
-    weaker, printed = counts.get(WEAKER, 0), counts.get(PRINTED, 0)
-    parts = [f"{counts.get(HOLDS, 0)} of {len(records)} statements hold"]
-    parts += [f"{weaker} {'holds' if weaker == 1 else 'hold'} in a weaker reading"] if weaker else []
-    parts += [f"{printed} {'does' if printed == 1 else 'do'} not hold as printed"] if printed else []
-    return f"{', '.join(parts)}."
+    odd = [
+        f"{counts[status]} of {len(records)} verdicts {'is' if counts[status] == 1 else 'are'} {word}"
+        for status, word in {SURPRISE: "a surprise", UNDECIDED: "undecided"}.items()
+        if status in counts
+    ]
+    odd += [f"{failed} could not be computed"] if failed else []
+    return f"{'; '.join(odd)}." if odd else counted_statements(records)
+
+
+def counted_statements(records: Sequence[ClaimRecord]) -> str:
+    """How many statements of the papers hold, and how many of ours.
+
+    >>> counted_statements([{"verdict": "holds", "expected": "holds", "ours": True}])
+    '1 of 1 statements of ours hold.'
+    """
+    sentences = []
+    for author, part in by_author(records).items():
+        counts = dict(tally(part))
+        words = [f"{counts.pop(HOLDS, 0)} of {len(part)} statements of {author} hold"]
+        words += [status.counted(count) for status, count in counts.items()]
+        sentences.append(f"{'; '.join(words)}.")
+    return " ".join(sentences)
 
 
 def _facts(entries: Sequence[ReportedExperiment]) -> dict[str, str]:
