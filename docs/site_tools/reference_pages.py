@@ -167,13 +167,14 @@ def claims_page() -> str:
     parts = [
         "# Claims",
         "Every statement that `gyrostat reproduce` judges. [What a claim means](../claims.md) explains the words.",
+        'Claims with "(ours)" are about statements that the paper does not make.',
     ]
     for name in PAPERS:
         paper = find_paper(name)
         parts += [f"## {paper.title}", f"<{paper.link}>"]
         for experiment in paper.experiments:
             rows = [
-                f"| `{name}/{experiment.name}/{claim.slug}` | {in_table(with_leading_zeros(claim.statement))} "
+                f"| `{name}/{experiment.name}/{claim.slug}`{' (ours)' if claim.ours else ''} | {in_table(with_leading_zeros(claim.statement))} "
                 f"| {in_table(with_leading_zeros(claim.criterion))} "
                 f"| {claim.kind or claim.expected} |"
                 for claim in experiment.claims

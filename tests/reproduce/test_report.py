@@ -22,7 +22,7 @@ from gyrostat.experiments.declarations import KINDS
 from gyrostat.parallel.whole_files import write_whole
 from gyrostat.reproduce.claims import declared_claims
 from gyrostat.reproduce.report import page as report
-from gyrostat.reproduce.report.folder_contents import HOLDS, claim_status, verdict_text
+from gyrostat.reproduce.report.folder_contents import HOLDS, claim_status, gather, verdict_text
 from gyrostat.reproduce.runner import reproduce
 from gyrostat.reproduce.store import ResultsStore, check_results
 
@@ -457,6 +457,15 @@ def test_statements_of_the_papers_and_ours_are_counted_apart():
     assert sum(map(int, counted)) == len(papers)
 
 
+def test_a_folder_that_does_not_say_whose_its_statements_are(zoo, folder, monkeypatch):
+    claims = ResultsStore.claims
+    without = lambda self: [{k: v for k, v in record.items() if k != "ours"} for record in claims(self)]  # noqa: E731
+    expected = [record for entry in gather(ResultsStore(folder)) for record in entry.records]
+    monkeypatch.setattr(ResultsStore, "claims", without)
+    records = [record for entry in gather(ResultsStore(folder)) for record in entry.records]
+    assert records == expected and [r["id"] for r in records if r["ours"]] == ["zoo2024/shapes/even"]
+
+
 def test_pages_without_a_browser(folder):
     index, paper = (folder / "index.html").read_text(), (folder / "pages/zoo2024.html").read_text()
     for page in (index, paper):
@@ -469,8 +478,10 @@ def test_pages_without_a_browser(folder):
         assert fact in opening
     cards = index[index.index('id="figures"') :]
     assert cards.count('class="thumbnail"') == 3 and "not run" in cards
-    assert re.search(r"<b>2/4</b> of the paper hold, .*2 do not hold here<", cards)
-    assert re.search(r"<b>0/1</b> of the paper hold, .*1 surprise<", cards) and "<b>1/1</b> of ours holds<" in cards
+    assert re.search(r"<b>2/4</b> of the paper&#39;s hold, .*2 do not hold here<", cards)
+    assert (
+        re.search(r"<b>0/1</b> of the paper&#39;s hold, .*1 surprise<", cards) and "<b>1/1</b> of ours holds<" in cards
+    )
     papers, ours = opening.split("Statements of the papers")[1].split("Statements of ours")
     assert [int(n) for n in re.findall(r"<b>(\d+)</b></dt>", papers)] == [4, 2, 1]  # hold, do not, surprise
     assert re.findall(r"✓</span> holds <b>(\d+)</b></dt>", ours) == ["1"]

@@ -35,9 +35,8 @@ class Status:
         >>> FAILS.counted(2), SURPRISE.counted(1)
         ('2 do not hold here, with a reason', '1 surprise')
         """
-        return (
-            f"{count} {self.word if count == 1 else self.word.replace('does', 'do').replace('surprise', 'surprises')}"
-        )
+        plural = self.word.replace("does", "do").replace("surprise", "surprises")
+        return f"{count} {self.word if count == 1 else plural}"
 
 
 HOLDS = Status("holds", "✓", "holds")
@@ -147,10 +146,10 @@ class ReportedExperiment:
     @property
     def tallies(self) -> list[tuple[str, str, list[tuple[Status, int]]]]:
         """Of the paper's statements and of ours: whose they are, how many hold (``7/8``), and how many have each status."""
-        names = {"the papers": "the paper", "ours": "ours"}
-        counts = [(names[author], tally(part)) for author, part in by_author(self.records).items()]
+        names = {"the papers": "the paper's", "ours": "ours"}
         return [
-            (name, f"{dict(count).get(HOLDS, 0)}/{sum(number for _, number in count)}", count) for name, count in counts
+            (names[author], f"{dict(tally(part)).get(HOLDS, 0)}/{len(part)}", tally(part))
+            for author, part in by_author(self.records).items()
         ]
 
     def human_names(self, record: ClaimRecord) -> Mapping[str, str]:
