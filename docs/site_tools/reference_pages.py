@@ -174,7 +174,8 @@ def claims_page() -> str:
         parts += [f"## {paper.title}", f"<{paper.link}>"]
         for experiment in paper.experiments:
             rows = [
-                f"| `{name}/{experiment.name}/{claim.slug}`{' (ours)' if claim.ours else ''} | {in_table(with_leading_zeros(claim.statement))} "
+                f"| `{name}/{experiment.name}/{claim.slug}`{' (ours)' if claim.ours else ''} "
+                f"| {in_table(with_leading_zeros(claim.statement))} "
                 f"| {in_table(with_leading_zeros(claim.criterion))} "
                 f"| {claim.kind or claim.expected} |"
                 for claim in experiment.claims
