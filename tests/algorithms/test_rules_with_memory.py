@@ -17,6 +17,7 @@ from gyrostat.theory.predictors import PREDICTORS, predictors, question
 
 ETA, RIDGE, STEPS = 0.02, 0.1, 60
 MODEL = gs.Asymmetric()
+ADVERSARY = optax.chain(optax.contrib.normalize(), optax.sgd(0.05))
 TARGET = np.random.default_rng(3).standard_normal((5, 4))
 TORCH = {
     "Momentum": (gs.Momentum(0.8), "SGD", {"momentum": 0.8}),
@@ -219,7 +220,9 @@ def test_predictors_take_the_effective_step_and_leave_out_what_they_do_not_cover
         (lambda: gs.HeteroSGD(0.05, rule=0.9), r"rule must be an UpdateRule such as Momentum\(0.9\)"),
         (lambda: gs.HeteroSGD(0.05, rule=optax.adam(1e-3)), r"write rule=gs.Optax\(...\)"),
         (lambda: gs.Optax(0.1), "transformation must be an optax transformation"),
-        (lambda: gs.Optax(optax.scale_by_adam()), "moves up the gradient"),
+        (lambda: gs.Optax(optax.scale_by_adam()), "moves up the gradient, not down"),
+        (lambda: gs.Optax(optax.contrib.sam(optax.sgd(0.1), ADVERSARY)), "other points too"),
+        (lambda: gs.Optax(optax.contrib.sam(optax.sgd(0.1), ADVERSARY, sync_period=7)), "other points too"),
         (lambda: gs.Optax("adm", {"learning_rate": 1.0}), "did you mean 'adam'"),
         (lambda: gs.Optax("adam", {"rate": 1.0}), "on a trial it raised TypeError"),
         (lambda: gs.Optax(optax.adam(1.0), {"b1": 0.9}), "leave arguments out"),

@@ -9,6 +9,7 @@ from scipy import stats
 
 import gyrostat as gs
 import reference
+from checks import refuses
 from conftest import given_environments, orthonormal
 from gyrostat.diagnostics import Snapshot
 from gyrostat.diagnostics import base as diagnostics_base
@@ -267,3 +268,45 @@ def test_isometry_interval_contains_its_mean():
     found = gs.isometry_constant(5, 100, 1, draws=4)
     assert found.low < found.value < found.high and found.draws.shape == (4,)
     assert found.value == pytest.approx(found.draws.mean())
+
+
+# --- functions as they are ----------------------------------------------------------------------------
+
+
+def top_entry(snapshot):
+    """The largest entry of A."""
+    return jnp.abs(snapshot.product).max()
+
+
+def whole_product(snapshot):
+    return snapshot.product
+
+
+def test_a_plain_function_is_recorded_under_its_name_and_registered_nowhere():
+    problem = gs.Problem(gs.RandomEnvironments(5, law=gs.TwoPoint(spread=3.0)), gs.Identity())
+    recorded = gs.run(gs.HeteroSGD(0.1), problem, num_steps=30, record_at=4, record=[top_entry, "product"])
+    np.testing.assert_array_equal(recorded.top_entry, abs(recorded["product"]).max(["row", "column"]))
+    assert recorded.top_entry.attrs["long_name"] == "The largest entry of A" and "top_entry" not in gs.DIAGNOSTICS
+
+
+def test_what_cannot_be_recorded_is_refused():
+    def signal(snapshot):
+        return snapshot.product.sum()
+
+    def record(*wanted):
+        problem = gs.Problem(gs.RandomEnvironments(5, law=gs.TwoPoint(spread=3.0)), gs.Identity())
+        return gs.run(gs.HeteroSGD(0.1), problem, num_steps=3, record=wanted)
+
+    refuses(lambda: record(signal), "'signal' exists already", "another name")
+    refuses(lambda: record(whole_product), "2 dimensions", "dims=['row', 'column']")
+    refuses(lambda: record("signal", gs.Diagnostic("signal", top_entry)), "two different diagnostics", "'signal'")
+
+
+def test_the_distance_to_the_mean_is_that_of_its_text():
+    """||A - E A_e||: A_e is the whole target, so that A = E A_e is at distance 0."""
+    law = gs.Finite([1.0, 4.0])
+    environments = gs.Environments(np.eye(3, 1), np.eye(3, 1, k=-1), law)
+    snapshot = Snapshot(environments, gs.Symmetric(), (np.diag([1.0, 2.5, 0.0]) ** 0.5,), (3, 3))
+    distance = gs.DIAGNOSTICS["distance_to_mean"]
+    assert float(distance.value(snapshot)) == pytest.approx(0, abs=1e-7)
+    assert distance.description.startswith("||A - E A_e||_F")

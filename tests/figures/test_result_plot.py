@@ -110,6 +110,16 @@ def test_own_numbers_get_a_panel_and_an_unknown_truth_is_said():
     gs.plot(found)
 
 
+def test_a_run_on_own_rows_of_which_nothing_is_known_says_so():
+    rng = np.random.default_rng(0)
+    data = gs.DenseData(rng.standard_normal((20, 4)), rng.standard_normal(20), np.arange(20) % 2)
+    problem = gs.Problem(data.observed(), data)
+    for record, names in (({}, "signal, spurious, error, distance"), ({"record": ["loss"]}, "loss")):
+        with pytest.warns(UserWarning, match=f"^{names} will be NaN"):
+            unknown = gs.run(gs.HeteroSGD(0.01, model=gs.Diagonal()), problem, num_steps=4, **record)
+        refuses(lambda unknown=unknown: gs.plot(unknown), "nothing to draw", names, "truth")
+
+
 def test_what_is_no_result_is_refused(result):
     refuses(lambda: gs.plot(3), "result", "gs.run", "int")
     refuses(lambda: gs.plot(result.isel(step=-1)), "one step only")

@@ -191,6 +191,10 @@ class Adam(AccumulatingRule):
         return steps, AdamMemory(t, first, second)
 
 
+TRIAL_STEPS = 12
+"""An optax transformation is tried for this many steps, which cover a period of those that look ahead and come back."""
+
+
 class Optax(AccumulatingRule):
     """Any gradient transformation of optax: ``theta <- theta + step_size * update``.
 
@@ -284,16 +288,25 @@ class Optax(AccumulatingRule):
     def _try(self) -> None:
         """Refuse a transformation that fails, or that moves up the gradient, on two parameters of one number each."""
         params = (jnp.ones((1, 1)), jnp.ones((1, 1)))
+        gradients = tuple(1e6 * p for p in params)  # so large that noise which a transformation adds decides nothing
+        ups = []
         try:
-            steps, _ = self.accumulate(self.init(None, params), params, params)  # type: ignore[arg-type]
-            up = sum(float(jnp.sum(s)) for s in steps) < 0
+            memory = self.init(None, params)  # type: ignore[arg-type]
+            for _ in range(TRIAL_STEPS):
+                steps, memory = self.accumulate(memory, gradients, params)
+                ups.append(sum(float(jnp.sum(s)) for s in steps) < 0)
         except Exception as error:
             reason = " ".join(str(error).split())[:120]
             raise GyrostatError(
                 f"transformation must make updates from gradients and parameters alone; on a trial it raised "
                 f"{type(error).__name__} ({reason}): check its arguments, and leave out line searches, which need the loss."
             ) from None
-        if up:
+        if any(ups) and not all(ups):
+            raise GyrostatError(
+                "transformation moves up a constant gradient in some steps and down in others, so it needs gradients at other "
+                "points too, as sharpness-aware minimisation (SAM) does: a rule gets those at its parameters only."
+            )
+        if all(ups):
             raise GyrostatError(
                 "transformation moves up the gradient, not down: its updates are added to the parameters, so end it with "
                 "optax.scale(-1.0), as optax.adam does with its learning rate."

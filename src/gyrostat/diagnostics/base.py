@@ -84,8 +84,17 @@ class Diagnostic(NamedTuple):
     needs_truth: bool = False
 
     def value(self, snapshot: Snapshot) -> Array:
-        """The value at a snapshot; an error if its dimensions are not those of ``dims``."""
-        value = self.function(snapshot)
+        """The value at a snapshot; an error if it cannot be computed, or if its dimensions are not those of ``dims``."""
+        try:
+            value = self.function(snapshot)
+        except GyrostatError:
+            raise
+        except Exception as error:
+            reason = " ".join(str(error).split(". ")[0].split())[:120]
+            raise GyrostatError(
+                f"the diagnostic {self.name!r} cannot be computed for {type(snapshot.model).__name__} ({type(error).__name__}: "
+                f"{reason}): its argument is a snapshot, with environments, model, params, shape and product."
+            ) from error
         if np.ndim(value) != len(self.dims):
             raise GyrostatError(
                 f"the diagnostic {self.name!r} gives an array of shape {np.shape(value)} for {type(snapshot.model).__name__}, "
@@ -183,7 +192,13 @@ def _registered(function: Any, name: str | None, dims: str | Sequence[str] | Non
     words = tuple(_word("dims", word) for word in listed)
     if len(set(words)) < len(words):
         raise GyrostatError(f"dims must be different words; got {list(words)}.")
-    known = DIAGNOSTICS.get(name)
+    DIAGNOSTICS[name] = _checked(function, name, words, *about)
+    return function
+
+
+def _checked(function: Any, name: str, words: tuple[str, ...] = (), *about: Any) -> Diagnostic:
+    """The diagnostic of a function, described by the first line of its docstring; an error for mistakes that a trial shows."""
+    known = DIAGNOSTICS.get(_word("name", name))
     if known is not None and _is_ours(known.function) and not _is_ours(function):
         raise GyrostatError(f"the diagnostic {name!r} exists already ({known.description}): choose another name=.")
     _check_arguments(name, function)
@@ -196,8 +211,7 @@ def _registered(function: Any, name: str | None, dims: str | Sequence[str] | Non
                 f"{_suggested(found[0])}."
             )
     text = (function.__doc__ or "").strip().splitlines()
-    DIAGNOSTICS[name] = Diagnostic(name, function, words, text[0] if text else "", *about)
-    return function
+    return Diagnostic(name, function, words, text[0] if text else "", *about)
 
 
 def _word(argument: str, value: Any) -> str:
@@ -355,10 +369,10 @@ def table() -> DiagnosticTable:
 
 
 def resolve(names: Sequence[str | Diagnostic]) -> tuple[Diagnostic, ...]:
-    """The diagnostics with these names; a :class:`Diagnostic`, or a decorated function, stands for itself."""
+    """The diagnostics with these names; a :class:`Diagnostic` or a function of a snapshot stands for itself."""
     if isinstance(names, str | Diagnostic) or not isinstance(names, Sequence | set | frozenset | np.ndarray):
         raise GyrostatError(
-            f"record must be a list of names or Diagnostic objects; got {errors.shown(names)}: put it in brackets."
+            f"record must be a list of names, functions or Diagnostic objects; got {errors.shown(names)}: put it in brackets."
         )
     chosen = []
     for name in names:
@@ -368,17 +382,24 @@ def resolve(names: Sequence[str | Diagnostic]) -> tuple[Diagnostic, ...]:
             chosen.append(DIAGNOSTICS[errors.choice("diagnostic", name, DIAGNOSTICS)])
         else:
             chosen.append(_of_function(name))
+    for later, one in enumerate(chosen):
+        if any(one.name == other.name and one.function is not other.function for other in chosen[:later]):
+            raise GyrostatError(
+                f"record holds two different diagnostics that are named {one.name!r}: rename one of them."
+            )
     return tuple(chosen)
 
 
 def _of_function(function: Any) -> Diagnostic:
-    """The diagnostic that a decorated function stands for."""
+    """The diagnostic that a function stands for; a plain one gives a number, which is recorded under its name."""
     for known in DIAGNOSTICS.values():
         if known.function is function:
             return known
-    if callable(function):
-        called = getattr(function, "__name__", errors.shown(function))
+    if not callable(function):
+        raise GyrostatError(f"record must list names, functions or Diagnostic objects; got {errors.shown(function)}.")
+    name = getattr(function, "__name__", "")
+    if not name.isidentifier():
         raise GyrostatError(
-            f"record got the function {called}, which is not a diagnostic: put @gs.diagnostic above it."
+            f"record got {errors.shown(function)}, which has no name: define it with def, or write gs.Diagnostic(name, it)."
         )
-    raise GyrostatError(f"record must list names or Diagnostic objects; got {errors.shown(function)}.")
+    return _checked(function, name)

@@ -130,7 +130,7 @@ def distance(snapshot: Snapshot) -> Array:
 
 @diagnostic(rotates=True, one_means="a Frobenius norm of 1 away from the mean target", needs_truth=True)
 def distance_to_mean(snapshot: Snapshot) -> Array:
-    """||A - A_star - E A_e||_F."""
+    """||A - E A_e||_F, with A_e the whole target of an environment."""
     return frobenius_norm(snapshot.product - snapshot.environments.mean_target)
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import equinox as eqx
 import numpy as np
 
+import gyrostat
 from gyrostat import __version__
 from gyrostat.diagnostics.base import Diagnostic
 from gyrostat.engine.compile import Cell
@@ -124,9 +125,42 @@ def describe(part: Any) -> Any:
     return _plain(part)
 
 
+def described(description: Any) -> Any:
+    """The module of a description, or None where this does not say enough: of a class of your own, a function, a large array.
+
+    >>> import gyrostat as gs
+    >>> described(describe(gs.HeteroSGD(0.05))) == gs.HeteroSGD(0.05)
+    True
+    """
+    if isinstance(description, list):
+        inner = tuple(described(x) for x in description)
+        return np.asarray(inner) if inner and all(isinstance(x, np.ndarray) or x == () for x in inner) else inner
+    if isinstance(description, float) or description in ("inf", "-inf", "nan"):
+        return np.asarray(float(description))
+    if not isinstance(description, Mapping):
+        return description
+    kind = getattr(gyrostat, description["kind"], None) if description["kind"] in gyrostat.__all__ else None
+    fields = {name: described(x) for name, x in description.items() if name != "kind"}
+    if kind is None or set(fields) != set(kind.__dataclass_fields__):
+        return None
+    if any(isinstance(x, str) and x.startswith((NOT_DESCRIBED, "<")) for x in fields.values()):
+        return None
+    if any(x is None and isinstance(description[name], Mapping) for name, x in fields.items()):
+        return None
+    module = object.__new__(kind)
+    for name, x in fields.items():
+        object.__setattr__(module, name, x)
+    return module
+
+
+NOT_DESCRIBED = "array of shape"
+MOST_DESCRIBED = 4096
+"""Arrays with more numbers are described by their shape alone."""
+
+
 def _plain(x: Any) -> Any:
     if isinstance(x, np.ndarray | np.generic):
-        return _plain(x.tolist()) if x.size <= 64 else f"array of shape {x.shape}"
+        return _plain(x.tolist()) if x.size <= MOST_DESCRIBED else f"{NOT_DESCRIBED} {x.shape}"
     if isinstance(x, list):
         return [_plain(y) for y in x]
     if isinstance(x, float) and not np.isfinite(x):

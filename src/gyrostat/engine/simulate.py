@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -55,6 +56,7 @@ def simulate(
     for algorithm, problem in cells:
         check(algorithm, problem)
     diagnostics = resolve(_default_record(cells) if record is DEFAULT_RECORD else record)
+    _warn_of_unknown_truth(diagnostics, cells)
     seed = errors.integer("seed", seed, most=errors.LARGEST_SEED)
     grids = recording_grids(record_at, horizons, [0] * len(cells) if record_from is None else list(record_from))
     level = _tolerance(tolerance, cells)
@@ -81,6 +83,17 @@ def _default_record(cells: Sequence[Cell]) -> tuple[str, ...]:
     """What is recorded if nothing is asked for: without ``error`` where a model has no factor."""
     has_factor = all(algorithm.model.has_factor for algorithm, _ in cells)
     return DEFAULT_RECORD if has_factor else tuple(name for name in DEFAULT_RECORD if name != "error")
+
+
+def _warn_of_unknown_truth(diagnostics: Sequence[Diagnostic], cells: Sequence[Cell]) -> None:
+    if all(getattr(problem.environments, "knows_truth", True) for _, problem in cells):
+        return
+    if names := [d.name for d in diagnostics if d.needs_truth]:
+        warnings.warn(
+            f"{', '.join(names)} will be NaN: {'it compares' if len(names) == 1 else 'they compare'} with the truth, which "
+            "Observed environments do not know. Record something else, such as record=['product'].",
+            stacklevel=5,
+        )
 
 
 def _without_leaks(

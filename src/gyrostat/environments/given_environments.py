@@ -116,7 +116,7 @@ class Environments(ReadableModule):
 
     @property
     def mean_target(self) -> Array:
-        """``A_star + E A_e``, the target of pooled data."""
+        """``E A_e = A_star + V* E Sigma_e V*^T``, the target of pooled data."""
         return self.target(self.law.mean)
 
     @property

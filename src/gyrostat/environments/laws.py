@@ -61,6 +61,11 @@ class Law(ReadableModule):
         return False
 
     @property
+    def has_second_moment(self) -> bool:
+        """Whether E ||Sigma||_F^2 is finite and :meth:`nodes` tell it."""
+        return True
+
+    @property
     def bound(self) -> float:
         """M1 of (6): the supremum of |Sigma_ii|."""
         values, _ = self.nodes()
@@ -353,6 +358,10 @@ class Sampler(Law):
     All randomness must come from the key. The function is compiled once, so a number drawn in another way (by NumPy, by
     Python's ``random``) would never change; such a function is refused.
 
+    Expectations are means of 2^16 fixed draws, and are refused where a few of these decide: the tails are then too heavy.
+    ``bound`` is the largest draw if it came up more than once; otherwise it is infinite, because draws cannot tell the
+    supremum of a continuous law.
+
     Parameters
     ----------
     function
@@ -396,6 +405,46 @@ class Sampler(Law):
 
     def nodes(self) -> tuple[np.ndarray, np.ndarray]:
         return _sampled(self.function, self.size)
+
+    @property
+    def bound(self) -> float:
+        sizes = np.abs(_diagonals(self.nodes()[0])).max(axis=1)
+        return float(sizes.max()) if (sizes == sizes.max()).sum() > 1 else np.inf
+
+    @property
+    def has_second_moment(self) -> bool:
+        return bool((_error_of_mean(_squares(self.nodes()[0])) <= LARGEST_ERROR).all())
+
+    def expectation(self, function: ScalarFunction) -> np.ndarray:
+        return self._mean(function(_diagonals(self.nodes()[0])))
+
+    @property
+    def second_moment(self) -> float:
+        return float(self._mean(_squares(self.nodes()[0])))
+
+    def _mean(self, draws: np.ndarray) -> np.ndarray:
+        error = _error_of_mean(draws).max()
+        if error > LARGEST_ERROR:
+            raise GyrostatError(
+                f"function has tails so heavy that {len(draws):,} draws leave an expectation {100 * error:.0f} % uncertain: "
+                "theory needs a law with a second moment; bound what the function returns, for example with jnp.clip."
+            )
+        return draws.mean(axis=0)
+
+
+LARGEST_ERROR = 0.1
+"""The largest standard error of an expectation over draws, relative to the mean of the absolute values. A Gaussian law is at
+0.006 for its square, and a Student law with 1.5 degrees of freedom, which has no second moment, at 0.3 to 1."""
+
+
+def _error_of_mean(draws: np.ndarray) -> np.ndarray:
+    """The standard error of the mean of draws, relative to the mean of their absolute values."""
+    size = np.abs(draws).mean(axis=0)
+    return draws.std(axis=0) / np.sqrt(len(draws)) / np.where(size > 0, size, 1.0)
+
+
+def _squares(values: np.ndarray) -> np.ndarray:
+    return np.einsum("nij,nij->n", values, values)
 
 
 def _check_uses_key(function: Callable[[PRNGKeyArray], Array]) -> None:
@@ -446,6 +495,10 @@ class Congruent(Law):
     @property
     def rank(self) -> int:
         return self.matrix.shape[-2]
+
+    @property
+    def has_second_moment(self) -> bool:
+        return self.law.has_second_moment
 
     @property
     def is_finite(self) -> bool:

@@ -11,9 +11,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gyrostat import errors
+from gyrostat.engine.reduction.choose import rank_of
+from gyrostat.engine.results import described
 from gyrostat.engine.summary import QUARTILES, quantiles_with_infinity
 from gyrostat.errors import GyrostatError
 from gyrostat.figures.declarations import Band, Figure, Line, Marker, Panel, Scale, Series, band
+from gyrostat.measurements import FreshGaussian
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -93,6 +96,11 @@ def result_figure(result: xr.Dataset, *, theory: bool = True) -> Figure:
     if not names:
         raise GyrostatError("result holds no numbers along its steps: record at least one, such as record=['signal'].")
     known = [name for name in names if not bool(np.isnan(result[name].isel({along: 0})).all())]
+    if not known:
+        raise GyrostatError(
+            f"result holds nothing to draw, because {', '.join(names)} would compare with the truth, which is unknown: record "
+            "a function of a snapshot that gives a number, such as the size of a coefficient."
+        )
     said = _sentences(result, [name for name in names if name not in known])
     if axes:
         panels = [_grid_panel(result, name, axes, along) for name in known]
@@ -219,58 +227,28 @@ def _left_out(result: xr.Dataset, axes: list[str]) -> list[str]:
 def _theory(result: xr.Dataset) -> dict[str, Any]:
     """Series by the variable they belong to, and sentences (``said``), of what Xu 2024 says of a run it covers."""
     settings = json.loads(result.attrs.get("settings", "{}"))
-    algorithm, problem = settings.get("algorithm", {}), settings.get("problem", {})
-    kinds = {part: algorithm.get(part, {}).get("kind") for part in ("model", "start", "schedule", "rule", "batches")}
-    schedule, environments = algorithm.get("schedule", {}), problem.get("environments", {})
-    values = environments.get("values", environments.get("invariant_values"))
-    covered = (
-        (kinds["model"], kinds["start"], kinds["schedule"]) == ("Symmetric", "ScaledIdentity", "Constant")
-        and kinds["rule"] == "GradientStep"
-        and algorithm["model"]["gradient_factor"] == 1
-        and schedule["ridge"] == 0
-        and not algorithm.get("events")
-        and isinstance(values, list)
-        and all(value == 1 for value in values)
-    )
-    if not covered or "step" not in result.dims:
+    algorithm, problem = (described(settings.get(part)) for part in ("algorithm", "problem"))
+    if algorithm is None or problem is None or "step" not in result.dims:
         return {}
-    from gyrostat.theory.proof_sequences import calibration
-
-    steps = result["step"].values
-    eta, scale, last = schedule["step_size"], algorithm["start"]["scale"], int(steps[-1])
-    grown = calibration(eta, scale, last)[steps] ** 2
-    found: dict[str, Any] = {"signal": [Line(steps, grown, "R_t^2 of eq. (25)", role="theory")], "said": []}
-    law = _law(environments.get("law", {}))
-    if law is None or law.rank == 0 or kinds["batches"] != "OneEnvironment":
-        return found
     from gyrostat import theory
+    from gyrostat.theory.predictors import obstacle
 
-    kappa = algorithm["batches"]["amplify"]
+    if obstacle(algorithm, problem, to="growth") is not None:
+        return {}
+    steps = result["step"].values
+    eta, scale, last = float(algorithm.schedule.step_size), float(algorithm.start.scale), int(steps[-1])
+    grown = theory.calibration(eta, scale, last)[steps] ** 2
+    drawn: dict[str, Any] = {"signal": [Line(steps, grown, "R_t^2 of eq. (25)", role="theory")], "said": []}
+    if obstacle(algorithm, problem, to="elimination") is not None:
+        return drawn
+    law, kappa = problem.environments.law, algorithm.batches.amplify
     seen = law if kappa is None else theory.amplified(law, kappa)
     gone = theory.eliminated_by_lyapunov(seen, eta, init_scale=scale, num_steps=last).holds
     fate = "eliminated" if gone else "learnt"
-    found["said"] = [f"The Lyapunov rule predicts that a typical run ends with the spurious part {fate}."]
-    measurements = problem.get("measurements", {})
-    if gone and eta < 1 and kappa is None and measurements.get("kind") == "FreshGaussian" and not measurements["noise"]:
-        sizes = {"dimension": result.attrs.get("dimension") or _dimension(environments), "rank": len(values)}
-        left = theory.error_law(law, **sizes, step_size=eta, num_samples=measurements["num_samples"], runs=300)
-        found["distance"] = [Marker(left, "predicted ||A - A_star||_F at the end")]
-    return found
-
-
-def _dimension(environments: Mapping[str, Any]) -> int:
-    return environments.get("dimension") or len(environments.get("invariant_basis", ()))
-
-
-def _law(described: Mapping[str, Any]) -> Any:
-    """The law of the environments from its description, None if that does not say enough."""
-    from gyrostat import environments
-
-    values, weights = described.get("values"), described.get("weights")
-    if isinstance(values, list) and isinstance(weights, list):
-        return environments.Finite(values, weights)
-    if described.get("kind") in ("Uniform", "Gaussian"):
-        kind = getattr(environments, described["kind"])
-        options = {"rank": described["size"], "independent": described["independent"]}
-        return kind(described["centre"], described["spread"], **options)
-    return None
+    drawn["said"] = [f"The Lyapunov rule predicts that a typical run ends with the spurious part {fate}."]
+    measurements = problem.measurements
+    if gone and eta < 1 and kappa is None and isinstance(measurements, FreshGaussian):
+        sizes = {"dimension": problem.shape[0], "rank": rank_of(problem.environments)}
+        left = theory.error_law(law, **sizes, step_size=eta, num_samples=float(measurements.num_samples), runs=300)
+        drawn["distance"] = [Marker(left, "predicted ||A - A_star||_F at the end")]
+    return drawn

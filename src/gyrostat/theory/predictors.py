@@ -7,7 +7,7 @@ import importlib.metadata
 import math
 import warnings
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -15,7 +15,7 @@ import numpy as np
 
 from gyrostat import errors
 from gyrostat.algorithms.algorithm import Algorithm
-from gyrostat.algorithms.batches import OneEnvironment
+from gyrostat.algorithms.batches import ORDERS, OneEnvironment
 from gyrostat.algorithms.initialisation import ScaledIdentity
 from gyrostat.algorithms.rules_with_memory import Momentum, Nesterov
 from gyrostat.algorithms.schedules import Constant
@@ -25,7 +25,9 @@ from gyrostat.errors import GyrostatError
 from gyrostat.jax_tools.compile_cache import use_compile_cache
 from gyrostat.jax_tools.fast_random import few_normals, fold_in, split
 from gyrostat.jax_tools.float64 import double
+from gyrostat.measurements import Dense, FixedGaussian, FreshGaussian, Identity
 from gyrostat.measurements.problem import Problem
+from gyrostat.models import Symmetric
 from gyrostat.theory.amplified_heterogeneity import amplified
 from gyrostat.theory.transition import LEARNT, effective_step, informal_window, lyapunov_exponent
 
@@ -186,11 +188,60 @@ def _installed_predictors() -> dict[str, Callable[[Question], float]]:
     return found
 
 
-def question(algorithm: Algorithm, problem: Problem, num_steps: int, threshold: float = LEARNT) -> Question | None:
-    """What the predictors need, or None for a run that they do not cover.
+LARGEST_OVERLAP = 0.3
+"""The largest cosine between the two subspaces for which the two signals still grow as if they were orthogonal: the rate of
+the one is wrong by a tenth where the other has strength 1. Independent random subspaces (Proposition 1) are nearer to
+orthogonal as the dimension grows."""
 
-    Amplification changes the law. :class:`Momentum` and :class:`Nesterov` change the step size to the effective one; other
-    rules with memory are not covered, nor is an order given as a list or a function.
+
+def obstacle(algorithm: Algorithm, problem: Problem, *, to: Literal["growth", "elimination"]) -> str | None:
+    """What the theory of Xu 2024 assumes and a run does not meet, in words; None for a run that it covers.
+
+    ``to="growth"`` asks for R_t^2 of eq. (25), the invariant signal alone; ``to="elimination"`` for the predictors of the
+    spurious one. These allow momentum, and need batches of one environment and a law whose moments are known.
+
+    >>> import gyrostat as gs
+    >>> problem = gs.Problem(gs.RandomEnvironments(9, law=gs.TwoPoint(spread=6.0)), gs.FreshGaussian(720))
+    >>> obstacle(gs.HeteroSGD(0.05, model=gs.Symmetric(3)), problem, to="growth")
+    'the model Symmetric with as many columns as rows and gradient_factor 1'
+    """
+    environments, measurements, model = problem.environments, problem.measurements, algorithm.model
+    batches, rule, schedule = algorithm.batches, algorithm.rule, algorithm.schedule
+    values = getattr(environments, "values", getattr(environments, "invariant_values", None))
+    met = {
+        "the model Symmetric with as many columns as rows and gradient_factor 1": type(model) is Symmetric
+        and model.width in (None, problem.shape[0])
+        and model.gradient_factor == 1,
+        "the start alpha I": isinstance(algorithm.start, ScaledIdentity),
+        "a constant step size without a ridge": isinstance(schedule, Constant) and schedule.ridge == 0,
+        "no events": not algorithm.events,
+        "an invariant part whose eigenvalues are all 1": values is not None and bool(np.all(np.asarray(values) == 1)),
+        f"subspaces whose overlap is at most {LARGEST_OVERLAP}": getattr(environments, "overlap", 1) <= LARGEST_OVERLAP,
+        "at least d (r1 + r2) measurements in a batch": values is None
+        or getattr(measurements, "num_samples", math.inf)
+        >= problem.shape[0] * (np.size(values) + environments.law.rank),
+        "measurements without noise that keep all norms in the mean (Identity, FreshGaussian, FixedGaussian or Dense)": (
+            isinstance(measurements, Identity | FreshGaussian | FixedGaussian | Dense)
+            and getattr(measurements, "noise", 0) == 0
+        ),
+    }
+    if to == "growth":
+        met["plain gradient steps"] = type(rule) is GradientStep
+    else:
+        met |= {
+            "plain gradient steps, or momentum on them": _slowness(rule) is not None,
+            "batches of one environment (HeteroSGD)": isinstance(batches, OneEnvironment),
+            "an order that is given by name": getattr(batches, "order", None) in ORDERS,
+            "a spurious part": environments.law.rank > 0,
+            "a law of the environments whose second moment is known": environments.law.has_second_moment,
+        }
+    return next((assumption for assumption, is_met in met.items() if not is_met), None)
+
+
+def question(algorithm: Algorithm, problem: Problem, num_steps: int, threshold: float = LEARNT) -> Question | None:
+    """What the predictors need, or None for a run that they do not cover (:func:`obstacle`).
+
+    Amplification changes the law. :class:`Momentum` and :class:`Nesterov` change the step size to the effective one.
 
     >>> import gyrostat as gs
     >>> problem = gs.Problem(gs.RandomEnvironments(9, law=gs.TwoPoint(spread=6.0)), gs.FreshGaussian(720))
@@ -198,30 +249,23 @@ def question(algorithm: Algorithm, problem: Problem, num_steps: int, threshold: 
     >>> PREDICTORS["lambda = 0"](asked) < 0 < _lyapunov_rule(asked)
     True
     """
-    law: Any = problem.environments.law
-    slowness = _slowness(algorithm.rule)
-    known = (
-        slowness is not None
-        and isinstance(algorithm.batches, OneEnvironment)
-        and isinstance(algorithm.batches.order, str)
-        and isinstance(algorithm.schedule, Constant)
-        and isinstance(algorithm.start, ScaledIdentity)
-        and law.rank > 0
-    )
-    if not known:
+    if obstacle(algorithm, problem, to="elimination") is not None:
         return None
-    samples = getattr(problem.measurements, "num_samples", float("inf"))
-    batches, schedule, start = algorithm.batches, algorithm.schedule, algorithm.start
-    assert slowness is not None and isinstance(batches, OneEnvironment)
+    batches, schedule, start, slowness = (
+        algorithm.batches,
+        algorithm.schedule,
+        algorithm.start,
+        _slowness(algorithm.rule),
+    )
+    assert isinstance(batches, OneEnvironment) and slowness is not None
     assert isinstance(schedule, Constant) and isinstance(start, ScaledIdentity)
-    kappa = batches.amplify
-    law = law if kappa is None else amplified(law, float(kappa))
+    law, kappa = problem.environments.law, batches.amplify
     return Question(
-        law,
+        law if kappa is None else amplified(law, float(kappa)),
         effective_step(float(schedule.step_size), slowness),
         float(start.scale),
         num_steps,
-        float(samples),
+        float(getattr(problem.measurements, "num_samples", math.inf)),
         threshold,
     )
 
@@ -265,11 +309,11 @@ def predict(algorithm: Algorithm, problem: Problem, *, num_steps: int) -> dict[s
     >>> predict(gs.HeteroSGD(0.05), problem, num_steps=200)["Lyapunov rule (ours)"]
     True
     """
-    asked = question(algorithm, problem, errors.integer("num_steps", num_steps, least=1))
-    if asked is None:
-        raise GyrostatError(
-            "no predictor covers this run: predictors need batches from one environment (HeteroSGD), an order that is given by "
-            "name, plain steps or momentum, a constant step size and the start alpha I."
-        )
+    steps = errors.integer("num_steps", num_steps, least=1)
+    unmet = obstacle(algorithm, problem, to="elimination")
+    if unmet is not None:
+        raise GyrostatError(f"no predictor covers this run: the theory needs {unmet}.")
+    asked = question(algorithm, problem, steps)
+    assert asked is not None
     known = all_predictors()
     return {name: known[name](asked) > 0 for name in predictors(algorithm, problem)}
