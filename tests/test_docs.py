@@ -152,7 +152,7 @@ def test_a_paper_of_your_own(tmp_path):
     """The page's paper gives what it says, is one that the laboratory can show, and its commands exist."""
     from gyrostat import cli
     from gyrostat.lab.laboratories import lab_of
-    from gyrostat.theory.predictors import Question
+    from gyrostat.theory.predictors import PREDICTORS, Question
 
     page = "docs/how-to-your-paper.md"
     paper_code, rule_code, compare_code = blocks(page, "python")
@@ -162,7 +162,8 @@ def test_a_paper_of_your_own(tmp_path):
     assert experiment.draw(ds).panels and [claim.measure(ds).verdict for claim in experiment.claims] == ["holds"]
     assert lab_of(preset.lab).read(preset.values)["spread"] == 8.0
     asked = Question(None, 0.05, 1e-3, 200, 100.0, 0.1)
-    assert run(rule_code)[1]["rule"](asked) == pytest.approx(5.0)
+    run(rule_code)
+    assert PREDICTORS.pop("Smith's rule")(asked) == pytest.approx(5.0)
     assert run(compare_code)[0] == blocks(page, "text")[0]
     commands = {command.callback.__name__ for command in cli.app.registered_commands}
     assert set(re.findall(r"^gyrostat (\w+)", "".join(blocks(page, "sh")), re.MULTILINE)) <= commands

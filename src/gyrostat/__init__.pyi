@@ -140,9 +140,6 @@ from .algorithms.schedules import (
     Constant as Constant,
 )
 from .algorithms.schedules import (
-    Geometric as Geometric,
-)
-from .algorithms.schedules import (
     Periodic as Periodic,
 )
 from .algorithms.schedules import (

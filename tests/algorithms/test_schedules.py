@@ -25,8 +25,8 @@ def test_schedules_say_what_they_are():
     assert table(gs.WarmUp(2, 0.3, periodic), (0, 1, 13)) == [(0.1, 0.001), (0.1, 0.001), (0.4, 0.1)]  # never raised
     assert table(gs.WarmUp(20, 0.3, periodic), (13, 20)) == [(0.3, 0.1), (0.1, 0.001)]
     assert table(gs.Annealing(HIGH, LOW, at=0), (0,)) == [(0.1, 0.001)]
-    geometric = gs.Geometric(gs.Constant(0.4, 0.1), gs.Constant(0.1, 0.001), num_steps=4)
-    assert table(geometric, (0, 2, 4, 9)) == [(0.4, 0.1), (0.2, 0.01), (0.1, 0.001), (0.1, 0.001)]
+    geometric = gs.HeteroSGD(lambda t: (0.4 * 0.25 ** jnp.clip(t / 4, 0, 1), 0.1 * 0.01 ** jnp.clip(t / 4, 0, 1)))
+    assert table(geometric.schedule, (0, 2, 4, 9)) == [(0.4, 0.1), (0.2, 0.01), (0.1, 0.001), (0.1, 0.001)]
 
 
 def test_a_function_is_a_schedule_wherever_one_is_taken():

@@ -35,8 +35,7 @@ def test_diagnostics_are_what_they_say(x64):
     gaps = [W[0] @ W[0].T - W[1].T @ W[1], W[1] @ W[1].T - W[2].T @ W[2]]
     np.testing.assert_allclose(value("imbalances", shown), [np.linalg.norm(g, 2) for g in gaps], rtol=1e-12)
     np.testing.assert_allclose(value("imbalances_frobenius", shown), [np.linalg.norm(g) for g in gaps], rtol=1e-12)
-    cost = sum(np.sum(w**2) for w in W) - 3 * np.sum(s ** (2 / 3))
-    assert value("excess_cost", shown) == pytest.approx(cost, rel=1e-12)
+    assert float(gs.representation_cost(A, 3)) == pytest.approx(3 * np.sum(s ** (2 / 3)), rel=1e-12)
     alpha = 2.0
     wanted = [sum(x * (2 * alpha - x) / alpha**2 if x <= alpha else 1 for x in np.linalg.svd(w)[1] ** 2) for w in W]
     np.testing.assert_allclose(gs.approximate_rank(alpha).function(shown), wanted, rtol=1e-12)

@@ -57,7 +57,7 @@ def test_the_narrowed_run_is_the_whole_run(name):
     model, start, problem, width = CASES[name]
     algorithm = gs.RidgeDescent(SCHEDULE, model=model, start=start)
     watch = Watch()
-    layers = [] if name in TERSE else ["layer_norms", "imbalances", "excess_cost"]
+    layers = [] if name in TERSE else ["layer_norms", "imbalances"]
     record = ["singular_values", "distance", "error", "product", watch.diagnostic, *layers, *WIDTHS]
     options = {"num_steps": 120, "seeds": 2, "record": record, "record_at": 5}
     small = gs.run(algorithm, problem, **options)  # "auto"

@@ -113,7 +113,7 @@ def test_every_variable_and_coordinate_says_what_it_is():
     mine = gs.Diagnostic("my_norm", lambda view: (view.product**2).sum())
     build = lambda eta: (gs.GradientDescent(eta, width=2, events=(gs.ImbalanceStep(at=3),)), problem)  # noqa: E731
     problem = gs.Problem(gs.Environments.diagonal(4, [1.0]), gs.Identity())
-    scalars = [name for name in gs.DIAGNOSTICS if "layer" not in name and name not in ("excess_cost",)]
+    scalars = [name for name in gs.DIAGNOSTICS if "layer" not in name]
     record = [*[n for n in scalars if not n.startswith("imbalances")], mine]
     found = gs.run_grid(build, {"eta": [0.1]}, num_steps=5, record=record, tolerance=1e-9)
     for name in [*found.data_vars, *found.coords]:
@@ -150,7 +150,7 @@ def test_what_compares_with_an_unknown_truth_is_nan_or_absent(shape):
     problem = gs.Problem(gs.Observed(shape, 2), gs.DenseData(X, y, np.arange(30) % 2))
     model = gs.Symmetric() if len(shape) == 2 else gs.Diagonal()
     own = gs.Diagnostic("own", lambda view: abs(view.product - view.environments.invariant).sum())
-    factors = ("block_norms", "block_errors", "potential", "principal_cosines") if len(shape) == 2 else ()
+    factors = ("potential",) if len(shape) == 2 else ()
     both = ("signal", "spurious", "signal_values", "spurious_values", "error", "error_operator", "spurious_part")
     truth = (*both, "invariant_singular_values", "distance", "distance_to_mean", "loss", *factors)
     assert {d.name for d in gs.DIAGNOSTICS.values() if d.needs_truth} >= set(truth)

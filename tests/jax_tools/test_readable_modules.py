@@ -58,9 +58,6 @@ NOUNS = {
     "SymmetricGaussian(0.5)": gs.SymmetricGaussian(0.5),
     "Spectral()": gs.Spectral(),
     "Constant(0.1, ridge=0.2)": gs.Constant(0.1, 0.2),
-    "Geometric(Constant(0.1, ridge=0.01), Constant(0.1, ridge=0.001), 100)": gs.Geometric(
-        gs.Constant(0.1, 0.01), gs.Constant(0.1, 0.001), 100
-    ),
     "Annealing(Constant(0.1), Constant(0.1), 3)": gs.Annealing(FLAT, FLAT, 3),
     "WarmUp(500, 0.03, Constant(0.1))": gs.WarmUp(500, 0.03, FLAT),
     "Periodic([(10, Constant(0.1)), (5, Constant(0.2))], start=3)": gs.Periodic(

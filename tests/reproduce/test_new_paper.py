@@ -23,12 +23,14 @@ from gyrostat.reproduce.store import ResultsStore
 HOME = Path(gyrostat.__file__).parents[1]
 PATIENCE = 300
 PREDICTOR = """
+from gyrostat.theory.predictors import PREDICTORS
+
 
 def predicted(question):
     return question.step_size - 0.04
 
 
-predicted.covers = lambda algorithm, problem: problem.environments.law.rank == 1
+PREDICTORS["Smith's rule"] = predicted
 """
 PREDICT = """
 import json, sys
@@ -36,6 +38,7 @@ from pathlib import Path
 from gyrostat.sweeps import read_spec
 from gyrostat.sweeps.plots import load_predictions, predict
 from gyrostat.lab.laboratories import all_presets
+import smith2026
 
 spec = {
     "num_steps": 50,
@@ -87,13 +90,12 @@ def from_file(skeleton, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def site(skeleton, tmp_path_factory):
-    """A folder in which a third party's wheel, built without a network, is installed; it offers a predictor, too."""
+    """A folder in which a third party's wheel, built without a network, is installed; it has a predictor, too."""
     base = tmp_path_factory.mktemp("wheel")
     source = base / "source"
     shutil.copytree(skeleton, source, ignore=shutil.ignore_patterns("__pycache__"))
-    with (source / "smith2026.py").open("a") as module, (source / "pyproject.toml").open("a") as project:
+    with (source / "smith2026.py").open("a") as module:
         module.write(PREDICTOR)
-        project.write('\n[project.entry-points."gyrostat.predictors"]\n"Smith\'s rule" = "smith2026:predicted"\n')
     offline = ("--no-deps", "--no-build-isolation", "--no-index", "--disable-pip-version-check", "-q")
     python("-m", "pip", "install", *offline, "--target", base / "site", source, cwd=base)
     return base / "site"

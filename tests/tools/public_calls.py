@@ -39,7 +39,6 @@ GOOD: dict[str, dict[str, Any]] = {  # what a call needs; names with a dot belon
     "Finite": {"values": [-1.0, 3.0]},
     "FixedGaussian": {"num_samples": 10},
     "FreshGaussian": {"num_samples": 10},
-    "Geometric": {"first": FLAT, "last": FLAT, "num_steps": 5},
     "GradientDescent": {"step_size": 0.1},
     "HeteroSGD": {"step_size": 0.1},
     "ImbalanceStep": {"at": 3},

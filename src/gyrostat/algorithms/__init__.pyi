@@ -35,7 +35,6 @@ from .rules_with_memory import Nesterov as Nesterov
 from .rules_with_memory import Optax as Optax
 from .schedules import Annealing as Annealing
 from .schedules import Constant as Constant
-from .schedules import Geometric as Geometric
 from .schedules import Periodic as Periodic
 from .schedules import Piecewise as Piecewise
 from .schedules import Schedule as Schedule

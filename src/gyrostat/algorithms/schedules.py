@@ -240,43 +240,6 @@ class Annealing(Schedule):
         return _pick((step >= self.at).astype(int), [self.high(step), self.low(step)])
 
 
-class Geometric(Schedule):
-    """Step size and ridge move geometrically from those of ``first`` to those of ``last`` over ``num_steps`` steps.
-
-    A ridge that decreases slowly passes the folds of the components one by one; the small ridge at the end allows a close
-    fit.
-
-    Parameters
-    ----------
-    first
-        The schedule at the beginning.
-    last
-        The schedule at the end.
-    num_steps
-        The number of steps in between.
-
-    >>> from gyrostat import Constant
-    >>> schedule = Geometric(Constant(0.1, 1e-2), Constant(0.1, 1e-4), num_steps=100)
-    >>> [round(float(schedule(t)[1]), 8) for t in (0, 50, 100, 200)]
-    [0.01, 0.001, 0.0001, 0.0001]
-    """
-
-    first: Schedule = eqx.field(converter=lambda x: _schedule("first", x))
-    last: Schedule = eqx.field(converter=lambda x: _schedule("last", x))
-    num_steps: Leaf = eqx.field(converter=lambda x: _steps("num_steps", x, least=1))
-
-    def __check_init__(self) -> None:
-        for name, schedule in (("first", self.first), ("last", self.last)):
-            if not float(schedule(jnp.zeros((), dtype=int))[1]) > 0:
-                raise GyrostatError(f"ridge of {name} must be above 0 to move geometrically; use Annealing instead.")
-
-    def __call__(self, step: Int[Array, ""]) -> StepSizeAndRidge:
-        share = jnp.clip(step / self.num_steps, 0.0, 1.0)
-        ends = zip(self.first(step), self.last(step), strict=True)
-        eta, ridge = (a ** (1 - share) * b**share for a, b in ends)
-        return eta, ridge
-
-
 class Periodic(Schedule):
     """Phases ``(length, schedule)`` repeated in a cycle that begins at step ``start`` (Wang 2023, Figure 4).
 

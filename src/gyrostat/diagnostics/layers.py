@@ -90,13 +90,6 @@ def representation_cost(matrix: ArrayLike, depth: int) -> Array:
     return L * jnp.sum(values_of(jnp.asarray(matrix)) ** (2 / L))
 
 
-@diagnostic(one_means="squared norms of the layers that sum to 1 more than needed for A")
-def excess_cost(snapshot: Snapshot) -> Array:
-    """||W_1||^2 + ... + ||W_L||^2 - R(A; L): zero for balanced layers, positive for others (Wang 2023, section 2.2)."""
-    W = layers(snapshot)
-    return sum(jnp.sum(x * x) for x in W) - representation_cost(snapshot.product, len(W))
-
-
 def smooth_count(x: Array, alpha: float | Array) -> Array:
     """f_alpha(x) = x (2 alpha - x) / alpha^2 up to alpha and 1 beyond: 0 at 0, once differentiable (Wang 2023).
 

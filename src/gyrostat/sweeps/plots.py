@@ -286,7 +286,7 @@ def load_predictions(folder: Path) -> dict[str, xr.DataArray]:
 
 
 def _predicted_margins(spec: Spec, point: Point) -> dict[str, float]:
-    from gyrostat.theory.predictors import all_predictors, predictors, question
+    from gyrostat.theory.predictors import PREDICTORS, predictors, question
 
     limits = [limit for name, test, limit in spec.record.success if (name, test) == ("spurious", "below")]
     if not limits:
@@ -296,8 +296,7 @@ def _predicted_margins(spec: Spec, point: Point) -> dict[str, float]:
     except GyrostatError:  # a cell that cannot be built has no prediction; the sweep reports it
         return {}
     asked = question(algorithm, problem, steps, limits[0])
-    known = all_predictors()
-    return {} if asked is None else {name: float(known[name](asked)) for name in predictors(algorithm, problem)}
+    return {} if asked is None else {name: float(PREDICTORS[name](asked)) for name in predictors(algorithm, problem)}
 
 
 def _predicted_indices(values: Sequence[Any]) -> list[int]:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import functools
-import importlib.metadata
 import math
-import warnings
 from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
@@ -154,38 +151,8 @@ PREDICTORS: dict[str, Callable[[Question], float]] = {
 """Name of a predictor -> a number that is positive where it predicts that the spurious part is eliminated.
 
 Lyapunov rule: ``lambda T < log(sqrt(threshold)/alpha)``. Informal window: its lower end, ``4 E xi / ((1 - gamma) Var xi) <
-eta``. Surrogate: the spurious part is eliminated in more than half of its runs."""
-
-
-PREDICTOR_GROUP = "gyrostat.predictors"
-"""The entry points by which an installed package offers predictors: the name that figures show, and ``module:function``."""
-
-
-def all_predictors() -> dict[str, Callable[[Question], float]]:
-    """Our predictors and those of installed packages, by the names that figures show.
-
-    A predictor of others is a function of a :class:`Question` like ours. It may have an attribute ``covers``, a function of an
-    algorithm and a problem that says whether it applies. One that cannot be imported, or has the name of another, is left out
-    with a warning.
-
-    >>> list(all_predictors())[:2]
-    ['Lyapunov rule (ours)', 'lambda = 0']
-    """
-    return {**PREDICTORS, **_installed_predictors()}
-
-
-@functools.cache
-def _installed_predictors() -> dict[str, Callable[[Question], float]]:
-    found: dict[str, Callable[[Question], float]] = {}
-    for point in importlib.metadata.entry_points(group=PREDICTOR_GROUP):
-        if point.name in PREDICTORS or point.name in found:
-            warnings.warn(f"two predictors are named {point.name!r}: that of {point.value} is left out.", stacklevel=3)
-            continue
-        try:
-            found[point.name] = point.load()
-        except Exception as error:  # the code of others can raise anything
-            warnings.warn(f"the predictor {point.name!r} cannot be imported and is left out: {error}", stacklevel=3)
-    return found
+eta``. Surrogate: the spurious part is eliminated in more than half of its runs. A rule of your own, put in under a name, is
+drawn on every phase diagram beside ours."""
 
 
 LARGEST_OVERLAP = 0.3
@@ -289,9 +256,7 @@ def predictors(algorithm: Algorithm, problem: Problem) -> tuple[str, ...]:
     batches: Any = algorithm.batches
     independent = batches.order == "iid" and batches.amplify is None
     independent = independent and isinstance(algorithm.rule, GradientStep)
-    ours = tuple(name for name in PREDICTORS if name != SURROGATE or (simple and independent))
-    others = {name: getattr(predictor, "covers", None) for name, predictor in _installed_predictors().items()}
-    return ours + tuple(name for name, covers in others.items() if covers is None or covers(algorithm, problem))
+    return tuple(name for name in PREDICTORS if name != SURROGATE or (simple and independent))
 
 
 def predict(algorithm: Algorithm, problem: Problem, *, num_steps: int) -> dict[str, bool]:
@@ -315,5 +280,4 @@ def predict(algorithm: Algorithm, problem: Problem, *, num_steps: int) -> dict[s
         raise GyrostatError(f"no predictor covers this run: the theory needs {unmet}.")
     asked = question(algorithm, problem, steps)
     assert asked is not None
-    known = all_predictors()
-    return {name: known[name](asked) > 0 for name in predictors(algorithm, problem)}
+    return {name: PREDICTORS[name](asked) > 0 for name in predictors(algorithm, problem)}
