@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ from gyrostat.experiments.criterion_digest import criterion_digest
 from gyrostat.experiments.declarations import Claim, within
 from gyrostat.experiments.registry import PAPERS, experiments
 from gyrostat.experiments.statistics import crossing, last, median, share_below, slope, wilson
+from gyrostat.reproduce.claims import declared_claims
 
 
 def test_every_paper_has_its_file_of_tests():
@@ -60,6 +62,27 @@ def test_a_changed_criterion_is_noticed_until_it_is_logged():
     told = record_criteria.unexplained(known, {}, now)
     assert set(told) == {"p/f/a", "p/f/c"} and "docs/claims.md" in told["p/f/a"] and "new" in told["p/f/c"]
     assert set(record_criteria.unexplained(known, {"p/f/a": ["2" * 12]}, now)) == {"p/f/c"}
+
+
+CONSTANTS_OF_OURS = {
+    "xiong2024/lemmasB/B.1-probability",
+    "xiong2024/lemmasB/B.2-rows",
+    "xiong2024/lemmasB/B.3-duration",
+    "xiong2024/lemmasD/4.12",
+    "xiong2024/thm4.1/two-sided",
+    "xiong2024/thm4.1/4.5-signal",
+    "xu2024/lemma19/one-constant",
+    "wang2023/thm3.1/prop3.1",
+}
+"""Statements of the papers, checked with a constant of ours that the paper leaves open."""
+
+
+def test_what_says_that_it_is_ours_is_not_counted_as_a_statement_of_the_paper():
+    names = re.compile(r"\bours\b|\(controls?\b|\bgyrostat\b", re.IGNORECASE)
+    said = {r["id"] for r in declared_claims() if not r["ours"] and names.search(r["statement"] + r["criterion"])}
+    assert said == CONSTANTS_OF_OURS
+    studies = [e for paper in PAPERS for e in experiments(paper).values() if re.search(r"(^|; |\()ours\b", e.source)]
+    assert len(studies) > 10 and all(claim.ours for study in studies for claim in study.claims)
 
 
 LIMIT = 0.3

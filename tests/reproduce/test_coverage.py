@@ -69,7 +69,12 @@ def test_a_complete_list_has_no_problem_and_its_page_shows_everything():
         (changed(Lemma_4="R."), "toy2026: Lemma 3 is missing."),
         (
             changed(Lemma_2=("toy2026/lemma2/a",)),
-            "toy2026: toy2026/lemma2/b belongs to no item, but its experiment is about Toy 2026, Lemma 2: add it to an item, "
+            "toy2026: toy2026/lemma2/b belongs to no item (its experiment is about: Toy 2026, Lemma 2): add it to an item, "
+            "or give the claim ours=True.",
+        ),
+        (
+            replace(PAPER, experiments=[*PAPER.experiments, experiment("study", "Beyond Toy 2026", claim("e"))]),
+            "toy2026: toy2026/study/e belongs to no item (its experiment is about: Beyond Toy 2026): add it to an item, "
             "or give the claim ours=True.",
         ),
     ],

@@ -68,6 +68,19 @@ def by_author(records: Sequence[ClaimRecord]) -> Mapping[str, Sequence[ClaimReco
     return {author: part for author, part in parts.items() if part}
 
 
+def with_authors(records: Sequence[ClaimRecord]) -> list[ClaimRecord]:
+    """The records, each with whose statement it is: as declared, or else as stored, which folders of 0.2.0 do not say."""
+    papers = {record["id"].split("/")[0] for record in records}
+    ours = {
+        f"{name}/{experiment.name}/{claim.slug}": claim.ours
+        for name in registry.paper_names()
+        if name in papers
+        for experiment in _declared_experiments(name, must=False)
+        for claim in experiment.claims
+    }
+    return [{**record, "ours": ours.get(record["id"], record.get("ours", False))} for record in records]
+
+
 def measured_text(record: ClaimRecord) -> str:
     """The measured numbers on one line.
 
@@ -168,7 +181,7 @@ def stored_claims(
         store.refuse_losses()
     return [
         record
-        for record in store.claims()
+        for record in with_authors(store.claims())
         if (paper is None or record["id"].startswith(f"{paper}/"))
         and (verdict is None or record["verdict"] == verdict)
         and (is_surprise(record) or not surprises)

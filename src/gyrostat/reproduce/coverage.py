@@ -14,6 +14,8 @@ NAMES_AN_ITEM = re.compile(
     r"\b(Figure|Theorem|Lemma|Proposition|Corollary|Definition|Assumption|Remark|Example|Algorithm|Condition)s? [A-Z\d]"
 )
 
+NAMES_A_SECTION = re.compile(r"\bsections? \w")
+
 HEAD = """\
 # What of each paper is checked
 
@@ -38,8 +40,8 @@ def claims_by_id(papers: Sequence[Paper]) -> dict[str, tuple[Experiment, Claim]]
 def coverage_problems(papers: Sequence[Paper]) -> list[str]:
     """Sentences about what is wrong with the items of papers; nothing is asked of a paper that lists no items.
 
-    An item needs a claim or a reason, its claims must exist, numbers must have no gap, and every claim of an experiment whose
-    source is a numbered item must belong to an item, unless it is ours (``Claim(ours=True)``).
+    An item needs a claim or a reason, its claims must exist, numbers must have no gap, and every claim must belong to an item,
+    unless it is ours (``Claim(ours=True)``) or the source of its experiment is a section of the paper and no item.
     """
     listed = [paper for paper in papers if paper.items]
     known = claims_by_id(papers)
@@ -72,9 +74,10 @@ def _gaps(paper: Paper) -> Iterator[str]:
 
 def _unattached(paper: Paper) -> Iterator[str]:
     for name, (experiment, claim) in _claims_without_item(paper).items():
-        if NAMES_AN_ITEM.search(experiment.source) and not claim.ours:
+        is_of_a_section = NAMES_A_SECTION.search(experiment.source) and not NAMES_AN_ITEM.search(experiment.source)
+        if not claim.ours and not is_of_a_section:
             yield (
-                f"{paper.name}: {name} belongs to no item, but its experiment is about {experiment.source}: add it to an item, "
+                f"{paper.name}: {name} belongs to no item (its experiment is about: {experiment.source}): add it to an item, "
                 "or give the claim ours=True."
             )
 

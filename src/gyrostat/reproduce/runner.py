@@ -273,16 +273,18 @@ def _conclude(
     write_report(store, one_file=one_file)
     order = {task.name: i for i, task in enumerate(tasks)}
     summary.records.sort(key=lambda record: order[experiment_of(record)])
-    for author, part in by_author(summary.records).items():
+    parts = by_author(summary.records)
+    for author, part in parts.items():
         console.print(claims_table(part, author))
     for name, line in summary.failures.items():
         print_line(console, f"{name} failed: {line} (details in {store.error(name)})")
     surprises = sum(is_surprise(record) for record in summary.records)
-    print_line(console, counted_statements(summary.records))
+    for author, part in parts.items():
+        print_line(console, counted_statements(part, author))
     print_line(
         console,
-        f"{len(summary.records)} claims, {surprises} with a verdict that was not expected, "
-        f"{len(summary.failures)} failures.",
+        f"{len(summary.records)} claims, {surprises} with a verdict that was not expected; "
+        f"experiments that could not be computed: {len(summary.failures)}.",
     )
     for name in ("index.html", "claims.json", "figures", "results.zarr"):
         print_line(console, f"  {store.folder / name}")

@@ -324,6 +324,7 @@ LOW_RANK = Experiment(
         ),
         Claim(
             slug="approximate-rank",
+            ours=True,
             statement=(
                 "Section 3.2: the approximate rank of a layer is the sum of f_alpha over the eigenvalues of W^T W, with "
                 "f_alpha(x) = x (2 alpha - x) / alpha^2 up to alpha and 1 beyond; it goes to the rank as alpha goes to 0."

@@ -414,6 +414,7 @@ FIG1 = Experiment(
         ),
         Claim(
             slug="descent-stays",
+            ours=True,
             statement="GD is stuck at the rank-2 minimum (control on the same schedule).",
             criterion="no start jumps, and s2 / s1 stays in [.1, .4] after step 1000",
             measure=_descent_stays,

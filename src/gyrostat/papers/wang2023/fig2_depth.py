@@ -179,6 +179,7 @@ FIG2 = Experiment(
         ),
         Claim(
             slug="descent-stays",
+            ours=True,
             statement="Noise causes the jumps: GD on the same schedule jumps at neither depth (control).",
             criterion="no start jumps by step 5000",
             measure=_descent,

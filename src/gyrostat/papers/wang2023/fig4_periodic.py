@@ -242,6 +242,7 @@ FIG4 = Experiment(
         ),
         Claim(
             slug="descent-stays",
+            ours=True,
             statement="Noise causes the jumps: GD on the same schedule stays at rank 2 (control).",
             criterion="every start ends at rank 2",
             measure=_descent,

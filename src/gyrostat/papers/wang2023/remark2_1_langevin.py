@@ -304,6 +304,7 @@ LANGEVIN = Experiment(
         ),
         Claim(
             slug="any-temperature",
+            ours=True,
             statement=(
                 "There is always a likelihood of jumping between minima: jumps are also seen at the temperature "
                 "that SGD has at the rank-2 minimum."

@@ -164,6 +164,7 @@ PHASES = Experiment(
     claims=[
         Claim(
             slug="descent-is-the-fold",
+            ours=True,
             statement="GD falls to rank 1 exactly above the fold (ours).",
             criterion=(
                 "share >= .5 agrees with lambda above the fold in every cell that is 10 % off it and had time to move "
@@ -179,12 +180,14 @@ PHASES = Experiment(
         ),
         Claim(
             slug="any-ridge",
+            ours=True,
             statement="There is always a likelihood of jumping: at eta = 0.5 jumps are seen far below the fold, too.",
             criterion="some cell at a ridge of at most half the fold with SGD >= .1 and GD 0",
             measure=_always,
         ),
         Claim(
             slug="band",
+            ours=True,
             statement="The band of jumps below the fold widens with the step size (ours).",
             criterion=(
                 "smallest ridge with share >= .5 over the fold: never rises with eta <= .4, > 1 at eta = .05, in [.5, "

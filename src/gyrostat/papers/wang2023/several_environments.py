@@ -174,6 +174,7 @@ HETERO = Experiment(
     claims=[
         Claim(
             slug="not-always-likelier",
+            ours=True,
             statement=(
                 "Batches from one environment do not always make jumps likelier: when environments move all entries together, "
                 "the noise goes into s1 and spares s2 (ours)."
@@ -183,6 +184,7 @@ HETERO = Experiment(
         ),
         Claim(
             slug="direction-decides",
+            ours=True,
             statement=(
                 "Batches from one environment make jumps likelier when environments differ along the second "
                 "singular pair, not along the first."
@@ -192,12 +194,14 @@ HETERO = Experiment(
         ),
         Claim(
             slug="aligned",
+            ours=True,
             statement="The share that jumps grows with the overlap of the spurious part with u2 v2^T.",
             criterion="rank correlation over the four directions >= .7",
             measure=_aligned,
         ),
         Claim(
             slug="noise-needed",
+            ours=True,
             statement="Without spread, and with all environments in every step, nothing jumps (controls).",
             criterion="shares <= .05 with spread 0 and for gradient descent",
             measure=_noise_needed,

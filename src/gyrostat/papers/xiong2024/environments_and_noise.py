@@ -137,18 +137,21 @@ HETERO = Experiment(
     claims=[
         Claim(
             slug="forgets",
+            ours=True,
             statement="HeteroSGD forgets the spurious signal with two factors too, balanced or not.",
             criterion="late shares at M = 8: spurious <= .2 and invariant in [.9, 1.1] for all four",
             measure=_forgets,
         ),
         Claim(
             slug="same-transition",
+            ours=True,
             statement="Imbalance does not move the transition.",
             criterion="late spurious share at M = 3, near it, within .1 of that of one factor",
             measure=_same_transition,
         ),
         Claim(
             slug="noisier",
+            ours=True,
             statement="Imbalance has a price: every column of F carries the noise of the batches.",
             criterion="late error with the step over that without >= 1.15 at M = 6 and 8",
             measure=_noisier,
@@ -251,18 +254,21 @@ NOISE = Experiment(
     claims=[
         Claim(
             slug="no-gain",
+            ours=True,
             statement="With noise the imbalance step gains nothing: plain descent ends at the same error.",
             criterion="ratio of median final errors in [.85, 1.15] at noise .2",
             measure=_no_gain,
         ),
         Claim(
             slug="width-costs",
+            ours=True,
             statement="The width decides the final error: superfluous columns fit noise, whatever the solver.",
             criterion="final error of every solver with k = 4 over that of k = r >= 1.3 at noise .2",
             measure=_width_costs,
         ),
         Claim(
             slug="early-stopping",
+            ours=True,
             statement="Slow descent has an advantage: stopped in time, k = 4 is nearly as good as k = r.",
             criterion="best error on the path of plain GD (k = 4) over the final error with k = r <= 1.3 at noise .2",
             measure=_stopping,

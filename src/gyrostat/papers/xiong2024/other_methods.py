@@ -145,6 +145,7 @@ PEERS = Experiment(
     claims=[
         Claim(
             slug="gd-slow",
+            ours=True,
             statement="Plain descent from a small start is slow when k > r.",
             criterion="no run of GD reaches 1e-12 within its limit at kappa = 1",
             measure=_gd_slow,

@@ -124,6 +124,7 @@ ERROR_LAW = Experiment(
         ),
         Claim(
             slug="start",
+            ours=True,
             statement=(
                 "Algorithm 3 starts from U_0 = alpha I, and the signal grows as R_t^2 of (25): a start ten times "
                 "smaller costs log(10)/log(1 + eta) steps."

@@ -379,6 +379,7 @@ LAWS = Experiment(
     claims=[
         Claim(
             slug="fresh-batch",
+            ours=True,
             statement=(
                 "With a fresh batch, G has mean M and variances (|M|^2 v_ij + M_ij^2)/m, where v is 1 on the "
                 "diagonal and 1/2 off it."
@@ -388,6 +389,7 @@ LAWS = Experiment(
         ),
         Claim(
             slug="mixed-batch",
+            ours=True,
             statement=(
                 "In a mixed batch every sample draws its environment, so the variance along v v^T is 3/2 of that "
                 "with equal counts."
@@ -410,6 +412,7 @@ LAWS = Experiment(
         ),
         Claim(
             slug="truncation",
+            ours=True,
             statement=(
                 "Algorithm 4 leaves out samples with predictions above R; the gradient shrinks by the amount that "
                 "the tails of chi-square laws predict."
@@ -422,6 +425,7 @@ LAWS = Experiment(
         ),
         Claim(
             slug="orders",
+            ours=True,
             statement=(
                 "The order iid draws environments independently, cyclic repeats one order, and shuffled takes a "
                 "new order for every pass."
@@ -434,6 +438,7 @@ LAWS = Experiment(
         ),
         Claim(
             slug="features",
+            ours=True,
             statement=(
                 "Example 1: features a_j and b_k are N(0, I/d), so |a_j|^2 and |b_k|^2 are 1 and (a_j^T b_k)^2 is 1/d on "
                 "average."
@@ -443,6 +448,7 @@ LAWS = Experiment(
         ),
         Claim(
             slug="whole-population",
+            ours=True,
             statement=(
                 "With infinitely many samples, a mixed batch (4) and a full batch (Theorem 6) read A - sum_e w_e A_e, with the "
                 "weights of the environments."
@@ -452,6 +458,7 @@ LAWS = Experiment(
         ),
         Claim(
             slug="mean-response",
+            ours=True,
             statement=(
                 "The moment estimate of tau_t (Remark 1) is the mean response, which has the mean trace(A_star + A_e), "
                 "whatever the prediction."
@@ -461,6 +468,7 @@ LAWS = Experiment(
         ),
         Claim(
             slug="algorithm-4",
+            ours=True,
             statement=(
                 "Algorithm 4 shrinks the updated U by 1 - eta (||U_t||_F^2 - tau_t), with U_t before the update."
             ),

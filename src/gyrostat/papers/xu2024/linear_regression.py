@@ -72,12 +72,14 @@ DIAGONAL = Experiment(
     claims=[
         Claim(
             slug="hetero-recovers",
+            ours=True,
             statement="HeteroSGD recovers the invariant coefficients.",
             criterion="median distance <= .35",
             measure=lambda ds: within(0, 0.35, distance=median(last(ds.distance.sel(algorithm="hetero")))),
         ),
         Claim(
             slug="pooled-does-not",
+            ours=True,
             statement="Pooled SGD learns the mean of the varying coefficients.",
             criterion="median distance in [1.2, 1.6] (sqrt 2 = both spurious coefficients at 1)",
             measure=lambda ds: within(1.2, 1.6, distance=median(last(ds.distance.sel(algorithm="pooled")))),
@@ -190,12 +192,14 @@ STRUCTURAL = Experiment(
     claims=[
         Claim(
             slug="sign-flip-solved",
+            ours=True,
             statement="A spurious effect that changes sign between environments is dropped.",
             criterion="median |coefficient| of the effect: hetero at most half of pooled",
             measure=_left("sign", low=0, high=0.5),
         ),
         Claim(
             slug="irm-model-not-solved",
+            ours=True,
             statement=(
                 "One environment per batch does not solve IRM's structural model (ours): the covariance of the effect with y "
                 "is positive in every environment, so its gradient never changes sign and nothing oscillates."

@@ -292,6 +292,7 @@ PREDICTOR = Experiment(
         ),
         Claim(
             slug="lemma-7-sufficient",
+            ours=True,
             statement="Where Lemma 7's supermartingale condition holds, most runs eliminate the spurious signal.",
             criterion="it holds in at least one cell at T = 10/eta, and most runs succeed in every cell in which it holds",
             measure=lambda ds: _sufficient(ds, "supermartingale"),

@@ -12,7 +12,7 @@ from typing import Any
 from gyrostat.errors import GyrostatError
 from gyrostat.experiments import registry
 from gyrostat.experiments.declarations import Experiment
-from gyrostat.reproduce.claims import by_author, is_surprise
+from gyrostat.reproduce.claims import by_author, is_surprise, with_authors
 from gyrostat.reproduce.store import ClaimRecord, ResultsStore, experiment_of
 
 
@@ -32,37 +32,38 @@ class Status:
     def counted(self, count: int) -> str:
         """A count with the word.
 
-        >>> FAILS.counted(2), SURPRISE.counted(1)
-        ('2 do not hold here, with a reason', '1 surprise')
+        >>> FAILS.counted(2), FAILS_UNEXPECTEDLY.counted(1)
+        ('2 do not hold here, with a reason', '1 fails unexpectedly')
         """
-        plural = self.word.replace("does", "do").replace("surprise", "surprises")
+        plural = self.word.replace("does", "do").replace("fails", "fail").replace("holds", "hold")
         return f"{count} {self.word if count == 1 else plural}"
 
 
 HOLDS = Status("holds", "✓", "holds")
 FAILS = Status("fails", "≠", "does not hold here, with a reason")
 UNDECIDED = Status("undecided", "?", "undecided")
-SURPRISE = Status("surprise", "!", "surprise")
+FAILS_UNEXPECTEDLY = Status("surprise", "!", "fails unexpectedly")
+HOLDS_UNEXPECTEDLY = Status("surprise", "!", "holds unexpectedly")
 NO_CLAIM = Status("none", "–", "no claim")
 FAILED = Status("failed", "×", "could not be computed")
 ABSENT = Status("absent", "·", "not run")
-OF_CLAIMS = (HOLDS, FAILS, UNDECIDED, SURPRISE)
-"""From the least to the most remarkable."""
+OF_CLAIMS = (HOLDS, HOLDS_UNEXPECTEDLY, FAILS, UNDECIDED, FAILS_UNEXPECTEDLY)
+"""What holds first, and then from the least to the most remarkable."""
 
 
 def claim_status(record: ClaimRecord) -> Status:
-    """The status of one claim.
+    """The status of one claim; its words say what the verdict says, expected or not.
 
     >>> claim_status({"verdict": "fails", "expected": "fails"}).word
     'does not hold here, with a reason'
     >>> claim_status({"verdict": "fails", "expected": "holds"}).word
-    'surprise'
+    'fails unexpectedly'
     """
     if record["verdict"] == "undecided":
         return UNDECIDED
-    if is_surprise(record):
-        return SURPRISE
-    return HOLDS if record["verdict"] == "holds" else FAILS
+    if record["verdict"] == "holds":
+        return HOLDS_UNEXPECTEDLY if is_surprise(record) else HOLDS
+    return FAILS_UNEXPECTEDLY if is_surprise(record) else FAILS
 
 
 def verdict_text(record: ClaimRecord) -> str:
@@ -71,12 +72,10 @@ def verdict_text(record: ClaimRecord) -> str:
     >>> verdict_text({"verdict": "fails", "expected": "fails", "kind": "not typical"})
     'does not hold here: not typical'
     >>> verdict_text({"verdict": "fails", "expected": "holds"})
-    'surprise: fails, expected: holds'
+    'fails unexpectedly'
     """
     status = claim_status(record)
-    if status is SURPRISE:
-        return f"surprise: {record['verdict']}, expected: {record['expected']}"
-    return f"{status.brief}: {record['kind']}" if status is FAILS and record.get("kind") else status.brief
+    return f"{status.brief}: {record['kind']}" if status is FAILS and record.get("kind") else status.word
 
 
 def tally(records: Sequence[ClaimRecord]) -> list[tuple[Status, int]]:
@@ -88,6 +87,11 @@ def tally(records: Sequence[ClaimRecord]) -> list[tuple[Status, int]]:
     """
     counts = Counter(map(claim_status, records))
     return [(status, counts[status]) for status in OF_CLAIMS if counts[status]]
+
+
+def number_that_hold(records: Sequence[ClaimRecord]) -> int:
+    """How many verdicts are ``holds``, expected or not."""
+    return sum(record["verdict"] == "holds" for record in records)
 
 
 @dataclass(frozen=True)
@@ -148,7 +152,7 @@ class ReportedExperiment:
         """Of the paper's statements and of ours: whose they are, how many hold (``7/8``), and how many have each status."""
         names = {"the papers": "the paper's", "ours": "ours"}
         return [
-            (names[author], f"{dict(tally(part)).get(HOLDS, 0)}/{len(part)}", tally(part))
+            (names[author], f"{number_that_hold(part)}/{len(part)}", tally(part))
             for author, part in by_author(self.records).items()
         ]
 
@@ -164,14 +168,7 @@ def gather(store: ResultsStore) -> list[ReportedExperiment]:
     finished = set(store.finished())
     present = {name.split("/")[0] for name in finished} | set(store.papers_with_errors(registry.paper_names()))
     declared = {paper: _experiments(paper) for paper in registry.paper_names() if paper in present}
-    ours = {
-        f"{paper}/{name}/{claim.slug}": claim.ours
-        for paper, experiments in declared.items()
-        for name, experiment in experiments.items()
-        for claim in experiment.claims
-    }
-    # Folders of 0.2.0 do not say whose statement a claim is about.
-    records = [{"ours": ours.get(record["id"], False), **record} for record in store.claims()]
+    records = with_authors(store.claims())
     names = [f"{paper}/{name}" for paper, experiments in declared.items() for name in experiments]
     failed = [name for name in names if store.error(name).is_file()]
     known = {name.split("/")[0] for name in [*finished, *failed]}

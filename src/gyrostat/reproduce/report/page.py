@@ -26,14 +26,15 @@ from gyrostat.reproduce.claims import by_author, is_surprise
 from gyrostat.reproduce.report.figures import figure_view
 from gyrostat.reproduce.report.folder_contents import (
     FAILS,
+    FAILS_UNEXPECTEDLY,
     HOLDS,
-    OF_CLAIMS,
-    SURPRISE,
+    HOLDS_UNEXPECTEDLY,
     UNDECIDED,
     ReportedExperiment,
     Status,
     claim_status,
     gather,
+    number_that_hold,
     tally,
     verdict_text,
 )
@@ -55,7 +56,8 @@ MEANINGS = {
     HOLDS: "The criterion is met.",
     FAILS: "The criterion is not met, as expected. The claim says in which sense, and why.",
     UNDECIDED: "The data cannot decide.",
-    SURPRISE: "The verdict is not the one that we expect: look at it first.",
+    FAILS_UNEXPECTEDLY: "The criterion is not met, which we did not expect: look at it first.",
+    HOLDS_UNEXPECTEDLY: "The criterion is met, which we did not expect: look at it first.",
 }
 
 
@@ -155,7 +157,9 @@ def _environment(
         "folder": str(store.folder),
         "quoted_folder": shlex.quote(str(store.folder)),
         "paper_choices": {"all": "All"} | {entry.paper: entry.paper for entry in entries},
-        "verdict_choices": {"all": "All"} | {status.key: f"{status.mark} {status.brief}" for status in OF_CLAIMS},
+        "verdict_choices": {"all": "All"}
+        | {status.key: f"{status.mark} {status.brief}" for status in (HOLDS, FAILS, UNDECIDED)}
+        | {"surprise": "! surprise"},
         "style": _static("report.css"),
         "script_before_paint": _static("before_paint.js"),
         "dark_colours": ON_DARK_PAGES | {RIM: PAGE_COLOURS["paper"][1].upper()},
@@ -232,6 +236,7 @@ def _overview(entries: Sequence[ReportedExperiment]) -> dict[str, Any]:
     failed = [entry.name for entry in entries if entry.error]
     return {
         "headline": headline(records, len(failed)),
+        "headline_of_ours": counted_statements(by_author(records).get("ours", []), "ours"),
         "surprises": [record["id"] for record in records if is_surprise(record)],
         "failed": failed,
         "facts": _facts(entries),
@@ -241,37 +246,27 @@ def _overview(entries: Sequence[ReportedExperiment]) -> dict[str, Any]:
 
 
 def headline(records: Sequence[ClaimRecord], failed: int = 0) -> str:
-    """The result of all experiments in one sentence.
+    """Whether the papers' statements hold, in one sentence, and how many experiments ``failed``.
 
     >>> held = {"verdict": "holds", "expected": "holds"}
-    >>> headline([held, {"verdict": "fails", "expected": "fails"}, held])
+    >>> headline([held, {"verdict": "fails", "expected": "fails"}, held, {**held, "ours": True}])
     '2 of 3 statements of the papers hold; 1 does not hold here, with a reason.'
-    >>> headline([held, {"verdict": "fails", "expected": "holds"}], 2)
-    '1 of 2 verdicts is a surprise; 2 could not be computed.'
+    >>> headline([], 2)
+    'No statement of the papers was checked. 2 experiments could not be computed.'
     """
-    counts = dict(tally(records))
-    odd = [
-        f"{counts[status]} of {len(records)} verdicts {'is' if counts[status] == 1 else 'are'} {word}"
-        for status, word in {SURPRISE: "a surprise", UNDECIDED: "undecided"}.items()
-        if status in counts
-    ]
-    odd += [f"{failed} could not be computed"] if failed else []
-    return f"{'; '.join(odd)}." if odd else counted_statements(records)
+    of_papers = by_author(records).get("the papers", [])
+    answer = counted_statements(of_papers, "the papers") if of_papers else "No statement of the papers was checked."
+    return f"{answer} {failed} experiment{'s' if failed > 1 else ''} could not be computed." if failed else answer
 
 
-def counted_statements(records: Sequence[ClaimRecord]) -> str:
-    """How many statements of the papers hold, and how many of ours.
+def counted_statements(records: Sequence[ClaimRecord], author: str) -> str:
+    """How many statements of an author hold, and how many do not; the numbers add up to all of them.
 
-    >>> counted_statements([{"verdict": "holds", "expected": "holds", "ours": True}])
-    '1 of 1 statements of ours hold.'
+    >>> counted_statements([{"verdict": "holds", "expected": "holds"}, {"verdict": "fails", "expected": "holds"}], "ours")
+    '1 of 2 statements of ours hold; 1 fails unexpectedly.'
     """
-    sentences = []
-    for author, part in by_author(records).items():
-        counts = dict(tally(part))
-        words = [f"{counts.pop(HOLDS, 0)} of {len(part)} statements of {author} hold"]
-        words += [status.counted(count) for status, count in counts.items()]
-        sentences.append(f"{'; '.join(words)}.")
-    return " ".join(sentences)
+    others = [status.counted(count) for status, count in tally(records) if status not in (HOLDS, HOLDS_UNEXPECTEDLY)]
+    return "; ".join([f"{number_that_hold(records)} of {len(records)} statements of {author} hold", *others]) + "."
 
 
 def _facts(entries: Sequence[ReportedExperiment]) -> dict[str, str]:
