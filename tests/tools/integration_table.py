@@ -102,6 +102,7 @@ HEAVY = [
     Row("accelerate", trainers.accelerated, needs="accelerate"),
     Row("accelerate, 2 gloo processes", trainers.accelerated, world=2, needs="accelerate"),
     Row("Lightning", trainers.lightning, needs="lightning"),
+    Row("Lightning, 2 workers", trainers.lightning, workers=2, needs="lightning"),
     Row("Lightning, DDP by default, 2 gloo processes", trainers.lightning, world=2, needs="lightning"),
     Row("Hugging Face Trainer", trainers.hugging_face, needs="transformers"),
     Row("Hugging Face Trainer, 2 gloo processes", trainers.hugging_face, world=2, needs="transformers"),

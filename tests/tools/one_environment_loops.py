@@ -107,7 +107,8 @@ def join_group(run: Run) -> None:
 
 
 def sampler_of(run: Run, **options: Any) -> EnvironmentBatchSampler:
-    return EnvironmentBatchSampler(LABELS, BATCH, order="shuffled", seed=SEED, hold=run.accumulate, **options)
+    hold = 1 if run.fault == "unheld" else run.accumulate
+    return EnvironmentBatchSampler(LABELS, BATCH, order="shuffled", seed=SEED, hold=hold, **options)
 
 
 def plain(run: Run) -> None:

@@ -96,7 +96,7 @@ def accelerated(run: Run) -> None:
     launcher_environment(run)
     sampler = sampler_of(run)
     join_group(run)
-    accelerator = Accelerator(cpu=True)
+    accelerator = Accelerator(cpu=True, gradient_accumulation_steps=run.accumulate)
     model = network()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
     loader: Any = DataLoader(data(), batch_sampler=sampler, **run.options())
@@ -128,13 +128,23 @@ def accelerated(run: Run) -> None:
 
 
 def left_to_accelerate(run: Run) -> None:
-    """accelerate divides the batches of a sampler that counts one process and keeps an environment for both."""
-    from accelerate import Accelerator
+    """accelerate divides the batches of a sampler that counts one process and keeps an environment for both.
+
+    It may split each batch, or hand out the batches of the first process. The fault is a rule that makes short batches.
+    """
+    from accelerate import Accelerator, DataLoaderConfiguration
 
     launcher_environment(run)
     join_group(run)
-    sampler = EnvironmentBatchSampler(LABELS, BATCH, order="shuffled", rank=0, num_replicas=1, hold=run.world)
-    train(run, sampler, Accelerator(cpu=True).prepare(DataLoader(data(), batch_sampler=sampler)))
+    short = {"drop_last": {"drop_last": False}, "small": {"small": "short"}}
+    config = DataLoaderConfiguration(split_batches=run.fault == "split", dispatch_batches=run.fault == "dispatch")
+    accelerator = Accelerator(cpu=True, dataloader_config=config, gradient_accumulation_steps=run.accumulate)
+    size = 60 if run.fault == "small" else BATCH
+    hold = run.world * run.accumulate
+    sampler = EnvironmentBatchSampler(
+        LABELS, size, order="shuffled", rank=0, num_replicas=1, hold=hold, **short.get(run.fault, {})
+    )
+    train(run, sampler, accelerator.prepare(DataLoader(data(), batch_sampler=sampler)))
 
 
 def accelerated_stream(run: Run) -> None:

@@ -8,6 +8,7 @@ import json
 import re
 from collections import Counter
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -15,12 +16,21 @@ from scipy import stats
 
 torch = pytest.importorskip("torch")
 
-from torch.utils.data import BatchSampler, ConcatDataset, DataLoader, Subset, TensorDataset, random_split  # noqa: E402
+from torch.utils.data import (  # noqa: E402
+    BatchSampler,
+    ConcatDataset,
+    DataLoader,
+    IterableDataset,
+    Subset,
+    TensorDataset,
+    random_split,
+)
 
 from gyrostat.environments.grain_batches import GrainEnvironmentBatches  # noqa: E402
 from gyrostat.errors import GyrostatError  # noqa: E402
 from gyrostat.torch import (  # noqa: E402
     EnvironmentBatchSampler,
+    EnvironmentBatchStream,
     EnvironmentCollate,
     LabelledDataset,
     audit_environments,
@@ -90,10 +100,29 @@ def test_trainers_that_call_set_epoch_keep_the_start():
         sampler.set_epoch(0)
     sampler.set_epoch(1)
     assert list(sampler) == whole[1][4:]
+    with pytest.raises(GyrostatError, match=r"set_epoch\(0\) contradicts .* batch 0 of epoch 2"):
+        sampler.set_epoch(0)
+    sampler.set_epoch(1)
     with pytest.raises(GyrostatError, match=r"set_epoch\(1\) contradicts .* loader.set_epoch\(2\)"):
-        sampler.set_epoch(1)  # it would silently repeat the epoch
+        list(sampler)  # it would silently repeat the epoch
     sampler.set_epoch(0, start=0)
     assert list(sampler) == whole[0]
+
+
+@pytest.mark.parametrize("fetched", [1, 6, 8])
+def test_an_epoch_may_be_named_after_workers_have_fetched_of_it(fetched):
+    """Lightning makes its loader's iterator, and workers fetch, before it calls set_epoch; 8 are all that remain."""
+    sampler = EnvironmentBatchSampler(LABELS, 4)
+    whole = [list(sampler) for _ in range(4)]
+    sampler.load_state_dict(EnvironmentBatchSampler(LABELS, 4)._state(1, 4))
+    going = iter(sampler)
+    rows = [next(going) for _ in range(fetched)]
+    sampler.set_epoch(1)
+    rows += going
+    assert rows == whole[1][4:]
+    for epoch in (2, 3):
+        sampler.set_epoch(epoch)
+        assert list(sampler) == whole[epoch]
 
 
 @pytest.mark.parametrize(
@@ -143,8 +172,9 @@ def test_a_launcher_without_a_process_group_is_refused(monkeypatch):
 class Divides(BatchSampler):
     """Hands every second batch to this process, as accelerate does."""
 
-    def __init__(self, batch_sampler, num_processes=2, split_batches=False):
+    def __init__(self, batch_sampler, num_processes=2, split_batches=False, shuffle=False):
         self.batch_sampler, self.num_processes, self.split_batches = batch_sampler, num_processes, split_batches
+        self.shuffle = shuffle
 
     def __len__(self):
         return len(self.batch_sampler) // self.num_processes
@@ -167,6 +197,94 @@ def test_division_by_somebody_else_is_refused_unless_it_keeps_environments_toget
     left_to_it = EnvironmentBatchSampler(LABELS, 4, rank=0, num_replicas=1, hold=2)
     assert len(list(Divides(left_to_it))) == len(left_to_it) / 2
     assert list(Divides(EnvironmentBatchSampler(LABELS, 4), num_processes=1))
+
+
+@pytest.mark.parametrize(
+    ("options", "division", "message"),
+    [
+        ({"batch_size": 4, "drop_last": False}, {}, "some of them are short .* use drop_last=True and small='error'"),
+        ({"batch_size": 10, "small": "short"}, {}, "some of them are short"),
+        ({"batch_size": 10, "small": "short"}, {"split_batches": True}, "some of them are short"),
+        ({"batch_size": 7}, {"split_batches": True}, "batch_size=7 is no multiple of 2"),
+        ({"batch_size": 4}, {"shuffle": True}, r"over 2 processes, .*\(use_distributed_sampler=False\)\."),
+    ],
+)
+def test_a_trainer_may_divide_full_batches_only(options, division, message):
+    sampler = EnvironmentBatchSampler(LABELS, **options, rank=0, num_replicas=1, hold=2)
+    with pytest.raises(GyrostatError, match=message):
+        list(Divides(sampler, **division))
+
+
+@pytest.mark.parametrize("options", [{"batch_size": 1, "drop_last": False}, {"batch_size": 10, "small": "wrap"}])
+def test_a_trainer_may_divide_batches_that_happen_to_be_full(options):
+    assert list(Divides(EnvironmentBatchSampler(LABELS, **options, rank=0, num_replicas=1, hold=2)))
+
+
+def test_division_begins_with_whole_steps():
+    sampler = EnvironmentBatchSampler(LABELS, 4, rank=0, num_replicas=1, hold=2)
+    sampler.set_epoch(0, start=3)
+    with pytest.raises(GyrostatError, match="start=3 is no multiple of the 2 batches of a step"):
+        list(Divides(sampler))
+    sampler.set_epoch(0, start=4)
+    assert list(Divides(sampler))
+
+
+TRAINERS = {
+    "accelerate.data_loader": "gradient_state.num_steps",
+    "transformers.trainer": "args.gradient_accumulation_steps",
+    "lightning.pytorch.loops.fit_loop": "trainer.accumulate_grad_batches",
+}
+"""The modules whose loops ask for batches, and where the objects in them say how many a step takes."""
+
+
+def loop_of(module, steps, loader, name="run"):
+    """A trainer's loop over a loader, as the sampler meets it: a method in a module of the trainer."""
+    owner, attribute = TRAINERS[module].split(".")
+    names = {"__name__": module}
+    exec(f"class Loop:\n    def {name}(self): return list(self.loader)", names)
+    loop = names["Loop"]()
+    loop.loader = loader
+    setattr(loop, owner, SimpleNamespace(**{attribute: steps}))
+    return getattr(loop, name)
+
+
+@pytest.mark.parametrize("module", TRAINERS)
+@pytest.mark.parametrize("hold", [1, 2, 6])
+def test_accumulation_in_a_trainer_needs_hold(module, hold):
+    sampler = EnvironmentBatchSampler(LABELS, 4, hold=hold)
+    loader = DataLoader(TensorDataset(torch.arange(51)), batch_sampler=sampler)
+    with pytest.raises(GyrostatError, match=rf"Loop puts 4 batches of .* hold={hold}, .* make it with hold=4"):
+        loop_of(module, 4, loader)()
+    with torch.no_grad():
+        loop_of(module, 4, loader)()  # nothing is trained
+    for steps in (1, hold):
+        loop_of(module, steps, loader)()
+
+
+def test_a_trainer_s_evaluation_and_a_loop_of_one_s_own_accumulate_nothing():
+    loader = DataLoader(TensorDataset(torch.arange(51)), batch_sampler=EnvironmentBatchSampler(LABELS, 4))
+    loop_of("transformers.trainer", 4, loader, "evaluation_loop")()
+    callback = type("Mine", (), {"__iter__": lambda self: iter(list(loader))})()
+    assert len(loop_of("transformers.trainer", 4, callback)()) == len(loader)
+
+
+def test_batches_that_a_trainer_divides_and_accumulates_need_both_in_hold():
+    for hold, message in ((2, r"make it with hold=4"), (4, None)):
+        sampler = EnvironmentBatchSampler(LABELS, 4, rank=0, num_replicas=1, hold=hold)
+        loop = loop_of("accelerate.data_loader", 2, DataLoader([0] * 51, batch_sampler=Divides(sampler)))
+        with pytest.raises(GyrostatError, match=message) if message else contextlib.nullcontext():
+            loop()
+
+
+def test_a_stream_tells_the_same_trainers():
+    samples = dict(enumerate(LABELS))
+    stream = EnvironmentBatchStream(samples, samples.get, 4, hold=2, collate=list)
+    with pytest.raises(GyrostatError, match="make it with hold=4"):
+        loop_of("transformers.trainer", 4, DataLoader(stream, batch_size=None))()
+    short = EnvironmentBatchStream(samples, samples.get, 4, hold=2, drop_last=False)
+    divides = type("Shard", (IterableDataset,), {"num_processes": 2, "__iter__": lambda self: iter(list(short))})()
+    with pytest.raises(GyrostatError, match=r"some of them are short .* use drop_last=True"):
+        list(divides)
 
 
 def test_a_trainer_that_rebuilds_the_sampler_hands_over_its_process_or_is_told_how():

@@ -180,6 +180,13 @@ class BatchPlan:
         used = set(self.used)
         return [label for code, label in enumerate(self.labelled.labels) if code not in used]
 
+    @property
+    def full(self) -> bool:
+        """Whether every batch has ``batch_size`` rows."""
+        last, small = self.rules.drop_last, self.rules.small
+        sizes = (rows.size for rows in self.rows)
+        return all(last or n % self.step_rows == 0 if n >= self.step_rows else small != "short" for n in sizes)
+
     def batches(self, seed: int, epoch: int, start: int = 0) -> Iterator[np.ndarray]:
         """The rows of each step of all processes together, from batch ``start`` on; process r takes every n-th from r on."""
         rng = np.random.default_rng([seed, epoch])

@@ -15,7 +15,7 @@ from gyrostat.torch.sharding import (
     Process,
     check_pair,
     refuse_missing_group,
-    refuse_second_division,
+    refuse_mixing_trainer,
     this_process,
 )
 
@@ -105,6 +105,7 @@ class EnvironmentBatchSampler(BatchSampler):
         self._plans: dict[int, BatchPlan] = {}
         self._progress: list[int] = []  # epoch and next batch of the iteration that began last
         self._loaded = False
+        self._continued: int | None = None  # the epoch that began last after a state was loaded
         self._plan()  # refuses what cannot be dealt out
 
     @classmethod
@@ -216,13 +217,19 @@ class EnvironmentBatchSampler(BatchSampler):
         self.epoch, self._progress = epoch, []
 
     def _refuse_other_epoch(self, epoch: int) -> None:
-        """After a state was loaded, a trainer that counts epochs from zero again must not undo it without a word."""
-        if self._loaded and (epoch < self.epoch or (self._start and epoch != self.epoch)):
-            raise GyrostatError(
-                f"set_epoch({epoch}) contradicts the loaded state, which continues with batch {self._start} of epoch "
-                f"{self.epoch}: with accelerate call loader.set_epoch({self.epoch}) before the loop; "
-                f"set_epoch({epoch}, start=0) drops the state."
-            )
+        """After a state was loaded, a trainer that counts epochs from zero again must not undo it without a word.
+
+        A trainer may name an epoch that has begun, because workers fetch before Lightning names it; it cannot begin again.
+        """
+        least = self.epoch if self._continued is None else self._continued
+        if self._loaded and (epoch < least or (self._start and epoch != self.epoch)):
+            raise self._contradiction(epoch, self.epoch)
+
+    def _contradiction(self, named: int, epoch: int) -> GyrostatError:
+        return GyrostatError(
+            f"set_epoch({named}) contradicts the loaded state, which continues with batch {self._start} of epoch {epoch}: "
+            f"with accelerate call loader.set_epoch({epoch}) before the loop; set_epoch({named}, start=0) drops the state."
+        )
 
     def state_dict(self, *, start: int | None = None) -> State:
         """The position after the batches handed out so far, for :meth:`load_state_dict`, as plain numbers and text.
@@ -255,7 +262,7 @@ class EnvironmentBatchSampler(BatchSampler):
         state_dict : what :meth:`state_dict` returned
         """
         self.epoch, self._start = self._checked(state_dict)
-        self._progress, self._loaded = [], True
+        self._progress, self._loaded, self._continued = [], True, None
 
     def _checked(self, state: State) -> tuple[int, int]:
         """Epoch and start of a state; that of another sampler is refused. The seed is taken over."""
@@ -278,7 +285,15 @@ class EnvironmentBatchSampler(BatchSampler):
 
     def __iter__(self) -> EnvironmentBatchIterator:
         refuse_missing_group(self._given[0])
-        refuse_second_division(type(self).__name__, num_replicas=self.num_replicas, hold=self.hold)
+        refuse_mixing_trainer(
+            type(self).__name__,
+            num_replicas=self.num_replicas,
+            batch_size=self.batch_size,
+            hold=self.hold,
+            start=self._start,
+            full=self._plan().full,
+            fill="drop_last=True and small='error', 'wrap' or 'skip'",
+        )
         return EnvironmentBatchIterator(self)
 
     def environment_of(self, batch: Any) -> Any:
@@ -342,6 +357,9 @@ class EnvironmentBatchIterator(Iterator[list[int]]):
     def _begin(self) -> None:
         sampler = self._sampler
         epoch, start = self._position or (sampler.epoch, sampler._start)
+        if sampler._loaded and epoch == sampler._continued:
+            raise sampler._contradiction(epoch, epoch + 1)
+        sampler._continued = epoch
         sampler.epoch, sampler._start = epoch + 1, 0
         self._progress = sampler._progress = [epoch, start]
         self._process = this_process(*sampler._given)

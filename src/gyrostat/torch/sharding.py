@@ -9,12 +9,19 @@ from typing import Any, NamedTuple
 
 from torch.utils.data import DataLoader, IterableDataset, Sampler
 
+import torch
 from gyrostat import errors
 from gyrostat.errors import GyrostatError
 from torch import distributed
 
-NEAR = 12
-"""Frames to look at above an ``__iter__``; accelerate's loaders are at most seven away."""
+NEAR = 16
+"""Frames to look at above an ``__iter__``; Lightning's loop is at most thirteen away, accelerate's loaders seven."""
+LOADERS = ("torch.", "torchdata.", "accelerate.", "transformers.", "lightning.", "pytorch_lightning.")
+"""Modules between a trainer's loop and the ``__iter__`` of what it loads; behind any other, a loop is not theirs."""
+INSTEAD = (
+    "with accelerate and Hugging Face's Trainer pass the loader to gyrostat.torch.prepare_loader(accelerator, loader) "
+    "instead of accelerator.prepare, with Lightning use Trainer(use_distributed_sampler=False)"
+)
 
 
 class Process(NamedTuple):
@@ -57,25 +64,54 @@ def refuse_missing_group(rank: int | None) -> None:
         )
 
 
-def refuse_second_division(name: str, *, num_replicas: int, hold: int) -> None:
-    """Refuse to be iterated by something that divides batches over processes again.
+def refuse_mixing_trainer(
+    name: str, *, num_replicas: int, batch_size: int, hold: int, start: int, full: bool, fill: str
+) -> None:
+    """Refuse to be iterated by something that puts batches of different environments into one step.
 
-    What a wrapper does with the batches is not told to what it wraps, so the callers are looked at. Batches in rows of
-    ``hold`` may be divided, by a number that divides ``hold``, if this sampler itself counts one process.
+    What a trainer does with the batches is not told to what makes them, so the callers are looked at: one may divide the
+    batches over processes again, one may accumulate the gradients of several. Full batches in rows of ``hold`` may be divided
+    and accumulated by numbers whose product divides ``hold``, if this sampler itself counts one process.
     """
     frame: FrameType | None = sys._getframe(2)
+    step = 1
+    loading = torch.is_grad_enabled()  # whether a trainer's own loop asks for batches to train on
     for _ in range(NEAR):
         if frame is None:
             return
         caller = frame.f_locals.get("self")
-        shares = _shares(caller)
-        if shares > 1 and not (num_replicas == 1 and (getattr(caller, "split_batches", False) or hold % shares == 0)):
+        kind, shares = type(caller).__name__, _shares(caller)
+        if shares > 1:
+            split, shuffles = getattr(caller, "split_batches", False), getattr(caller, "shuffle", False)
+            step = 1 if split else shares
+            if num_replicas > 1 or hold % step or shuffles:
+                alone = f", or leave it to {kind} by rank=0, num_replicas=1, hold={shares} and full batches"
+                raise GyrostatError(
+                    f"{kind} divides the batches of {name} over {shares} processes, which {name} does itself, so steps would "
+                    f"mix environments: {INSTEAD}{'' if shuffles else alone}."
+                )
+            if not full:
+                raise GyrostatError(
+                    f"{kind} divides the batches of {name} over {shares} processes, but some of them are short and would be "
+                    f"filled with rows of other environments: use {fill}; or {INSTEAD}."
+                )
+            if split and batch_size % shares:
+                raise GyrostatError(
+                    f"{kind} splits each batch of {name} over {shares} processes, but batch_size={batch_size} is no multiple "
+                    f"of {shares}: choose another batch_size."
+                )
+            if start % step:
+                raise GyrostatError(
+                    f"start={start} is no multiple of the {step} batches of a step that {kind} divides over processes: count "
+                    "the batches of all processes."
+                )
+        module = frame.f_globals.get("__name__", "")
+        loading = loading and (shares > 1 or module.startswith(LOADERS)) and frame.f_code.co_name != "evaluation_loop"
+        accumulated = step * _accumulated(caller) if loading else 1
+        if hold % accumulated:
             raise GyrostatError(
-                f"{type(caller).__name__} divides the batches of {name} over {shares} processes, which {name} does itself, so "
-                "steps would mix environments: with accelerate and Hugging Face's Trainer pass the loader to "
-                "gyrostat.torch.prepare_loader(accelerator, loader) instead of accelerator.prepare, with Lightning use "
-                f"Trainer(use_distributed_sampler=False), or leave it to {type(caller).__name__} by rank=0, num_replicas=1, "
-                f"hold={shares}."
+                f"{kind} puts {accumulated} batches of {name} into a step, but hold={hold}, so steps would mix environments: "
+                f"make it with hold={accumulated} (to evaluate, iterate under torch.no_grad())."
             )
         frame = frame.f_back
 
@@ -91,6 +127,16 @@ def _shares(caller: Any) -> int:
         return 1
     found = getattr(caller, "num_processes", None) or getattr(caller, "num_replicas", None)
     return found if isinstance(found, int) else 1
+
+
+def _accumulated(caller: Any) -> int:
+    """How many batches a step takes, from accelerate's loaders, Hugging Face's Trainer and Lightning's loops; else 1."""
+    told = (
+        ("gradient_state", "num_steps"),
+        ("args", "gradient_accumulation_steps"),
+        ("trainer", "accumulate_grad_batches"),
+    )
+    return max(getattr(getattr(caller, owner, None), name, 1) for owner, name in told)
 
 
 def prepare_loader(accelerator: Any, loader: DataLoader) -> Any:

@@ -12,7 +12,7 @@ import torch
 from gyrostat import errors
 from gyrostat.environments.row_labels import coded
 from gyrostat.errors import GyrostatError
-from gyrostat.torch.sharding import Process, check_pair, refuse_missing_group, refuse_second_division, this_process
+from gyrostat.torch.sharding import Process, check_pair, refuse_missing_group, refuse_mixing_trainer, this_process
 from torch import distributed
 
 STREAM_ORDERS = ("arrival", "iid", "cyclic", "shuffled")
@@ -150,8 +150,14 @@ class EnvironmentBatchStream(IterableDataset):
         return [errors.integer(name, state[name]) for name in ("epoch", "first", "start")]
 
     def __iter__(self) -> EnvironmentStreamIterator:
-        refuse_second_division(
-            type(self).__name__, num_replicas=this_process(*self._given).num_replicas, hold=self.hold
+        refuse_mixing_trainer(
+            type(self).__name__,
+            num_replicas=this_process(*self._given).num_replicas,
+            batch_size=self.batch_size,
+            hold=self.hold,
+            start=int(self._shared[1]),
+            full=self.drop_last or self.order != "arrival",
+            fill="drop_last=True",
         )
         return EnvironmentStreamIterator(self)
 

@@ -52,12 +52,72 @@ def test_batches_divided_twice_are_refused_with_the_fix(tmp_path, loop, fault, n
         launch(loop, tmp_path, world=2, fault=fault)
 
 
-def test_accelerate_may_divide_the_batches_of_a_sampler_that_holds_environments(tmp_path):
+@pytest.mark.parametrize(
+    ("division", "accumulate"),
+    [("", 1), ("split", 1), ("dispatch", 1), ("", 2)],
+    ids=lambda value: str(value) or "batches",
+)
+def test_accelerate_may_divide_the_batches_of_a_sampler_that_holds_environments(tmp_path, division, accumulate):
     pytest.importorskip("accelerate", reason="make test-integrations installs it")
-    launch(trainers.left_to_accelerate, tmp_path, world=2)
+    launch(trainers.left_to_accelerate, tmp_path, world=2, fault=division, accumulate=accumulate)
     found = Evidence(tmp_path, 2)
-    assert found.audit()["mixed"] == found.mixed_steps() == 0 and found.audit()["steps"] > 20
-    assert found.audit()["repeated"] == 0
+    assert found.audit()["mixed"] == found.mixed_steps() == 0 and found.audit()["steps"] > 10
+    assert accumulate > 1 or found.audit()["repeated"] == 0  # two passes over an environment may meet in a long step
+
+
+@pytest.mark.parametrize("fault", ["drop_last", "small"])
+def test_short_batches_are_refused_since_accelerate_fills_the_last_ones_with_rows_of_the_first(tmp_path, fault):
+    pytest.importorskip("accelerate", reason="make test-integrations installs it")
+    with pytest.raises(RuntimeError, match=r"BatchSamplerShard divides the batches .* some of them are short"):
+        launch(trainers.left_to_accelerate, tmp_path, world=2, fault=fault)
+
+
+@pytest.mark.parametrize(
+    ("loop", "needs"),
+    [(trainers.accelerated, "accelerate"), (trainers.hugging_face, "transformers"), (trainers.lightning, "lightning")],
+)
+@pytest.mark.parametrize("workers", [0, 2])
+def test_accumulation_without_hold_is_refused_with_the_fix(tmp_path, loop, needs, workers):
+    pytest.importorskip(needs, reason="make test-integrations installs it")
+    with pytest.raises(RuntimeError, match=r"puts 4 batches of EnvironmentBatchSampler into a step, .* hold=4"):
+        launch(loop, tmp_path, accumulate=4, fault="unheld", workers=workers)
+
+
+def test_hugging_face_may_evaluate_on_batches_that_are_not_held(tmp_path):
+    transformers = pytest.importorskip("transformers", reason="make test-integrations installs it")
+
+    class Model(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.net = loops.network()
+
+        def forward(self, x, labels):
+            return {"loss": loops.loss_of(self.net, x, labels)}
+
+    class Trainer(transformers.Trainer):
+        def get_train_dataloader(self, hold=2):
+            sampler = EnvironmentBatchSampler(loops.LABELS, 8, hold=hold)
+            loader = DataLoader(loops.data(), batch_sampler=sampler, collate_fn=self.data_collator)
+            return prepare_loader(self.accelerator, loader)
+
+        def get_eval_dataloader(self, eval_dataset=None):
+            return self.get_train_dataloader(hold=1)
+
+    options = {"gradient_accumulation_steps": 2, "max_steps": 2, "use_cpu": True, "report_to": [], "disable_tqdm": True}
+    arguments = transformers.TrainingArguments(str(tmp_path), eval_strategy="steps", eval_steps=1, **options)
+
+    def collate(samples):
+        return {"x": torch.stack([x for x, _, _ in samples]), "labels": torch.stack([y for _, y, _ in samples])}
+
+    trainer = Trainer(Model(), arguments, collate, loops.data(), loops.data())
+    trainer.train()
+    assert sum("eval_loss" in entry for entry in trainer.state.log_history) == 2
+
+
+@pytest.mark.parametrize("kill_at", [4, 52], ids=["first epoch", "three batches before the end"])
+def test_lightning_with_workers_resumes_wherever_it_was_killed(tmp_path, kill_at):
+    pytest.importorskip("lightning", reason="make test-integrations installs it")
+    assert loops.killed_and_resumed(trainers.lightning, tmp_path, kill_at=kill_at, workers=2).exact()
 
 
 def test_lightning_s_wrapper_of_samplers_is_refused():
@@ -67,6 +127,10 @@ def test_lightning_s_wrapper_of_samplers_is_refused():
     sampler = EnvironmentBatchSampler([0] * 8, 2, rank=0, num_replicas=2)
     with pytest.raises(GyrostatError, match="DistributedSamplerWrapper divides the batches"):
         list(distributed.DistributedSamplerWrapper(sampler, num_replicas=2, rank=0))
+    held = EnvironmentBatchSampler([0] * 8 + [1] * 8, 2, rank=0, num_replicas=1, hold=2)
+    with pytest.raises(GyrostatError, match="DistributedSamplerWrapper divides the batches"):
+        list(distributed.DistributedSamplerWrapper(held, num_replicas=2, rank=0))  # it shuffles the batches
+    assert list(distributed.DistributedSamplerWrapper(held, num_replicas=2, rank=0, shuffle=False))
 
 
 def rows_of(batches) -> list[list[int]]:
