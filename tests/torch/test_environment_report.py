@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import copy
 import json
+import sys
+from collections import namedtuple
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from scipy import stats
 
 torch = pytest.importorskip("torch")
 
@@ -160,6 +164,111 @@ def test_text_json_and_picture(tmp_path):
     assert flat.largest_stable_step == np.inf and json.loads(flat.to_json())["largest_stable_step"] is None
 
 
+class Attention(nn.Module):
+    """One layer of attention, by PyTorch's fused function or written out."""
+
+    def __init__(self, fused):
+        super().__init__()
+        torch.manual_seed(0)
+        self.fused, self.keys, self.head = fused, nn.Linear(4, 12), nn.Linear(4, 1)
+
+    def forward(self, X):
+        q, k, v = self.keys(X).chunk(3, dim=-1)
+        if self.fused:
+            mixed = nn.functional.scaled_dot_product_attention(q[:, None], k[:, None], v[:, None])[:, 0]
+        else:
+            mixed = (q @ k.mT / 2).softmax(dim=-1) @ v
+        return self.head(mixed.mean(dim=1))
+
+
+def test_fused_attention_has_the_report_of_attention_written_out():
+    """Default networks of transformers have fused attention, whose fast forms have no second derivative."""
+    generator = torch.Generator().manual_seed(0)
+    batches = {e: (torch.randn(16, 5, 4, generator=generator), torch.randn(16, generator=generator)) for e in "ab"}
+    fused, written = (environment_report(Attention(kind), loss, batches) for kind in (True, False))
+    np.testing.assert_allclose(fused.sharpness, written.sharpness, rtol=1e-3)
+    np.testing.assert_allclose(fused.cosines, written.cosines, rtol=1e-3)
+
+
+def null_batches(seed, count=3, rows=24):
+    """Environments that do not differ."""
+    generator = torch.Generator().manual_seed(seed)
+    X = torch.randn(count, rows, 4, generator=generator)
+    y = X[:, :, 0] + torch.randn(count, rows, generator=generator)
+    return {f"e{e}": (X[e], y[e]) for e in range(count)}
+
+
+@pytest.mark.parametrize("count", [2, 3])
+def test_a_direction_is_rarely_named_where_environments_do_not_differ(count):
+    runs = 300
+    reports = (environment_report(nn.Linear(4, 1), loss, null_batches(s, count), iterations=1) for s in range(runs))
+    named = sum("acts on inputs" in report.text for report in reports)
+    # Exchangeable rows give at most 5%; a right check exceeds this count with probability 1e-3.
+    assert 0 < named <= stats.binom.ppf(1 - 1e-3, runs, 0.05)
+
+
+@pytest.mark.parametrize(("rows", "width"), [(50, 3), (51, 3), (50, 1500)])
+def test_a_direction_that_environments_differ_in_is_named(rows, width):
+    model = nn.Sequential(nn.Linear(4, width), nn.Tanh(), nn.Linear(width, 1)).double()
+    report = environment_report(model, loss, regressions(spread=2.0, rows=rows), iterations=1)
+    assert report.direction_p_value <= 0.05 and "the first direction acts on inputs" in report.text
+    assert len(report.figure().panels) == 6
+    null = environment_report(nn.Linear(4, 1), loss, null_batches(0), iterations=1)
+    assert (
+        null.direction_p_value > 0.05 and "no direction is named: permuted environments give one as strong" in null.text
+    )
+    assert len(null.figure().panels) == 5
+    again = environment_report(nn.Linear(4, 1), loss, null_batches(0), iterations=1, seed=1)
+    assert again.direction_p_value != null.direction_p_value
+
+
+Pair = namedtuple("Pair", "X y")
+
+
+@pytest.mark.parametrize(
+    "kind", [list, lambda pair: {"X": pair[0], "y": pair[1], "site": "Leeds"}, lambda pair: Pair(*pair), tuple]
+)
+def test_batches_of_any_kind_have_rows(kind):
+    def of_kind(model, batch):
+        return loss(model, (batch["X"], batch["y"]) if isinstance(batch, dict) else batch)
+
+    batches = {label: kind(pair) for label, pair in regressions(spread=2.0).items()}
+    assert environment_report(network(), of_kind, batches, iterations=1).direction_p_value <= 0.05
+
+
+@pytest.mark.parametrize(
+    ("change", "options"),
+    [
+        (lambda X, y: (X[:7], y[:7]), {}),
+        (lambda X, y: (X, y, ["text"] * 50), {}),
+        (lambda X, y: (X, y, torch.ones(3)), {}),
+        (lambda X, y: (X, y, object()), {}),
+        (lambda X, y: (X, y), {"permutations": 0}),
+    ],
+    ids=["few rows", "a list of text", "another length", "an object", "not wanted"],
+)
+def test_no_direction_is_named_where_rows_cannot_be_permuted(change, options):
+    batches = {label: change(*pair) for label, pair in regressions(spread=2.0).items()}
+    report = environment_report(network(), loss, batches, iterations=1, **options)
+    assert np.isnan(report.direction_p_value) and json.loads(report.to_json())["direction_p_value"] is None
+    assert "no direction is named: the rows of the batches were not permuted" in report.text
+
+
+def test_no_direction_is_named_where_the_loss_of_some_rows_is_not_finite():
+    def of_masked(model, batch):  # as of a language model in which no word of some rows is masked
+        kept = batch[1] > 1.0
+        return (model(batch[0]).squeeze(-1) - batch[1])[kept].square().mean()
+
+    report = environment_report(network(), of_masked, regressions(rows=16), iterations=1)
+    assert np.isnan(report.direction_p_value)
+
+
+def test_a_loss_that_fails_on_some_rows_says_what_asked_for_them():
+    with pytest.raises(RuntimeError) as caught:
+        environment_report(network(), lambda m, b: (m(b[0])[:, 0] * torch.ones(50)).mean(), regressions())
+    assert "permutations=0" in caught.value.__notes__[0]
+
+
 def test_refusals():
     model, batches = network(), regressions()
     bad = {**batches, "e1": (batches["e1"][0] * np.nan, batches["e1"][1])}
@@ -176,6 +285,40 @@ def test_refusals():
     report = environment_report(network(), loss, batches, layer="0.bias")
     with pytest.raises(GyrostatError, match=r"project_out needs the weight .* about '0.bias'"):
         project_out(network(), report)
+
+
+def fails_at_first():
+    """A loss that cannot be found in the first report, and can in the next."""
+    calls = iter(range(10**6))
+
+    def found(model, batch):
+        if next(calls) == 0:
+            raise ValueError("no such column\nin this batch")
+        return loss(model, batch)
+
+    return found
+
+
+FAILED = r"the environment report of step 2 failed and is left out \(ValueError: no such column\); training goes on\.$"
+
+
+def test_a_report_that_fails_does_not_end_a_training(monkeypatch):
+    """With transformers' names alone, so that it runs where transformers is not installed."""
+    from gyrostat.torch import trainer_report_callback
+
+    names = ("TrainerCallback", "TrainerControl", "TrainerState", "TrainingArguments")
+    monkeypatch.setitem(sys.modules, "transformers", SimpleNamespace(**dict.fromkeys(names, object)))
+    callback = trainer_report_callback(fails_at_first(), regressions(), every=2, say=[].append)
+    model = network().train()
+
+    def trained(step):
+        callback.on_step_end(None, SimpleNamespace(is_world_process_zero=True, global_step=step), None, model=model)
+
+    with pytest.warns(UserWarning, match=FAILED):
+        trained(2)
+    trained(3)
+    trained(4)
+    assert list(callback.reports) == [4] and model.training
 
 
 def test_a_callback_for_lightning():
@@ -197,7 +340,7 @@ def test_a_callback_for_lightning():
             return torch.optim.SGD(self.parameters(), lr=0.01)
 
     said = []
-    callback = lightning_report_callback(loss, regressions(), every=2, say=said.append)
+    callback = lightning_report_callback(fails_at_first(), regressions(), every=2, say=said.append)
     rows = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(*regressions()["e0"]), batch_size=10)
     quiet = {
         "logger": False,
@@ -205,8 +348,9 @@ def test_a_callback_for_lightning():
         "enable_model_summary": False,
         "enable_checkpointing": False,
     }
-    lightning.Trainer(max_epochs=1, accelerator="cpu", callbacks=[callback], **quiet).fit(Module(), rows)
-    assert list(callback.reports) == [2, 4] and said[0].startswith("Step 2:\n") and "e1" in said[1]
+    with pytest.warns(UserWarning, match=FAILED):
+        lightning.Trainer(max_epochs=2, accelerator="cpu", callbacks=[callback], **quiet).fit(Module(), rows)
+    assert list(callback.reports) == [4, 6, 8, 10] and said[0].startswith("Step 4:\n") and "e1" in said[1]
 
 
 def test_a_callback_for_the_trainer_of_hugging_face(tmp_path):
@@ -224,10 +368,14 @@ def test_a_callback_for_the_trainer_of_hugging_face(tmp_path):
 
     batches = {label: {"X": X, "y": y} for label, (X, y) in regressions().items()}
     said = []
-    callback = trainer_report_callback(lambda m, batch: m(**batch)["loss"], batches, every=3, say=said.append)
+    fails = fails_at_first()
+    callback = trainer_report_callback(
+        lambda m, b: fails(m.network, (b["X"], b["y"])), batches, every=2, say=said.append
+    )
     rows = [{"X": x, "y": y} for x, y in zip(*regressions()["e0"], strict=True)]
     options = {"per_device_train_batch_size": 10, "num_train_epochs": 1, "report_to": [], "use_cpu": True}
     arguments = transformers.TrainingArguments(str(tmp_path), disable_tqdm=True, save_strategy="no", **options)
     trainer = transformers.Trainer(Model(), arguments, train_dataset=rows, callbacks=[callback])
-    trainer.train()
-    assert list(callback.reports) == [3] and said[0].startswith("Step 3:\n")
+    with pytest.warns(UserWarning, match=FAILED):
+        trainer.train()
+    assert list(callback.reports) == [4] and said[0].startswith("Step 4:\n")

@@ -16,6 +16,7 @@ import numpy as np
 import torch
 from gyrostat import errors
 from gyrostat.errors import GyrostatError
+from gyrostat.torch.permuted_environments import p_value_of_direction
 from gyrostat.torch.sharpness import Loss, Sharpness, derivative, flat, value_of
 from torch import nn
 
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
 LAYERS = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d)
 """Layers whose second axis of weights is that of their inputs."""
+LEVEL = 0.05
+"""The share of permuted environments that may give a direction as strong as one that is named."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,6 +51,11 @@ class EnvironmentReport:
     """The share of the disagreement along each of its principal directions: what oscillates when environments alternate."""
     direction_by_tensor: list[dict[str, float]]
     """The share of each principal direction in each tensor."""
+    direction_p_value: float
+    """The share of permuted environments whose first direction is as strong; NaN if rows were not permuted.
+
+    Above 0.05, and for NaN, neither ``text`` nor ``figure()`` says what the first direction acts on.
+    """
     input_directions: np.ndarray
     """For each principal direction, the unit vector of inputs of the layer that it acts on most: (directions, inputs)."""
     input_direction_shares: np.ndarray
@@ -68,6 +76,10 @@ class EnvironmentReport:
     """
 
     @property
+    def _named(self) -> bool:
+        return self.direction_p_value <= LEVEL
+
+    @property
     def text(self) -> str:
         """The report in lines for a terminal."""
         width = max(len(str(label)) for label in self.environments)
@@ -80,6 +92,17 @@ class EnvironmentReport:
         inputs = np.argsort(-self.by_input)[:6]
         first = ", ".join(f"{i}: {self.input_directions[0][i]:+.2f}" for i in _largest(self.input_directions[0], 6))
         step = f"{self.largest_stable_step:.3g}"
+        if self._named:
+            share = self.input_direction_shares[0]
+            direction = f"the first direction acts on inputs {first} ({share:.0%} of its part there)"
+        elif math.isnan(self.direction_p_value):
+            direction = (
+                "no direction is named: the rows of the batches were not permuted (less than 8 each, not in tensors of one "
+                "length, a loss that is not finite on some, or permutations=0)"
+            )
+        else:
+            share = self.direction_p_value
+            direction = f"no direction is named: permuted environments give one as strong in {share:.0%} of cases"
         return "\n".join(
             [
                 *lines,
@@ -88,16 +111,16 @@ class EnvironmentReport:
                 "  by tensor: " + ", ".join(f"{name} {share:.0%}" for name, share in tensors),
                 f"  by input of {self.layer}: " + ", ".join(f"{i} {self.by_input[i]:.0%}" for i in inputs),
                 "  by direction: " + ", ".join(f"{share:.0%}" for share in self.direction_shares),
-                f"  the first direction acts on inputs {first} ({self.input_direction_shares[0]:.0%} of its part there)",
+                f"  {direction}",
                 f"Largest stable step with amplify={self.amplify:g}: {step} (two over the largest sharpness of a step).",
             ]
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """The report as lists and numbers; an infinite step is None."""
+        """The report as lists and numbers; an infinite step and an unknown p-value are None."""
         found = {name: _plain(getattr(self, name)) for name in self.__dataclass_fields__}
-        if not math.isfinite(self.largest_stable_step):
-            found["largest_stable_step"] = None
+        for name in ("largest_stable_step", "direction_p_value"):
+            found[name] = found[name] if math.isfinite(found[name]) else None
         return found
 
     def to_json(self) -> str:
@@ -139,6 +162,8 @@ class EnvironmentReport:
                 vector,
             ),
         ]
+        if not self._named:
+            panels.pop()
         note = (
             f"Gradients of {len(labels)} environments; their disagreement is {self.disagreement:.3g} times the squared norm "
             f"of the mean gradient. Largest stable step with amplify={self.amplify:g}: {self.largest_stable_step:.3g}."
@@ -161,6 +186,7 @@ def environment_report(
     layer: str | None = None,
     directions: int = 3,
     iterations: int = 100,
+    permutations: int = 199,
     seed: int = 0,
 ) -> EnvironmentReport:
     """What do the environments do to this network? Gradients, their disagreement, sharpness and the step that is stable.
@@ -170,12 +196,15 @@ def environment_report(
     are found by power iteration in Lanczos's form, with Hessian-vector products. The model is looked at in evaluation mode
     and is not changed.
 
+    The gradients of environments that do not differ disagree too, by chance. So the rows are permuted over the environments in
+    8 parts of each batch, and a direction is named only if at most 5% of the permutations give one as strong.
+
     Parameters
     ----------
     model
         The network.
     loss
-        A function of the model and a batch that returns the mean loss of the batch.
+        A function of the model and a batch that returns the mean loss of the batch. It is also called on parts of the batches.
     batches
         One batch per environment, by its label. Gradients of few rows disagree by chance too: take as many as fit.
     amplify
@@ -186,8 +215,10 @@ def environment_report(
         The number of principal directions, at most one less than there are environments.
     iterations
         The largest number of Hessian-vector products per eigenvalue; it stops earlier once five digits no longer change.
+    permutations
+        How many permutations of the rows there are; 0 leaves them out, and no direction is named.
     seed
-        The seed of the vector with which these products begin.
+        The seed of the vector with which these products begin, and of the permutations.
 
     >>> _ = torch.manual_seed(0)
     >>> x = torch.randn(200, 3)
@@ -214,6 +245,7 @@ def environment_report(
         sharpness = Sharpness(model, loss, batches, parameters, iterations=iterations, seed=seed)
         own, pooled = [sharpness.of(label) for label in labels], sharpness.of(None)
         met = [sharpness.of(label, kappa) for label in labels] if kappa else own
+        p_value = p_value_of_direction(model, loss, batches, parameters, permutations=permutations, seed=seed)
     norms = gradients.norm(dim=1).clamp(min=1e-30)
     centred = gradients - gradients.mean(dim=0)
     total = float((centred**2).sum())
@@ -232,6 +264,7 @@ def environment_report(
         by_input=(columns / columns.sum().clamp(min=1e-30)).numpy(),
         direction_shares=shares,
         direction_by_tensor=[{n: float((_part(u, parameters, n) ** 2).sum()) for n in parameters} for u in found],
+        direction_p_value=p_value,
         input_directions=np.stack([v.numpy() for v, _ in vectors]),
         input_direction_shares=np.array([share for _, share in vectors]),
         input_mean=torch.stack(inputs).mean(dim=0).numpy() if inputs else np.zeros(len(columns)),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -11,7 +12,7 @@ from torch import nn
 
 
 class _Reports:
-    """Makes a report after each ``every``-th step of the optimiser and keeps it."""
+    """Makes a report after each ``every``-th step of the optimiser and keeps it; one that fails is a warning."""
 
     def __init__(
         self, loss: Loss, batches: Mapping[Any, Any], *, every: int, say: Callable[[str], Any], amplify: float
@@ -23,8 +24,16 @@ class _Reports:
     def look(self, model: nn.Module, step: int) -> None:
         if step % self.every or step in self.reports or step == 0:
             return
-        self.reports[step] = environment_report(model, self.loss, self.batches, amplify=self.amplify)
-        self.say(f"Step {step}:\n{self.reports[step].text}")
+        try:
+            self.reports[step] = environment_report(model, self.loss, self.batches, amplify=self.amplify)
+            self.say(f"Step {step}:\n{self.reports[step].text}")
+        except Exception as error:  # a training of days must not end for a report
+            reason = (str(error).splitlines() or ["no message"])[0].rstrip(".")
+            warnings.warn(
+                f"the environment report of step {step} failed and is left out ({type(error).__name__}: {reason}); training "
+                "goes on.",
+                stacklevel=2,
+            )
 
 
 def lightning_report_callback(
@@ -42,7 +51,8 @@ def lightning_report_callback(
     loss, batches, amplify
         Those of :func:`environment_report`; the model is the ``LightningModule``.
     every
-        The number of optimiser steps between two reports. Only the first process makes them.
+        The number of optimiser steps between two reports. Only the first process makes them. A report that fails is left out
+        with a warning; training goes on.
     say
         A function that is called with the text of each report. The reports themselves are in ``.reports``, by step.
     """
@@ -77,7 +87,8 @@ def trainer_report_callback(
     loss, batches, amplify
         Those of :func:`environment_report`, for instance ``lambda model, batch: model(**batch).loss``.
     every
-        The number of optimiser steps between two reports. Only the first process makes them.
+        The number of optimiser steps between two reports. Only the first process makes them. A report that fails is left out
+        with a warning; training goes on.
     say
         A function that is called with the text of each report. The reports themselves are in ``.reports``, by step.
     """

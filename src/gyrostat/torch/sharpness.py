@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from scipy.linalg import eigvalsh_tridiagonal
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 import torch
 from gyrostat import errors
@@ -33,7 +34,8 @@ class Sharpness:
         self.parameters = parameters
         self.iterations = errors.integer("iterations", iterations, least=1)
         self.seed = errors.integer("seed", seed)
-        values = {label: value_of(model, loss, label, batch) for label, batch in batches.items()}
+        with sdpa_kernel(SDPBackend.MATH):  # fused attention, the default of transformers, has no second derivative
+            values = {label: value_of(model, loss, label, batch) for label, batch in batches.items()}
         self.slopes = {label: flat(derivative(value, parameters, again=True)) for label, value in values.items()}
 
     def of(self, label: Any, amplify: float = 0.0) -> float:

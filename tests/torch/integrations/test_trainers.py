@@ -114,6 +114,44 @@ def test_hugging_face_may_evaluate_on_batches_that_are_not_held(tmp_path):
     assert sum("eval_loss" in entry for entry in trainer.state.log_history) == 2
 
 
+@pytest.mark.parametrize("kind", ["Bert", "GPT2", "ViT"])
+def test_a_default_network_of_transformers_is_reported_on_while_its_trainer_trains_it(tmp_path, kind):
+    transformers = pytest.importorskip("transformers", reason="make test-integrations installs it")
+    from gyrostat.torch import trainer_report_callback
+
+    torch.manual_seed(0)
+    sizes = {
+        "num_hidden_layers": 1,
+        "hidden_size": 8,
+        "num_attention_heads": 2,
+        "intermediate_size": 8,
+        "num_labels": 2,
+    }
+    if kind == "Bert":
+        model = transformers.BertForSequenceClassification(transformers.BertConfig(vocab_size=30, **sizes))
+    elif kind == "GPT2":
+        config = transformers.GPT2Config(vocab_size=30, n_layer=1, n_head=2, n_embd=8, n_positions=8)
+        model = transformers.GPT2LMHeadModel(config)
+    else:
+        model = transformers.ViTForImageClassification(transformers.ViTConfig(image_size=4, patch_size=2, **sizes))
+
+    def batch(count):
+        words = torch.randint(30, (count, 6))
+        labels = words if kind == "GPT2" else torch.randint(2, (count,))
+        inputs = {"pixel_values": torch.randn(count, 3, 4, 4)} if kind == "ViT" else {"input_ids": words}
+        return transformers.BatchEncoding({**inputs, "labels": labels})
+
+    said, whole = [], batch(16)
+    batches = {"Leeds": batch(16), "York": batch(16)}
+    callback = trainer_report_callback(lambda m, b: m(**b).loss, batches, every=2, say=said.append)
+    rows = [{name: values[i] for name, values in whole.items()} for i in range(16)]
+    options = {"max_steps": 4, "use_cpu": True, "report_to": [], "disable_tqdm": True, "save_strategy": "no"}
+    arguments = transformers.TrainingArguments(str(tmp_path), per_device_train_batch_size=4, **options)
+    transformers.Trainer(model, arguments, train_dataset=rows, callbacks=[callback]).train()
+    assert list(callback.reports) == [2, 4] and "Leeds" in said[1]
+    assert callback.reports[4].direction_p_value > 0  # a number: rows of the batches were permuted
+
+
 @pytest.mark.parametrize("kill_at", [4, 52], ids=["first epoch", "three batches before the end"])
 def test_lightning_with_workers_resumes_wherever_it_was_killed(tmp_path, kill_at):
     pytest.importorskip("lightning", reason="make test-integrations installs it")
