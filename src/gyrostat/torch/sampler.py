@@ -55,7 +55,8 @@ class EnvironmentBatchSampler(BatchSampler):
         often), ``"short"`` (the batch holds all of its rows) or ``"skip"`` (they are never visited: see ``skipped``)
     drop_last : whether rows that remain at the end of a pass over an environment and do not fill a batch are shuffled back.
         If False they make a short batch; then a proportional epoch covers every row once
-    hold : how many batches in a row have the same environment: the number of batches whose gradients are accumulated
+    hold : how many batches in a row have the same environment: the number of batches whose gradients are accumulated. Trainers
+        that accumulate another number are refused where they say so (accelerate, Hugging Face, Lightning)
     weights : how often each environment is visited relative to the others, as in ``{"site 1": 2.0, "site 2": 1.0}``; for the
         order "iid" as probabilities, for "shuffled" as exact shares of an epoch
     num_batches : the length of an epoch
