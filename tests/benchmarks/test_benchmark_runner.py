@@ -12,9 +12,9 @@ import sys
 import pytest
 from rich.console import Console
 
-from gyrostat.benchmarks import records, runner
-from gyrostat.benchmarks.measuring import best_of
-from gyrostat.benchmarks.records import BenchmarkRecord, Report, table
+from benchmarks import __main__, records, runner
+from benchmarks.measuring import best_of
+from benchmarks.records import BenchmarkRecord, Report, table
 from gyrostat.errors import GyrostatError
 
 FIELDS = ["id", "ours", "peer", "peer_name", "unit", "ratio", "goal", "meets", "settings"]
@@ -82,6 +82,17 @@ def test_an_unknown_suite_is_refused_with_the_closest_name(tmp_path) -> None:
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.parametrize(
+    ("word", "hint"), [("cor", "did you mean 'core'"), ("--outt", "unrecognized arguments: --outt")]
+)
+def test_bad_usage_is_one_line_and_status_two(word, hint, monkeypatch, capsys) -> None:
+    monkeypatch.setattr(sys, "argv", ["benchmarks", word])
+    with pytest.raises(SystemExit) as ended:
+        sys.exit(__main__.main())
+    said = capsys.readouterr().err
+    assert ended.value.code == 2 and hint in said and said.count("\n") == 1
+
+
 def test_run_suites_writes_records_and_a_figure(tmp_path, monkeypatch) -> None:
     curve = {"title": "Cost", "xlabel": "m", "unit": "s", "x": [1, 10], "y": [2.0, 2.1]}
     record = BenchmarkRecord("core/fresh-flat-in-m", 1.0, "s", 1.0, "P", 0.8, {"curve": curve})
@@ -100,7 +111,8 @@ def test_progress_is_told_without_a_terminal_too(tmp_path, monkeypatch) -> None:
 
 
 def test_a_crash_gives_status_one_and_its_last_words(tmp_path, monkeypatch) -> None:
-    monkeypatch.setitem(runner.SUITES, "broken", "gyrostat.benchmarks.no_such_module")
+    monkeypatch.setitem(runner.SUITES, "broken", "benchmarks.no_such_module")
+    monkeypatch.chdir(tmp_path)  # from where the child has to find the package too
     report, words = runner.in_child("broken", lambda text: None)
     assert report.crashed and "broken" in words  # the child knows no suite that only this test registered
     out = io.StringIO()

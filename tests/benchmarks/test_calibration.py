@@ -1,11 +1,12 @@
-"""The calibration suite: shares over repetitions, records and the page."""
+"""The calibration suite: shares over repetitions, records and what the page shows."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from gyrostat.benchmarks import calibration, runner
-from gyrostat.benchmarks.calibration import CalibrationDraw, CalibrationSetting, CalibrationSizes
+import page_records
+from benchmarks import calibration, runner
+from benchmarks.calibration import CalibrationDraw, CalibrationSetting, CalibrationSizes
 
 
 def test_measures_are_means_over_repetitions_and_are_on_the_page(monkeypatch):
@@ -28,8 +29,10 @@ def test_measures_are_means_over_repetitions_and_are_on_the_page(monkeypatch):
     assert found["calibration/right-alternating"].ours == 2 / 3
     assert found["calibration/right-alternating"].settings["repetitions"] == 3
     assert found["calibration/right-coverage"].ours > found["calibration/wrong-coverage"].ours == 0
-    page = calibration.page(report)
-    assert "| wrong | another truth is told | coverage | 0.000 +- 0.000 | 4 |" in page
+    shown = calibration.evidence(report)
+    assert ["wrong", "another truth is told", "coverage", "0.000 +- 0.000", "4"] in shown["measures"]["rows"]
+    assert shown["right-settings"] == 1 and shown["coverage-least"] == 0 < shown["coverage-most"]
+    assert set(shown) == set(page_records.values("calibration"))
     assert "calibration" in runner.ON_REQUEST
 
 

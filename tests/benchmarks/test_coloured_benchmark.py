@@ -1,4 +1,4 @@
-"""The map of coloured pictures: stacked networks are ordinary ones, and the page says what was run."""
+"""The map of coloured pictures: stacked networks are ordinary ones, and the page shows what was run."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from gyrostat.benchmarks.coloured import markdown_page, pictures, suite  # noqa: E402
-from gyrostat.benchmarks.coloured.methods import LOSSES, METHODS, Batch, Training, irm  # noqa: E402
-from gyrostat.benchmarks.coloured.networks import PARAMETRISATIONS, convolutional, started  # noqa: E402
-from gyrostat.benchmarks.coloured.study import (  # noqa: E402
+import page_records  # noqa: E402
+from benchmarks.coloured import evidence, pictures, suite  # noqa: E402
+from benchmarks.coloured.methods import LOSSES, METHODS, Batch, Training, irm  # noqa: E402
+from benchmarks.coloured.networks import PARAMETRISATIONS, convolutional, started  # noqa: E402
+from benchmarks.coloured.study import (  # noqa: E402
     OPTIMISERS,
     MapSetting,
     MapSizes,
@@ -24,6 +25,7 @@ from gyrostat.benchmarks.coloured.study import (  # noqa: E402
     row_of,
     trained,
 )
+from benchmarks.records import BenchmarkRecord  # noqa: E402
 from gyrostat.torch import AmplifiedHeterogeneity  # noqa: E402
 from torch import nn  # noqa: E402
 
@@ -118,7 +120,7 @@ def test_the_configuration_is_chosen_by_validation_rows():
     assert {k for _, k in configurations(MapSetting("digits", "convolutional"), METHODS["amplified"])} == {10.0}
 
 
-def test_pieces_are_kept_and_the_page_shows_them(tmp_path):
+def test_pieces_are_kept_and_shown(tmp_path):
     setting = MapSetting("digits", "rectified")
     methods = ("pooled", "one environment", "amplified", "V-REx", "IRMv1", "GroupDRO", "Fish", "no colour", "placebo")
     pieces = {method: kept(setting, method, FEW, tmp_path) for method in methods}
@@ -129,14 +131,14 @@ def test_pieces_are_kept_and_the_page_shows_them(tmp_path):
         assert values.shape == (3, 12) and np.array_equal(values, again[key])
     rows = [row_of(setting, method, pieces[method], pieces["pooled"]) for method in methods]
     assert rows[0]["gain"] == (0.0, 0.0, 0.0) and rows[2]["strength"] in (3.0, 10.0, 30.0)
-    record = markdown_page.BenchmarkRecord(
-        "coloured/x", 0.1, "share", settings={**markdown_page.described(setting), "seeds": 3, "steps": 30, "rows": rows}
-    )
-    markdown_page.write([record], ["Something is left out."], tmp_path)
-    text = (tmp_path / markdown_page.NAME).read_text()
-    assert "Something is left out." in text and f"| rectified | {rows[0]['reversed'][1]:.3f} |" in text
-    assert [line[:4] for line in text.splitlines()[2:5]] == ["- **"] * 3  # three points
-    assert (tmp_path / "images" / f"{markdown_page.PICTURE}.png").stat().st_size > 10_000
+    about = {**evidence.described(setting), "seeds": 3, "steps": 30, "rows": rows}
+    found = evidence.MapResults([BenchmarkRecord("coloured/x", 0.1, "share", settings=about)])
+    shown = evidence.values(found, ["Something is left out."])
+    assert set(shown) == set(page_records.values("coloured-digits"))
+    assert shown["digits"]["rows"][0][:2] == ["rectified", f"{rows[0]['reversed'][1]:.3f}"]
+    assert shown["seeds"] == 3 and shown["diagonal-one-environment"] == "not run" and shown["mnist"]["rows"] == []
+    evidence.draw(found, tmp_path)
+    assert (tmp_path / f"{evidence.PICTURE}.png").stat().st_size > 10_000
 
 
 def test_every_method_and_network_of_the_map_exists():
@@ -146,8 +148,7 @@ def test_every_method_and_network_of_the_map_exists():
 
 
 def test_the_example_of_the_page_runs(capsys):
-    from gyrostat.benchmarks.coloured.words import USE
-
-    (code,) = re.findall(r"```python\n(.*?)```", USE, re.DOTALL)
+    page = page_records.EVIDENCE.parent / "coloured-digits.md"
+    (code,) = re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)
     exec(compile(code, "page", "exec"), {"__name__": "example"})
     assert "Largest stable step" in capsys.readouterr().out

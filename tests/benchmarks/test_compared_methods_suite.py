@@ -1,21 +1,18 @@
-"""The suite ``compare-methods``: records of every part, and a page whose words are those of the one in the docs."""
+"""The suite ``compare-methods``: records of every part, and what its page shows."""
 
 from __future__ import annotations
 
-import re
 import sys
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from gyrostat.benchmarks import compared_methods_suite as suite
-from gyrostat.benchmarks.held_out_tables import HeldOutTable
+import page_records
+from benchmarks import compared_methods_suite as suite
+from benchmarks.held_out_tables import HeldOutTable
 from gyrostat.estimators.comparison.compared_methods import COMPARED, FIXED, OURS, REFERENCE, SAME_KIND, WORST_CASE
-
-DOCS = Path(__file__).parents[2] / "docs" / suite.PAGE
 
 
 class Pretended:
@@ -67,20 +64,15 @@ def test_laws_are_what_their_names_say():
     assert len({len(y) for _, y in suite.environments_of_law(rng, 20, 40, sizes=(0.5, 8.0))}) == 2
 
 
-def test_the_page_in_the_docs_has_the_words_and_the_form_of_one_made_now(report):
-    made, kept = suite.page(report), DOCS.read_text()
-    before, after = suite.INTRODUCTION.split("{verdict}")
-    assert kept.startswith(before) and after in kept
-    said = re.search(r"in (\d+) of (\d+) simulations, \d+ of \d+ tables and (\d+) of (\d+) tables that were read", kept)
-    for groups, title in ((said.group(1, 2), "## New environments"), (said.group(3, 4), "## Tables held out")):
-        table = kept.partition(title)[2].partition("\n## ")[0]
-        assert groups == (str(table.count("| met |")), str(table.count("| met |") + table.count("| missed |")))
-    titles = [[line for line in text.splitlines() if line.startswith("#")] for text in (made, kept)]
-    assert titles[0] == titles[1]
-    for _, text in suite.SECTIONS.values():
-        assert text in kept
-    laws = re.findall(r"^\| ([a-z, ]+) \| \d+ \| \d+ \|", kept, re.MULTILINE)
-    assert set(laws) == set(suite.LAWS)
+def test_the_record_in_the_docs_has_the_form_of_one_made_now(report):
+    made, kept = suite.evidence(report), page_records.values("compare-methods")
+    assert set(kept) - set(made) == {"diagonal-worst", "diagonal-best-other"} and set(made) <= set(kept)
+    assert made["laws"] == made["held-out"] == 1 and made["all-tables"] == 2 and made["law-repetitions"] == 3
+    for name, count in (("law-errors", "laws"), ("held-out-errors", "held-out")):
+        goals = kept[name]["columns"].index("goal")
+        assert kept[count] == len(kept[name]["rows"]) and made[name]["columns"] == kept[name]["columns"]
+        assert kept[f"{count}-met"] == sum(row[goals] == "met" for row in kept[name]["rows"])
+    assert {row[0] for row in kept["law-errors"]["rows"]} == set(suite.LAWS)
 
 
 def test_tables_held_out_leave_out_small_environments_and_missing_values(monkeypatch):

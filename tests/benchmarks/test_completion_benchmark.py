@@ -7,11 +7,12 @@ import json
 import numpy as np
 import pytest
 
-from gyrostat.benchmarks import runner
-from gyrostat.benchmarks.completion import large_table, markdown_page, peers, phase_diagram, problems, sensing, study
-from gyrostat.benchmarks.completion import suite as completion
-from gyrostat.benchmarks.completion.problems import Synthetic, synthetic
-from gyrostat.benchmarks.records import BenchmarkRecord
+import page_records
+from benchmarks import runner
+from benchmarks.completion import evidence, large_table, peers, phase_diagram, problems, sensing, study
+from benchmarks.completion import suite as completion
+from benchmarks.completion.problems import Synthetic, synthetic
+from benchmarks.records import BenchmarkRecord
 
 SMALL = Synthetic(30, 2, 2.5)
 
@@ -86,14 +87,18 @@ def test_records_say_who_is_better_and_what_was_left_out(report):
 def test_the_page_shows_where_a_goal_is_missed(report, monkeypatch, tmp_path):
     cell = {"rank": 3, "oversampling": 1.2, "count": 8, "n": 100, "ours": 7, "told": 2}
     report.records.append(BenchmarkRecord("completion/phase", 0.1, "share", settings={"phase": cell}))
-    markdown_page.write(report, tmp_path)
-    text = (tmp_path / markdown_page.NAME).read_text()
+    shown = evidence.values(report)
     soft = next(record.peer for record in report.records if record.peer_name == "soft-impute")
-    assert ("Missed** in 1: n30" in text) == (soft < 0.5) and "7 / 2" in text and "(0." in text
+    assert shown["tables-lost"].startswith("n30" if soft < 0.5 else "none") and shown["found"]["rows"] == [
+        ["3", "7 / 2"]
+    ]
+    assert "(0." in shown["errors"]["rows"][0][1] and set(shown) <= set(page_records.values("completion-evidence"))
+    evidence.draw(report, tmp_path)
     assert (tmp_path / phase_diagram.PHASE).stat().st_size > 1000
     monkeypatch.setattr(study, "ours", lambda problem: problem.test.values * 3)
-    losing = markdown_page.page(completion.run(lambda text: None, SIZES).records)
-    assert "**Missed** in 1: n30-r2-x2.5" in losing and "0 of 2" in losing
+    losing = evidence.values(completion.run(lambda text: None, SIZES))
+    assert losing["tables-lost"].startswith("n30-r2-x2.5 (") and losing["tables-won"] == 0
+    assert "0 of 2" in losing["errors"]["rows"][0]
 
 
 def test_a_matrix_is_found_if_nearly_all_cells_are_right():
@@ -127,6 +132,8 @@ def test_solvers_of_measurements_are_told_by_steps_rates_and_what_failed():
     assert record.id == "completion/sensing-kappa-30" and record.peer == solvers["gd"]["steps"]
     assert solvers["prec"]["rank_found"] == 2 and solvers["prec"]["error"] < 1e-4
     assert solvers["gd"]["steps"] > 150 > solvers["prec"]["steps"]  # so short a descent does not get there
-    text = markdown_page.page(report.records)
-    assert f"| `gd` | {solvers['gd']['steps']:.0f} (limit)" in text
-    assert f"| `prec` | {solvers['prec']['steps']:.0f}, {solvers['prec']['error']:.1g} |" in text
+    shown = evidence.values(report)
+    by_solver = {row[0]: row[1] for row in shown["steps"]["rows"]}
+    assert by_solver["`gd`"].startswith(f"{solvers['gd']['steps']:.0f} (limit)") and shown["draws"] == 2
+    assert by_solver["`prec`"] == f"{solvers['prec']['steps']:.0f}, {solvers['prec']['error']:.1g}"
+    assert set(shown) <= set(page_records.values("completion-evidence"))

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from gyrostat.benchmarks.speed import first_minute
+from benchmarks.speed import first_minute
 from gyrostat.jax_tools.compile_cache import VARIABLE
 
 ONE_LINE = "print({dimension} * {num_steps} * {seeds})"
-"""In place of the ten lines, which compile two programs: ``gyrostat bench first-minute`` runs those, and the tests of the cache
+"""In place of the ten lines, which compile two programs: the suite ``first-minute`` runs those, and the tests of the cache
 compare the numbers of cached programs to the bit."""
 
 

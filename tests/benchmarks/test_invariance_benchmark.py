@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import io
 import json
-import re
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 from rich.console import Console
 
-from gyrostat.benchmarks import runner
-from gyrostat.benchmarks.invariance import markdown_page, suite, suite_methods
-from gyrostat.benchmarks.invariance.markdown_page import HEADINGS
-from gyrostat.benchmarks.invariance.simulations import SIMULATIONS
-from gyrostat.benchmarks.invariance.study import (
+import page_records
+from benchmarks import runner
+from benchmarks.invariance import evidence, suite, suite_methods
+from benchmarks.invariance.simulations import SIMULATIONS
+from benchmarks.invariance.study import (
     InvarianceRow,
     best_other,
     on_real_data,
@@ -24,7 +22,7 @@ from gyrostat.benchmarks.invariance.study import (
     simulated,
     summary,
 )
-from gyrostat.benchmarks.records import curve_panels
+from benchmarks.records import curve_panels
 from gyrostat.estimators.comparison import compared_methods, peer_methods
 from gyrostat.estimators.comparison.leave_one_out import over_rows
 from gyrostat.estimators.linear_predictor import LinearPredictor
@@ -106,12 +104,13 @@ def test_the_best_other_is_a_peer_and_what_is_better_is_told():
         }
 
     entries = {"least squares": entry(1.0), "ICP": entry(0.0), "IRMv1": entry(0.25), "V-REx": entry(3.0, "wins")}
-    entries |= {"ours": entry(0.5, "ties"), "ours, untuned": entry(0.1)}
+    entries |= {"ours": entry(0.5, "ties"), "ours, untuned": entry(0.1), "ours (worst)": entry(0.5)}
     assert best_other(entries) == "ICP"
-    row = InvarianceRow("a", "coefficients", "s", "t", True, "because", "sample", entries, "ICP")
-    (_, told), (why,) = markdown_page._beaten([row]), markdown_page._explained([row])
-    assert told == "- a, coefficients: ICP (no error), IRMv1 (2.00 times)."
-    assert why == "- **a** (coefficients: loses; **not as expected**). because"
+    row = InvarianceRow("a", "coefficients", "s", "t", True, "sample", entries, "ICP")
+    shown = evidence.values([row])
+    assert shown["beaten"] == ["a, coefficients: ICP (no error), IRMv1 (2.00 times)."]
+    assert shown["against-a"] == "coefficients: loses; **not as expected**"
+    assert [shown[f"meant-{word}"] for word in ("wins", "ties", "loses", "comparisons")] == [0, 0, 1, 1]
 
 
 def test_a_refusal_of_ours_is_a_constant_that_says_so():
@@ -161,12 +160,13 @@ def test_the_suite_gives_records_and_tells_what_is_missing(report):
     assert report.records[-1].settings["seconds"] > 0
 
 
-def test_the_suite_finishes_with_a_table_a_page_and_a_picture(report, tmp_path):
+def test_the_suite_finishes_with_a_table_a_record_and_a_picture(report, tmp_path):
     out = io.StringIO()
     suite.finish(report, tmp_path, Console(file=out, width=250))
     assert "flips" in out.getvalue() and "least squares" in out.getvalue()
-    text = (tmp_path / "invariance.md").read_text()
-    assert "no_such_package not installed" in text and "| college | not installed |" in text
+    shown = json.loads((tmp_path / "evidence" / "invariance.json").read_text())["values"]
+    assert "no_such_package not installed" in shown["notes"][0]
+    assert shown["ours"]["rows"][-1][:2] == ["college", "not installed"]
     assert (tmp_path / "images" / "invariance.png").stat().st_size > 0
     assert curve_panels(report.records) == []
 
@@ -174,42 +174,27 @@ def test_the_suite_finishes_with_a_table_a_page_and_a_picture(report, tmp_path):
 def test_the_command_lets_the_suite_finish(report, tmp_path, monkeypatch):
     monkeypatch.setattr(runner, "in_child", lambda name, say: (report, ""))
     assert runner.run_suites(["invariance"], tmp_path, Console(file=io.StringIO())) == 0
-    assert (tmp_path / "invariance.md").exists() and not (tmp_path / "bench.png").exists()  # no curve of time
+    assert (tmp_path / "evidence" / "invariance.json").exists() and not (
+        tmp_path / "bench.png"
+    ).exists()  # no curve of time
     assert len(json.loads((tmp_path / "bench.json").read_text())) == len(report.records)
 
 
-def test_the_page_is_made_again_from_its_records(report, tmp_path):
-    (tmp_path / "bench.json").write_text(json.dumps([record.as_dict() for record in report.records]))
+def test_the_record_in_the_docs_has_the_form_of_one_made_now(report):
     rows = [InvarianceRow(**record.settings["row"]) for record in report.records if "row" in record.settings]
-    assert markdown_page.page(markdown_page.read(tmp_path / "bench.json")) == markdown_page.page(rows)
-
-
-def tables(text: str) -> list[list[list[str]]]:
-    """The cells of every table."""
-    found = re.findall(r"((?:^\|.*\|\n)+)", text, re.MULTILINE)
-    return [[[c.strip() for c in line.strip("|").split("|")] for line in t.strip().split("\n")] for t in found]
-
-
-def test_the_page_in_the_docs_has_the_form_of_one_made_now(report):
-    rows = [InvarianceRow(**record.settings["row"]) for record in report.records if "row" in record.settings]
-    made = markdown_page.page(rows)
-    kept = (Path(__file__).parents[2] / "docs" / "invariance.md").read_text()
-    assert [line for line in made.splitlines() if line.startswith("#")] == [
-        line for line in kept.splitlines() if line.startswith("#")
-    ]
-    assert all(part in kept for part in markdown_page.INTRODUCTION.split("{verdict}"))
-    for mine, theirs in zip(tables(made), tables(kept), strict=True):
-        assert mine[0] == theirs[0] and {len(line) for line in theirs} == {len(theirs[0])}
-    main = tables(kept)[0][2:]
+    made, kept = evidence.values(rows), page_records.values("invariance")
+    assert {name for name in set(made) ^ set(kept) if not name.startswith("against-")} == set()
+    for name in ("ours", "ratios", "ratios-by-worst"):
+        assert {len(line) for line in kept[name]["rows"]} == {len(kept[name]["columns"])}
+    assert made["ours"]["columns"] == kept["ours"]["columns"]
     settings = {(s.name, measure) for s in SIMULATIONS for measure in s.measures}
     settings |= {
         (data.name, measure) for data in examples.REAL_TABLES for measure in ("mean environment", "worst environment")
     }
-    assert {(line[0], line[1]) for line in main} == settings and len(HEADINGS) == len(main[0])
-    assert {line[6] for line in main} <= {"wins", "ties", "loses"}
-    explained = kept.split("## Where we lose or tie")[1].split("\n## ")[0]
-    for line in main:
-        assert line[6] == "wins" or f"**{line[0]}**" in explained
+    assert {(line[0], line[1]) for line in kept["ours"]["rows"]} == settings
+    assert {line[6] for line in kept["ours"]["rows"]} <= {"wins", "ties", "loses"}
+    for line in kept["ours"]["rows"]:  # the page has a mark, and words, for each of these (see test_evidence_pages.py)
+        assert line[6] == "wins" or f"against-{line[0]}" in kept
 
 
 # --- real data -------------------------------------------------------------------------------------------------------------

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LinearRegression
 
-from gyrostat.benchmarks.invariance import simulations
-from gyrostat.benchmarks.invariance.simulations import (
+from benchmarks.invariance import simulations
+from benchmarks.invariance.simulations import (
     SIMULATIONS,
     Draw,
     LinearPredictor,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gyrostat.benchmarks.speed import reproduce
+from benchmarks.speed import reproduce
 
 
 def test_the_parts_add_up_and_the_efficiency_is_that_of_the_clock():

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import gyrostat as gs
-from gyrostat.benchmarks.records import curve_panels
-from gyrostat.benchmarks.speed import core, core_peers, deep, gd, lab, sweep, torch_batches
+from benchmarks.records import curve_panels
+from benchmarks.speed import core, core_peers, deep, gd, lab, sweep, torch_batches
 from gyrostat.models.symmetric_coordinates import smat
 from gyrostat.sweeps.store import stored_arrays
 

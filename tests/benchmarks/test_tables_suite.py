@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from gyrostat.benchmarks.tables import ratings, suite
-from gyrostat.benchmarks.tables.mixed_units import imputed
+from benchmarks.tables import ratings, suite
+from benchmarks.tables.mixed_units import imputed
 
 SMALL = ratings.RatingsSizes(users=300, items=80, ratings=6000, rank=2)
 

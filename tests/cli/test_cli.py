@@ -31,7 +31,6 @@ COMMANDS = (
     "predict",
     "compare-methods",
     "impute",
-    "bench",
     "doctor",
 )
 

@@ -12,7 +12,7 @@ from sklearn.linear_model import LogisticRegression, PoissonRegressor
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import gyrostat as gs
-from gyrostat.benchmarks import calibration
+from benchmarks import calibration
 from gyrostat.estimators import InvariantLinearRegressor, InvariantLogisticClassifier
 from gyrostat.estimators.invariant.families import outcome_kind
 from gyrostat.estimators.invariant.outcomes_and_weights import OutcomeWarning

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gyrostat.benchmarks.completion.problems import Synthetic, synthetic
+from benchmarks.completion.problems import Synthetic, synthetic
 from gyrostat.estimators.low_rank.solver import (
     Factors,
     ObservedEntries,

@@ -8,7 +8,7 @@ from scipy import optimize, stats
 from sklearn.linear_model import LinearRegression
 
 import gyrostat as gs
-from gyrostat.benchmarks import calibration
+from benchmarks import calibration
 from gyrostat.estimators import InvariantLinearRegressor
 from gyrostat.estimators.invariant.effects import RowDesign, measured_effects
 from gyrostat.estimators.invariant.hypothesis_tests import look_like_consequences

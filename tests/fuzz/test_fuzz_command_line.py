@@ -129,7 +129,6 @@ COMMANDS = (
     ("impute", "?", "--out", "o.csv"),
     ("fit", "?", "--target", "y", "--environment", "e"),
     ("compare-methods", "?", "--target", "y", "--environment", "e"),
-    ("bench", "?", "--out", "list.json"),
     ("lab", "--state", "?", "--host", ""),
     ("lab", "--host", "?", "--state", "lab=nowhere"),
     ("lab", "--csv", "?", "--state", "x=1"),
@@ -141,9 +140,7 @@ def test_files_folders_and_names_as_arguments(place: Path, tally: Tally):
     @given(st.sampled_from(COMMANDS), st.sampled_from(PATHS))
     def spoil(command: tuple[str, ...], text: str) -> None:
         arguments = [text if part == "?" else part for part in command]
-        is_bad = (
-            command[0] not in ("new", "bench", "claims", "report", "plot", "compare") and "reproduce" not in command
-        )
+        is_bad = command[0] not in ("new", "claims", "report", "plot", "compare") and "reproduce" not in command
         tally.attempt(f"{' '.join(command)} with {text[:40]!r}", lambda: asked(*arguments), is_bad=is_bad)
         shutil.rmtree(place / "new", ignore_errors=True)
 

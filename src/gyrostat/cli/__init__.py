@@ -14,7 +14,6 @@ import typer
 
 from gyrostat import __version__
 from gyrostat.cli import (
-    bench,
     check,
     claims,
     compare,
@@ -58,7 +57,6 @@ for _command in (
     predict.predict,
     compare_methods.compare_methods,
     impute.impute,
-    bench.bench,
     doctor.doctor,
 ):
     app.command()(_command)

@@ -119,7 +119,7 @@ class Experiment:
 
     ``compute(seed=..., progress=..., **sizes[size])`` returns a labelled Dataset. ``draw`` and the claims only read it, so a
     figure can be drawn again without computing. ``weight`` is the cost, in CPU seconds at the standard size: the most expensive
-    experiments start first, and the time left is judged by it. ``gyrostat bench reproduce`` measures it.
+    experiments start first, and the time left is judged by it. ``make bench SUITE=reproduce`` measures it.
 
     Parameters
     ----------

@@ -89,7 +89,7 @@ def draw_peers(ds: xr.Dataset) -> Figure:
         note=(
             f"Medians over starts and designs; n = {ds.attrs['dimension']}, m = 14 n, r = 2, k = 4, alpha = 0.05. An open "
             f"arrow is at the limit (up to {most} iterations) of a method that did not get there. Times per iteration are in "
-            "the output of gyrostat bench gd."
+            "the output of make bench SUITE=gd."
         ),
     )
 
