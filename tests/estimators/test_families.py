@@ -315,3 +315,31 @@ def test_an_environment_without_events_does_not_make_effects_vary(family):
         covered.append(np.abs(model.coef_ - RARE_TRUTH) < 4 * model.coef_se_)
     assert np.mean(removed) <= 0.05
     assert np.mean(covered) > 0.9
+
+
+# --- the row with the largest influence ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("family", ["poisson", "binomial"])
+def test_the_influence_of_a_row_is_on_features_also_where_two_of_them_repeat_each_other(family):
+    """By brute force: without the row, no effect of the site moves by more of its standard errors than that of the feature
+    that is named. Decisions are on the sum and the difference of the first two features, which is not what the row moves."""
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        X, site = rng.standard_normal((450, 3)), np.repeat(["a", "b", "c"], 150)
+        X[:, 1] = X[:, 0] + 0.1 * X[:, 1]
+        X[0] = [3, 3, 0.5]
+        eta = 0.5 * X[:, 0]
+        y = rng.poisson(np.exp(eta)) if family == "poisson" else rng.random(450) < special.expit(eta)
+        y = np.where(np.arange(450) == 0, 0.0, y)
+        row = gs.heterogeneity(X, y, site, family=family).row
+        fits = [
+            InvariantLinearRegressor(family=family, num_steps=100, random_state=0).fit(
+                X[on], y[on], environments=site[on]
+            )
+            for on in (slice(None), np.arange(450) != row.row)
+        ]
+        (before, _), (after, errors) = [(m.effects_[row.environment], m.effect_errors_[row.environment]) for m in fits]
+        moved = np.abs(before - after) / errors
+        assert moved[row.feature] > 0.8 * moved.max()  # one step of Newton is not the whole way
+        assert row.effect - row.without == pytest.approx((before - after)[row.feature], rel=0.5, abs=0.05)

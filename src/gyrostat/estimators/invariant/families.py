@@ -221,7 +221,7 @@ class LinkRows:
             effects[e, on], classical[e, on[:, None], on], meats[e, on[:, None], on] = fit.coef, plain, found.meat
             levels[e] = fit.intercept
             level_errors[e] = (dispersion / float(_given(part) @ self.family.variance(fit.mean))) ** 0.5
-            influences.append(_placed(found.influence, on, self.basis / self.scale[:, None]))
+            influences.append(_of_features(found.influence, (self.basis / self.scale[:, None])[:, on]))
         factors, known = robust_factors(ratios, deciding, factors, ~self.unknown & ~lone)
         factors = np.where(known, factors, 0.0)
         covariances = classical * factors[:, :, None] * factors[:, None, :]
@@ -347,8 +347,7 @@ def link_rows(X: np.ndarray, y: np.ndarray, design: RowDesign, family: LinkFamil
     return LinkRows(family, along, basis, features, data.gram, raw.means, unknown, parts, measured)
 
 
-def _placed(influence: RowInfluence, on: np.ndarray, directions: np.ndarray) -> RowInfluence:
+def _of_features(influence: RowInfluence, directions: np.ndarray) -> RowInfluence:
     """The influence on some directions, as one on all features in units of the data."""
-    ratio = np.zeros(len(directions))
-    ratio[on] = influence.ratio
-    return influence._replace(change=directions[:, on] @ influence.change, ratio=ratio)
+    covariance = directions @ influence.covariance @ directions.T
+    return influence._replace(change=directions @ influence.change, covariance=covariance)

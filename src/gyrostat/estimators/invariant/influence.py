@@ -80,11 +80,12 @@ class LargestRow(NamedTuple):
 def most_influential_row(measured: MeasuredEffects) -> LargestRow:
     """The row that moves some effect of its environment by most standard errors; effects are in units of the data.
 
-    In an environment without free rows nothing is known of the errors: its rows do not count.
+    Where nothing is known of an effect, or of its error because no row is free, rows do not count.
     """
-    ratios = np.nan_to_num(np.stack([influence.ratio for influence in measured.influences]), nan=0.0)
+    effects, ratios = measured.feature_effects[0], np.stack([influence.ratio for influence in measured.influences])
+    ratios = np.where(np.isnan(effects), 0.0, np.nan_to_num(ratios, nan=0.0))
     e, j = np.unravel_index(int(np.argmax(ratios)), ratios.shape)
-    influence, effect = measured.influences[e], measured.feature_effects[0][e, j]
+    influence, effect = measured.influences[e], effects[e, j]
     return LargestRow(
         influence.row, int(e), int(j), float(effect), float(effect - influence.change[j]), float(ratios[e, j])
     )

@@ -31,11 +31,20 @@ row; in this each environment counts as at most the second number of rows."""
 
 
 class RowInfluence(NamedTuple):
-    """The row that moves the coefficients of its environment most: by ``change``, which is ``ratio`` of their errors."""
+    """The row that moves the coefficients of its environment most: by ``change``.
+
+    ``covariance`` is that of the coefficients, with the noise that is left without the row.
+    """
 
     row: int
     change: np.ndarray
-    ratio: np.ndarray
+    covariance: np.ndarray
+
+    @property
+    def ratio(self) -> np.ndarray:
+        """The changes in standard errors."""
+        errors = np.sqrt(np.maximum(np.diagonal(self.covariance), 0.0))
+        return np.divide(np.abs(self.change), errors, out=np.zeros_like(errors), where=errors > 0)
 
 
 class Candidate(NamedTuple):
@@ -159,19 +168,16 @@ def robust_factors(
 
 def row_influence(row: Candidate, squares: float, n: int, bread: np.ndarray) -> RowInfluence:
     """How a row moves the coefficients of its environment of n rows; ``squares`` is the sum of all squared residuals."""
-    d, diagonal = len(bread), np.maximum(np.diagonal(bread), 0.0)
     h = min(float(row.x @ bread @ row.x) / n + 1 / n, ALONE)
     change = bread @ row.x * (row.residual / (1 - h) / n)
-    left = max(squares - row.residual**2 / (1 - h), 1e-300) / max(n - 2 - d, 1)
-    error = np.sqrt(left * diagonal / n)
-    ratio = np.divide(np.abs(change), error, out=np.zeros(d), where=error > 0)
-    return RowInfluence(row.row, change, ratio)
+    noise = max(squares - row.residual**2 / (1 - h), 1e-300) / max(n - 2 - len(bread), 1)
+    return RowInfluence(row.row, change, noise * bread / n)
 
 
 def _of_features_alone(part: EnvironmentPart, beta: np.ndarray, bread: np.ndarray) -> ScoreCovariance:
     """The scores of a regression on each feature by itself; only the diagonal of the covariance has a meaning."""
     X, n, d = part.X, len(part.y), len(beta)
-    none = RowInfluence(int(part.where[0]), np.zeros(d), np.zeros(d))
+    none = RowInfluence(int(part.where[0]), np.zeros(d), np.zeros((d, d)))
     X = lone_scores(X, part.y, beta, bread, n)
     factor = row_factor(n - 2, d)
     if part.clusters is not None:
