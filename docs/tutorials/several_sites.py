@@ -42,32 +42,36 @@ model = InvariantLinearRegressor(random_state=0).fit(X, y, environments=site)
 print("coefficients", model.coef_.round(1), "removed features", model.spurious_features_)
 
 # %% [markdown]
-# The third feature is removed, because its effect changes from site to site. Each coefficient has a standard error, which
-# includes the variation of effects between sites:
-
-# %%
-print(model.coef_se_.round(2))
-
-# %% [markdown]
+# The third feature is removed, because its effect changes from site to site. It still has a mean effect.
+#
 # ## What the data can and cannot show
 #
-# `gs.heterogeneity` gives the evidence behind every verdict: the effects in each environment, intervals and tests.
+# `gs.heterogeneity` gives the evidence behind every verdict: the effects in each environment, intervals and tests. The
+# interval of a mean effect includes the variation of the effect between sites:
 
 # %%
 evidence = gs.heterogeneity(X, y, site)
-print(evidence.features.verdict.to_series().to_string())
+print(evidence.features[["mean", "mean_low", "mean_high", "verdict"]].to_dataframe().round(2))
 
 # %% [markdown]
 # ## What to use at a new site
 #
 # The coefficients describe what holds *everywhere*. If the new site is of the same kind as these, a feature whose effect
-# varies still helps a little, because its mean effect is known. Tell `predict` the purpose:
+# varies still helps a little, because its mean effect is known. The fit leaves out one site at a time and compares what
+# holds everywhere with least squares on all rows. By default, `predict` uses the one with less error:
+
+# %%
+print(model.left_out_errors_)
+print(model.best_purpose_)
+
+# %% [markdown]
+# Or tell `predict` the purpose:
 
 # %%
 new = rng.standard_normal((200, 3))
-for purpose in ("everywhere", "same-kind"):
+for purpose in ("everywhere", "least-squares", "same-kind"):
     slope = np.linalg.lstsq(new, model.predict(new, purpose=purpose), rcond=None)[0]
-    print(f"{purpose:10}: the prediction changes by {abs(slope[2]):.1f} per unit of the third feature")
+    print(f"{purpose:13}: the prediction changes by {abs(slope[2]):.1f} per unit of the third feature")
 
 # %% [markdown]
 # `gyrostat compare-methods` leaves out one site at a time and compares fifteen models, including ours, on your own table.

@@ -272,7 +272,7 @@ def test_the_estimator_predicts_for_both_purposes():
     labels = np.repeat(np.arange(8), 150)
     model = InvariantLinearRegressor(random_state=0).fit(X, y, environments=labels)
     everywhere, same = (model.predict(X, purpose=p) for p in ("everywhere", "same-kind"))
-    np.testing.assert_array_equal(model.predict(X), everywhere)
+    np.testing.assert_array_equal(model.predict(X), model.predict(X, purpose=model.best_purpose_))
     assert not np.allclose(everywhere, same)
     weights = same_kind_weights(Risks.of([((X - X.mean(axis=0)) / X.std(axis=0), y) for X, y in environments]))
     assert np.isfinite(weights).all() and np.corrcoef(same, X @ model.same_kind_coef_)[0, 1] == pytest.approx(1)

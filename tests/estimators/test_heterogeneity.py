@@ -245,7 +245,7 @@ def test_a_single_feature_is_not_called_a_combination(slopes, coefficient):
     assert found.features.verdict.values.tolist() == ["removed"] and found.directions.sizes["direction"] == 0
     assert found.features.coefficient.values[0] == pytest.approx(coefficient, abs=0.05)
     assert "combination" not in " ".join(found.advice)
-    assert found.advice[0].startswith("Predictions are constant") == (coefficient == 0)
+    assert found.advice[0].startswith("Predictions by what holds everywhere are constant") == (coefficient == 0)
 
 
 def _on_weights(X, y, site):

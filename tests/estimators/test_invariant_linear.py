@@ -282,7 +282,7 @@ def test_irm_s_example_is_not_solved_by_features_and_the_status_says_that_nothin
     X = np.column_stack([x, y + rng.standard_normal(1200)])
     model = InvariantLinearRegressor(directions="features", random_state=0).fit(X, y, environments=scale)
     assert model.status_ == "nothing invariant" and model.spurious_features_.tolist() == [0, 1]
-    assert not model.coef_.any() and np.ptp(model.predict(X)) == 0
+    assert not model.coef_.any() and np.ptp(model.predict(X, purpose="everywhere")) == 0
 
 
 def test_covariates_that_change_their_scale_are_no_change_of_effect():

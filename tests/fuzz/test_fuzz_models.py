@@ -19,7 +19,7 @@ BAD: list[Any] = [None, True, float("nan"), float("inf"), -1e400, "x", [], [[1]]
 PROSE = ("about", "format", "version")
 """Fields that say where a model comes from; they decide no prediction."""
 
-NULL_IS_A_VALUE = ("standard_errors",), ("same_kind",), ("worst_case",)
+NULL_IS_A_VALUE = ("standard_errors",), ("least_squares",), ("same_kind",), ("worst_case",)
 """Fields in which null is a value: standard errors that could not be estimated, a purpose that the model does not serve."""
 
 

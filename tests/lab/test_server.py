@@ -247,6 +247,7 @@ def test_a_fit_is_that_of_the_command(client, tmp_path, monkeypatch):
     asked = {**FIT, "name": "my sites.csv", "text": table_text(), "drop": ["room"]}
     found = next(m for m in ask(client, "/api/table", asked) if m["kind"] == "fit")
     assert [f["name"] for f in found["features"]] == ["x"] and found["rows"] == 60
+    assert f"<td>{found['features'][0]['mean_effect']}</td>" in found["page"]
     monkeypatch.chdir(tmp_path)
     Path("my sites.csv").write_text(table_text())
     said = CliRunner().invoke(cli.app, shlex.split(found["command"])[1:])

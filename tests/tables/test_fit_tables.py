@@ -10,6 +10,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from rich.console import Console
+from scipy import stats
+from sklearn.linear_model import LinearRegression
 
 from gyrostat.cli import app
 from gyrostat.errors import GyrostatError
@@ -352,7 +354,7 @@ def test_a_binomial_fit_with_clusters_by_the_command_line(tmp_path):
     assert ((p > 0) & (p < 1)).all() and p.mean() == pytest.approx(frame.ill.mean(), abs=1e-9)
     page = (out / "summary.html").read_text()
     assert "log-odds of the response" in page and "rows of the same patient" in page
-    low, high = pd.read_csv(out / "heterogeneity.csv", index_col=0).loc["dose", ["coefficient_low", "coefficient_high"]]
+    low, high = pd.read_csv(out / "heterogeneity.csv", index_col=0).loc["dose", ["mean_low", "mean_high"]]
     assert low < 1 < high and f"{low:.3g} to {high:.3g}" in page
 
 
@@ -363,7 +365,7 @@ def test_models_of_earlier_versions_are_read_and_bad_standard_errors_refused(fra
     assert record["standard_errors"][1] is None and record["coefficients"][1] == 0  # protocol was removed
     np.testing.assert_array_equal(SavedModel.read(path).predict(frame, "same-kind"), saved.predict(frame, "same-kind"))
     assert not np.allclose(saved.predict(frame, "same-kind"), saved.predict(frame))  # of protocol, a part is used
-    later = ("family", "standard_errors", "same_kind", "worst_case")
+    later = ("family", "standard_errors", "best_purpose", "least_squares", "same_kind", "worst_case")
     path.write_text(json.dumps({k: v for k, v in record.items() if k not in later}))
     np.testing.assert_array_equal(SavedModel.read(path).predict(frame), saved.predict(frame))
     with pytest.raises(GyrostatError, match="--purpose same-kind is not in this model: fit"):
@@ -403,3 +405,84 @@ def test_predictions_too_large_for_a_number_are_refused():
             saved.predict(frame)
     with pytest.raises(GyrostatError, match="'dose' holds 1e\\+300 in row 3"):  # of the file, not of the complete rows
         linear.predict(frame.assign(dose=[1.0, np.nan, 1e300]))
+
+
+# --- mean effects and the error in environments left out -------------------------------------------------------------------
+
+
+def test_the_command_prints_the_mean_effects_of_the_estimator_with_their_intervals(frame, tmp_path, quiet):
+    _, report = fitted(frame, tmp_path, quiet)
+    quiet.file.flush()
+    said, page = (path.read_text() for path in (tmp_path / "said.txt", tmp_path / "out" / "summary.html"))
+    X = np.column_stack([frame.dose, frame.protocol, frame.sex == "m"]).astype(float)
+    model = InvariantLinearRegressor(random_state=0).fit(X, frame.outcome, environments=frame.site)
+    half = stats.t.isf(0.025, model.mean_effect_dof_) * model.mean_effect_se_
+    shown = [f"{m:.3g} ({m - h:.3g} to {m + h:.3g})" for m, h in zip(model.mean_effects_, half, strict=True)]
+    lines = [line for line in said.splitlines() if line.startswith("│")]
+    for name, text in zip(("dose", "protocol", "sex=m"), shown, strict=True):
+        (line,) = [line for line in lines if line.startswith(f"│{name} ")]
+        assert line.split("│")[2].strip() == text and f"<td>{text}</td>" in page
+    assert "mean effect (95% interval)" in said and "coefficient (" not in said + page
+    drawn = forest(report).axes[0]  # of protocol, which is removed, and so comes first
+    assert drawn.get_title().startswith("protocol") and drawn.get_yticklabels()[-1].get_text() == "mean effect"
+    (segment,) = drawn.collections[-1].get_segments()
+    np.testing.assert_allclose(segment[:, 0], model.mean_effects_[1] + np.array([-1, 1]) * half[1])
+
+
+def states(years=15):
+    """A panel: twelve states, whose sizes differ far more than their years do, and effects of either sign within states."""
+    rng = np.random.default_rng(0)
+    state = np.repeat(np.arange(12), years)
+    size, slope = 2 * rng.standard_normal(12), np.tile([-1.5, 2.5], 6)
+    labour, capital = size[state, None].T + 0.1 * rng.standard_normal((2, len(state)))
+    outcome = size[state] + 0.5 * (labour - size[state]) + slope[state] * (capital - size[state])
+    outcome += 0.05 * rng.standard_normal(len(state))
+    return pd.DataFrame({"labour": labour, "capital": capital, "site": [f"s{s}" for s in state], "outcome": outcome})
+
+
+def test_fit_says_the_errors_in_environments_left_out_and_predict_uses_the_better_one(tmp_path, quiet):
+    frame = states()
+    fitted(frame, tmp_path, quiet)
+    X = frame[["labour", "capital"]].to_numpy()
+    model = InvariantLinearRegressor(random_state=0).fit(X, frame.outcome, environments=frame.site)
+    ours, plain = (model.left_out_errors_[name] for name in ("everywhere", "least-squares"))
+    sentence = (
+        f"Error in environments left out: {ours:.4g} by what holds everywhere, {plain:.4g} by least squares. Predictions use "
+        "least squares; --purpose everywhere asks for what holds everywhere."
+    )
+    quiet.file.flush()
+    page = re.sub("</?span[^>]*>", "", (tmp_path / "out" / "summary.html").read_text())
+    assert ours > 3 * plain and sentence in (tmp_path / "said.txt").read_text() and sentence in page
+    read = SavedModel.read(tmp_path / "out" / "model.json")
+    wanted = {
+        "best": LinearRegression().fit(X, frame.outcome).predict(X),
+        "everywhere": X @ model.coef_ + model.intercept_,
+    }
+    wanted["least-squares"] = wanted["best"]
+    for purpose, values in wanted.items():
+        np.testing.assert_allclose(read.predict(frame, purpose), values, rtol=1e-9)
+    np.testing.assert_allclose(read.predict(frame), wanted["best"], rtol=1e-9)
+    done = run(["predict", str(tmp_path / "out"), str(tmp_path / "rows.csv"), "--out", str(tmp_path / "p.csv")])
+    assert done.exit_code == 0 and "Predictions use least squares (--purpose least-squares)." in done.output
+    np.testing.assert_allclose(pd.read_csv(tmp_path / "p.csv").prediction, wanted["best"], rtol=1e-9)
+    path = tmp_path / "out" / "model.json"
+    record = json.loads(path.read_text())
+    for change in ({"best_purpose": "worst-case"}, {"best_purpose": 1}, {"least_squares": None}):
+        path.write_text(json.dumps({**record, **change}))
+        with pytest.raises(GyrostatError, match="is damaged"):
+            SavedModel.read(path)
+
+
+@pytest.mark.parametrize("options", [{}, {"family": "poisson"}])
+def test_without_errors_in_environments_left_out_it_is_said_that_they_are_not_known(options, tmp_path, quiet):
+    frame = states()
+    frame = frame.assign(outcome=np.exp(frame.outcome)) if options else frame[frame.site.isin(["s0", "s1"])]
+    saved, _ = fitted(frame, tmp_path, quiet, **options)
+    quiet.file.flush()
+    assert "Predictions use what holds everywhere. Errors in environments left out are not known: they need three" in (
+        (tmp_path / "said.txt").read_text().replace("\n", " ")
+    )
+    np.testing.assert_array_equal(saved.predict(frame), saved.predict(frame, "everywhere"))
+    if options:
+        with pytest.raises(GyrostatError, match="--purpose least-squares is not in this model: fit a gaussian model"):
+            saved.predict(frame, "least-squares")

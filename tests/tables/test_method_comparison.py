@@ -109,14 +109,14 @@ def test_the_short_form_recommends_nothing_that_is_worse_than_least_squares():
     found = leave_one_out.comparison(leave_one_out.by_environment(X, y, site), methods, 0.95, 50, 0)
     for sentence, error in ((same, "mean"), (unlike, "worst")):
         better = (found.table[f"{error}_ratio"] <= 1)[[m.name for m in OWN]].any()
-        assert ("least squares, not this model" in sentence) == (not better)
+        assert ("predict with --purpose least-squares, not" in sentence) == (not better)
 
 
 def test_what_is_as_good_as_least_squares_is_called_so():
     rng = np.random.default_rng(0)
     X, site = rng.standard_normal((2000, 2)), np.repeat(np.arange(5), 400)
     same, _ = leave_one_out.deployment_sentences(X, X @ [1.0, 2.0] + rng.standard_normal(2000), site)
-    assert "least squares, or --purpose same-kind, whose mean square error is within one percent" in same
+    assert "--purpose least-squares or same-kind, whose mean square error is within one percent of that" in same
 
 
 def test_many_environments_get_one_sentence():

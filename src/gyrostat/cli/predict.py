@@ -20,11 +20,12 @@ def predict(
     purpose: Annotated[
         str,
         typer.Option(
-            help="everywhere: use effects that hold in every environment. same-kind: use partially pooled effects, for "
-            "new environments of the same kind. worst-case: use weights with the least error in the worst environment, for "
-            "environments that may be unlike those of the fit."
+            help="best: use whichever of the next two had less error in environments left out of the fit. everywhere: use "
+            "effects that hold in every environment. least-squares: use a regression on all rows. same-kind: use partially "
+            "pooled effects, for new environments of the same kind. worst-case: use weights with the least error in the worst "
+            "environment, for environments that may be unlike those of the fit."
         ),
-    ] = "everywhere",
+    ] = "best",
     separator: Separator = None,
     decimal: Decimal = None,
     thousands: Thousands = None,

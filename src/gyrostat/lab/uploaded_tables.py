@@ -23,7 +23,7 @@ from gyrostat.estimators.invariant.diagnosis import HeterogeneityReport
 from gyrostat.estimators.invariant.verdicts import shown_p
 from gyrostat.tables.fit_and_predict import MODEL, fit, rows_of_table
 from gyrostat.tables.method_comparison import FARTHEST, HEADINGS, PANELS, cells, compare_on_table
-from gyrostat.tables.summary_page import percent, shown_coefficient
+from gyrostat.tables.summary_page import compared, percent
 from gyrostat.tables.table_files import read_table
 
 MOST_ROWS, MOST_FEATURES = 200_000, 60
@@ -172,8 +172,8 @@ def _feature(report: HeterogeneityReport, j: int) -> dict[str, Any]:
         "name": str(row.feature.item()),
         "verdict": str(row.verdict.item()),
         "reason": str(row.reason.item()),
-        "coefficient": shown_coefficient(row),
-        "mean": row["mean"].item(),
+        "mean_effect": compared(row)[0],
+        "mean": row["mean"].item() if np.isfinite(row["mean"]) else None,
         "effect": numbers("effect"),
         "low": numbers("low"),
         "high": numbers("high"),

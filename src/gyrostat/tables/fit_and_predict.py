@@ -20,6 +20,7 @@ from gyrostat.estimators.comparison.leave_one_out import deployment_sentences
 from gyrostat.estimators.invariant.diagnosis import HeterogeneityReport, heterogeneity, heterogeneity_of_parts
 from gyrostat.estimators.invariant.labelled_effects import with_coefficients
 from gyrostat.estimators.invariant.outcomes_and_weights import environment_means
+from gyrostat.estimators.invariant.purposes import EVERYWHERE, LEAST_SQUARES
 from gyrostat.estimators.invariant.rows_in_parts import RowsInParts
 from gyrostat.tables.column_values import NOTES, is_text, shown_order, stripped
 from gyrostat.tables.dates import date_notes
@@ -48,12 +49,13 @@ from gyrostat.tables.row_checks import (
 )
 from gyrostat.tables.rows_on_disk import RowsOnDisk, files_of_parts, part_notes
 from gyrostat.tables.saved_model import KINDS, Column, SavedModel, column, feature_matrix, model_columns
-from gyrostat.tables.summary_page import compared, findings, shown_coefficient, write_summary
+from gyrostat.tables.summary_page import compared, findings, write_summary
 from gyrostat.tables.table_files import cannot_be_written, read_table
 from gyrostat.tables.table_parts import column_names, is_large, table_parts
 from gyrostat.tables.text_files import FileFormat
 
 MODEL = "model.json"
+WORDS = {EVERYWHERE: "what holds everywhere", LEAST_SQUARES: "least squares"}
 
 
 @dataclass(frozen=True)
@@ -155,9 +157,9 @@ def fit(
         **fitted.pop("about"),
     }
     model = SavedModel(kind, target, environment, rows.columns, about=about, **fitted)
-    uses: tuple[str, ...] = ()
+    uses: tuple[str, ...] = (_prediction_sentence(model),) if kind == "linear" else ()
     if kind == "linear" and rows.family == "gaussian" and adjust and rows.files is None and rows.parts is None:
-        uses = deployment_sentences(rows.X, rows.y, rows.labels, tolerance=tolerance, directions=directions, seed=seed)
+        uses += deployment_sentences(rows.X, rows.y, rows.labels, tolerance=tolerance, directions=directions, seed=seed)
     with writing(out):
         model.write(out / MODEL)
         report.table().to_csv(out / "heterogeneity.csv")
@@ -177,7 +179,7 @@ def predict(
     out: Path,
     console: Console,
     text_format: FileFormat = FileFormat(),  # noqa: B008  (immutable)
-    purpose: str = "everywhere",
+    purpose: str = "best",
 ) -> np.ndarray:
     """Predict each row of ``data`` for a ``purpose``, and write the column ``prediction`` of a CSV file."""
     saved = SavedModel.read(model / MODEL if model.is_dir() else model)
@@ -185,6 +187,8 @@ def predict(
     for note in frame.attrs[NOTES]:
         console.print(note, markup=False, highlight=False, soft_wrap=True)
     values = saved.predict(frame, purpose)
+    if purpose == "best" and saved.kind == "linear":
+        console.print(f"Predictions use {WORDS[saved.best_purpose]} (--purpose {saved.best_purpose}).", highlight=False)
     if purpose == "worst-case" and saved.family != "gaussian":
         console.print(
             f"A {saved.family} model has no other predictions for worst-case than for everywhere.", highlight=False
@@ -395,10 +399,19 @@ def _linear(
         "standard_errors": [None if np.isnan(x) else float(x) for x in model.coef_se_],
         "family": rows.family,
         "intercept": model.intercept_,
+        "best_purpose": model.best_purpose_,
+        "least_squares": None,
         "same_kind": {"intercept": model.same_kind_intercept_, "coefficients": model.same_kind_coef_},
         "worst_case": {"intercept": worst_intercept, "coefficients": worst_coef},
-        "about": {"status": model.status_, "combined": model.combined_},
+        "about": {
+            "status": model.status_,
+            "combined": model.combined_,
+            "left_out_errors": model.left_out_errors_,
+        },
     }
+    if rows.family == "gaussian":
+        coefficients, intercept = model.coefficients(LEAST_SQUARES)
+        parts["least_squares"] = {"intercept": intercept, "coefficients": coefficients}
     return parts, replace(report, features=features)
 
 
@@ -426,17 +439,31 @@ def writing(out: Path) -> Iterator[None]:
         raise cannot_be_written("--out", out, error) from None
 
 
+def _prediction_sentence(model: SavedModel) -> str:
+    """What predictions use by default, and the errors that say so."""
+    known = model.about["left_out_errors"]
+    if not known:
+        return (
+            "Predictions use what holds everywhere. Errors in environments left out are not known: they need three "
+            "environments and the family gaussian."
+        )
+    (other,) = WORDS.keys() - {model.best_purpose}
+    return (
+        f"Error in environments left out: {known[EVERYWHERE]:.4g} by what holds everywhere, {known[LEAST_SQUARES]:.4g} by "
+        f"least squares. Predictions use {WORDS[model.best_purpose]}; --purpose {other} asks for {WORDS[other]}."
+    )
+
+
 def _print_report(console: Console, report: HeterogeneityReport, model: SavedModel, out: Path) -> None:
     table = Table(title=f"{model.target} by {model.environment}", title_justify="left", pad_edge=False)
-    interval = f"coefficient ({report.features.attrs['confidence']:.0%} interval)"
-    for heading in ("feature", interval, "mean effect", "variation", "p (same effect)", "verdict", "reason"):
+    interval = f"mean effect ({report.features.attrs['confidence']:.0%} interval)"
+    for heading in ("feature", interval, "variation", "p (same effect)", "verdict", "reason"):
         table.add_column(heading, overflow="fold")
     for data, dim in ((report.features, "feature"), (report.directions, "direction")):
         for j in range(data.sizes[dim]):
             row = data.isel({dim: j})
             table.add_row(
                 str(row[dim].item()),
-                shown_coefficient(row) if model.kind == "linear" else "",
                 *compared(row),
                 str(row.verdict.item()),
                 str(row.reason.item()),

@@ -28,6 +28,8 @@ MOST_PANELS, MOST_ENVIRONMENTS = 12, 30
 def forest(report: HeterogeneityReport) -> Figure:
     """A figure with a panel for each feature (removed ones first) and each principal direction of variation.
 
+    The last row of a panel is the mean effect over environments like these, with its interval.
+
     >>> from gyrostat import heterogeneity
     >>> rng = np.random.default_rng(0)
     >>> X, site = rng.standard_normal((300, 2)), np.repeat(["a", "b", "c"], 100)
@@ -40,7 +42,7 @@ def forest(report: HeterogeneityReport) -> Figure:
     rows, columns = -(-len(shown) // 3), min(3, len(shown))
     environments = min(report.features.sizes["environment"], MOST_ENVIRONMENTS)
     with mpl.rc_context(STYLE):  # type: ignore[arg-type]
-        size = (1.2 + 3.7 * columns, rows * (1.3 + 0.24 * environments) + 0.9)
+        size = (1.2 + 3.7 * columns, rows * (1.3 + 0.24 * (environments + 1)) + 0.9)
         figure = Figure(figsize=size, layout=ConstrainedLayoutEngine(h_pad=0.12))
         panel_axes = figure.subplots(rows, columns, squeeze=False).ravel()
         for axes, (data, dim) in zip(panel_axes, shown, strict=False):
@@ -80,8 +82,11 @@ def _panel(axes: Axes, data: xr.Dataset, dim: str, tolerance: float) -> None:
         np.stack([effects - data.low.values[:MOST_ENVIRONMENTS], data.high.values[:MOST_ENVIRONMENTS] - effects])
     )
     axes.errorbar(effects, at, xerr=whiskers, fmt=marker, color=colour, markersize=5, capsize=2, linewidth=1.2)
-    axes.set_yticks(at, [_short(str(name)) for name in data.environment.values[:MOST_ENVIRONMENTS]])
-    axes.set_ylim(len(at) - 0.5, -0.5)
+    ends = [[mean - float(data.mean_low)], [float(data.mean_high) - mean]]
+    axes.errorbar([mean], [len(at)], xerr=ends, fmt="d", color="#111111", markersize=5, capsize=2, linewidth=1.2)
+    names = [_short(str(name)) for name in data.environment.values[:MOST_ENVIRONMENTS]]
+    axes.set_yticks(np.arange(len(at) + 1), [*names, "mean effect"])
+    axes.set_ylim(len(at) + 0.5, -0.5)
     axes.set_ylabel("environment")
     axes.locator_params(axis="x", nbins=5)
     of_y = OUTCOMES[data.attrs["family"]]
@@ -94,7 +99,7 @@ def _handles() -> list:
     looks = [Line2D([], [], color=c, marker=m, linestyle="", label=word) for word, (c, m) in LOOKS.items()]
     return [
         *looks,
-        Line2D([], [], color="#111111", linestyle=(0, (5, 2)), label="mean over environments"),
+        Line2D([], [], color="#111111", linestyle=(0, (5, 2)), label="mean effect over environments"),
         Patch(color=COLOURS[5], alpha=0.18, label="mean ± tolerance"),
         Line2D([], [], color="#111111", linewidth=0.8, label="no effect"),
     ]

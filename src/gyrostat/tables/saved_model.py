@@ -5,14 +5,17 @@
                  {"name": "sex", "levels": ["f", "m"], "kind": "category", "format": null}],
      "features": ["dose", "sex=m"], "centre": [0.0, 0.0], "scale": [1.0, 1.0],
      "intercept": 0.3, "coefficients": [1.0, -0.5], "matrix": null, "family": "gaussian", "standard_errors": [0.1, null],
+     "best_purpose": "everywhere", "least_squares": {"intercept": 0.3, "coefficients": [1.2, -0.4]},
      "same_kind": {"intercept": 0.3, "coefficients": [1.1, -0.4]}, "worst_case": {"intercept": 0.3, "coefficients": [1, 0]},
      "about": {...}}
 
 With ``z = (features - centre) / scale`` the prediction is ``intercept + coefficients . z`` if the kind is linear, and
 ``intercept + z^T matrix z`` if it is quadratic. With the family binomial or poisson this is the log-odds or the logarithm of
-the prediction. ``same_kind`` and ``worst_case`` hold the intercept and the coefficients for these purposes (null in a quadratic
-model), the others are for the purpose "everywhere". ``standard_errors`` of coefficients are null where a coefficient was set to
-zero. ``about`` records how the model was fitted and is not needed to use it.
+the prediction. ``least_squares``, ``same_kind`` and ``worst_case`` hold the intercept and the coefficients for these purposes
+(null in a quadratic model), the others are for the purpose "everywhere". ``best_purpose``, "everywhere" or "least-squares", is
+what predictions use if no purpose is asked for. ``standard_errors`` of coefficients are null where a coefficient was set to
+zero, and make no interval, because features were chosen first. ``about`` records how the model was fitted and is not needed to
+use it.
 """
 
 from __future__ import annotations
@@ -31,7 +34,7 @@ import pandas as pd
 from gyrostat import errors
 from gyrostat.errors import GyrostatError
 from gyrostat.estimators.invariant.families import FAMILIES, LinkFamily
-from gyrostat.estimators.invariant.purposes import PURPOSES
+from gyrostat.estimators.invariant.purposes import EVERYWHERE, LEAST_SQUARES, PURPOSES
 from gyrostat.estimators.linear_predictor import finite_predictions
 from gyrostat.parallel.whole_files import write_whole
 from gyrostat.tables.column_values import (
@@ -176,6 +179,8 @@ class SavedModel:
     matrix: Any = None
     family: str = "gaussian"
     standard_errors: Any = None
+    best_purpose: str = EVERYWHERE
+    least_squares: dict[str, Any] | None = None
     same_kind: dict[str, Any] | None = None
     worst_case: dict[str, Any] | None = None
     about: dict[str, Any] = field(default_factory=dict)
@@ -185,19 +190,26 @@ class SavedModel:
         """The names of the features, in the order of the coefficients."""
         return [name for c in self.columns for name in c.features]
 
-    def predict(self, frame: pd.DataFrame, purpose: str = "everywhere") -> np.ndarray:
+    def predict(self, frame: pd.DataFrame, purpose: str = "best") -> np.ndarray:
         """Predictions for the rows of a table; NaN where one of its columns has no value.
 
-        ``purpose`` is "everywhere" (what holds in every environment), "same-kind" (new environments of the same kind) or
-        "worst-case" (environments that may be unlike those of the fit); models of earlier versions and quadratic ones have
-        only the first. Values too large for a number are refused.
+        ``purpose`` is "best" (``best_purpose``), "everywhere" (what holds in every environment), "least-squares" (all rows
+        together), "same-kind" (new environments of the same kind) or "worst-case" (environments that may be unlike those of
+        the fit); models of earlier versions and quadratic ones have only what holds everywhere, and least squares only those
+        with a squared loss. Values too large for a number are refused.
         """
-        everywhere = {"intercept": self.intercept, "coefficients": self.coefficients}
-        by_purpose = {"everywhere": everywhere, "same-kind": self.same_kind, "worst-case": self.worst_case}
+        by_purpose = {
+            EVERYWHERE: {"intercept": self.intercept, "coefficients": self.coefficients},
+            LEAST_SQUARES: self.least_squares,
+            "same-kind": self.same_kind,
+            "worst-case": self.worst_case,
+        }
+        by_purpose["best"] = by_purpose[self.best_purpose]
         parts = by_purpose[errors.choice("--purpose", purpose, PURPOSES)]
         if parts is None:
+            kind = "gaussian" if purpose == LEAST_SQUARES else "linear"
             raise GyrostatError(
-                f"--purpose {purpose} is not in this model: fit a linear model with this version, or use --purpose everywhere."
+                f"--purpose {purpose} is not in this model: fit a {kind} model with this version, or use --purpose everywhere."
             )
         cleaned = [c.name for c in self.columns if c.kind == "number" and c.name in frame]
         frame = frame.assign(**{name: as_numbers(frame[name], "--drop") for name in cleaned if is_text(frame[name])})
@@ -255,7 +267,7 @@ FIELDS: tuple[str, ...] = (
     *("centre", "scale", "intercept", "coefficients", "matrix", "about"),
 )
 """The fields of a file: no others, and none missing. A new field is added here and read in :func:`_model_from`."""
-OPTIONAL = ("family", "standard_errors", "same_kind", "worst_case")
+OPTIONAL = ("family", "standard_errors", "best_purpose", "least_squares", "same_kind", "worst_case")
 """Fields that files of earlier versions do not have."""
 
 
@@ -312,6 +324,9 @@ def _model_from(record: dict[str, Any]) -> SavedModel:
         raise GyrostatError(f"scale must be above zero; got {scale.min():g}")
     if not isinstance(record["about"], dict):
         raise GyrostatError(f"about must be an object; got {errors.shown(record['about'])}")
+    best = _text("best_purpose", record.get("best_purpose", EVERYWHERE))
+    least_squares = _purpose("least_squares", record.get("least_squares"), kind, d)
+    errors.choice("best_purpose", best, (EVERYWHERE,) if least_squares is None else (EVERYWHERE, LEAST_SQUARES))
     return SavedModel(
         kind,
         target,
@@ -323,6 +338,8 @@ def _model_from(record: dict[str, Any]) -> SavedModel:
         about=record["about"],
         family=errors.choice("family", _text("family", record.get("family", "gaussian")), FAMILIES),
         standard_errors=_standard_errors(record.get("standard_errors"), d),
+        best_purpose=best,
+        least_squares=least_squares,
         same_kind=_purpose("same_kind", record.get("same_kind"), kind, d),
         worst_case=_purpose("worst_case", record.get("worst_case"), kind, d),
         **{used: _numbers(used, record[used], (d,) if kind == "linear" else (d, d))},

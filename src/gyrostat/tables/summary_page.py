@@ -42,7 +42,7 @@ def write_summary(
         notes=notes,
         uses=uses,
         forest=base64.b64encode(forest.read_bytes()).decode(),
-        features=_rows(report.features, "feature", linear=model.kind == "linear"),
+        features=_rows(report.features, "feature"),
         directions=_rows(report.directions, "direction"),
     )
     write_whole(path, page)
@@ -73,16 +73,8 @@ def percent(share: float) -> str:
     return f"{share:.0%}" if share < 10 else "> 1000%"
 
 
-def shown_coefficient(row: xr.Dataset) -> str:
-    """The coefficient of a feature and its interval; nothing for a direction, which has none."""
-    if "coefficient" not in row:
-        return ""
-    value, low, high = (row[name].item() for name in ("coefficient", "coefficient_low", "coefficient_high"))
-    return f"{value:.3g} ({low:.3g} to {high:.3g})" if np.isfinite(low) else f"{value:.3g}"
-
-
-def _rows(data: xr.Dataset, dim: str, *, linear: bool = False) -> list[dict[str, str]]:
-    """The rows of one table of the page; coefficients and loadings are columns only where they exist."""
+def _rows(data: xr.Dataset, dim: str) -> list[dict[str, str]]:
+    """The rows of one table of the page; loadings are a column only where they exist."""
     rows = []
     for j in range(data.sizes[dim]):
         one = data.isel({dim: j})
@@ -99,8 +91,6 @@ def _rows(data: xr.Dataset, dim: str, *, linear: bool = False) -> list[dict[str,
             "lyapunov": f"{one.lyapunov_amplified.item():+.3g}",
             "reason": str(one.reason.item()),
         }
-        if linear:
-            row["coefficient"] = shown_coefficient(one)
         if "loading" in one:
             row["combination"] = _combination(one.loading.values, one.feature.values)
         rows.append(row)
@@ -108,10 +98,12 @@ def _rows(data: xr.Dataset, dim: str, *, linear: bool = False) -> list[dict[str,
 
 
 def compared(one: xr.Dataset) -> tuple[str, str, str]:
-    """The mean effect, its variation and the p-value that all effects are the same; empty if no environment has an effect."""
-    if not np.isfinite(one.effect).any():
-        return "", "", ""
-    return f"{one['mean'].item():.3g}", percent(one.variation.item()), shown_p(one.differ_p.item()).removeprefix("= ")
+    """The mean effect with its interval, its variation, and the p-value that all effects are the same; empty if unknown."""
+    mean, low, high = (one[name].item() for name in ("mean", "mean_low", "mean_high"))
+    effect = f"{mean:.3g} ({low:.3g} to {high:.3g})" if np.isfinite(mean) else ""
+    if not np.isfinite(one.effect).any():  # a comparison of environments gives an effect, and no variation
+        return effect, "", ""
+    return effect, percent(one.variation.item()), shown_p(one.differ_p.item()).removeprefix("= ")
 
 
 def _combination(direction: Any, names: Any) -> str:

@@ -41,8 +41,8 @@ PURPOSES = {
     "worst": ("environments that may be unlike these", "the error in the worst environment left out", WORST_CASE),
 }
 """What each error is for, what it is, and which of our models is meant for it."""
-OPTIONS = {OURS: "everywhere", SAME_KIND: "same-kind", WORST_CASE: "worst-case"}
-"""The purpose to ask for, by the name of a model of ours."""
+OPTIONS = {REFERENCE: "least-squares", OURS: "everywhere", SAME_KIND: "same-kind", WORST_CASE: "worst-case"}
+"""The purpose to ask for, by the name of a method."""
 
 
 @dataclass(frozen=True)
@@ -232,14 +232,14 @@ def deployment_sentences(
 
     >>> rng = np.random.default_rng(0)
     >>> X, site = rng.standard_normal((80, 1)), np.repeat(["a", "b"], 40)
-    >>> deployment_sentences(X, X[:, 0] + rng.standard_normal(80), site)[0][:37]
-    'Errors in environments left out are n'
+    >>> deployment_sentences(X, X[:, 0] + rng.standard_normal(80), site)[0][:62]
+    'Other purposes are not compared with least squares: this takes'
     """
     K = len(pd.unique(np.asarray(environments)))
     if not FEWEST <= K <= MOST_REFITS or K * np.size(X) > MOST_CELLS:
         return (
-            f"Errors in environments left out are not given: this takes {FEWEST} to {MOST_REFITS} environments, and not too "
-            "many rows. gyrostat compare-methods compares methods.",
+            f"Other purposes are not compared with least squares: this takes {FEWEST} to {MOST_REFITS} environments, and not "
+            "too many rows. gyrostat compare-methods compares methods.",
         )
     everywhere = partial(peer_methods.ours, directions=directions)
     others = tuple(m for m in OWN if m.name != OURS)
@@ -254,13 +254,13 @@ def _short_sentence(found: MethodComparison, error: str) -> str:
     own = float(found.table.loc[ours, f"{error}_ratio"])
     if name in (REFERENCE, ours) and abs(own - 1) <= CLOSE:
         return (
-            f"For {purpose}: least squares, or --purpose {OPTIONS[ours]}, whose mean square error is within one percent of "
-            f"that, by {measure}."
+            f"For {purpose}: --purpose {OPTIONS[REFERENCE]} or {OPTIONS[ours]}, whose mean square error is within one percent "
+            f"of that, by {measure}."
         )
     if name == REFERENCE:
         return (
-            f"For {purpose}: least squares, not this model, whose mean square error is {own:.2f} times as large, by "
-            f"{measure}. gyrostat compare-methods compares more methods."
+            f"For {purpose}: predict with --purpose {OPTIONS[REFERENCE]}, not {OPTIONS[ours]}, whose mean square error is "
+            f"{own:.2f} times as large, by {measure}. gyrostat compare-methods compares more methods."
         )
     low, ratio, high = (found.table.loc[name, f"{error}_ratio{end}"] for end in ("_low", "", "_high"))
     clear = "" if high < 1 else " The interval reaches 1, so this may be chance."

@@ -43,8 +43,8 @@ def _constant(model: InvariantLinearRegressor) -> str:
         return ""
     combine = "Decide on combinations of features (directions='principal'), allow" if len(model.coef_) > 1 else "Allow"
     return (
-        f"Predictions are constant: no feature is left in the model. {combine} more variation (tolerance), or predict with "
-        "purpose='same-kind'."
+        f"Predictions by what holds everywhere are constant: no feature is left in the model. {combine} more variation "
+        "(tolerance), or predict with purpose='same-kind'."
     )
 
 

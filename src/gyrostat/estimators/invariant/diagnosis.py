@@ -29,7 +29,7 @@ class HeterogeneityReport:
     ``features`` and ``directions`` are labelled arrays over (environment, feature) and (environment, direction): effects,
     standard errors, intervals, the mean of the random-effects model with its interval, the spread with its interval and its
     share of the mean, p-values, Lyapunov exponents (per step, of the paper's method and with the estimator's
-    amplification), verdicts and reasons, and coefficients of the fitted model with standard errors and intervals.
+    amplification), verdicts and reasons, and coefficients of the fitted model (those of what holds everywhere).
     ``mean_without`` and ``verdict_without`` leave out one environment at a time. ``directions.loading`` holds the weights of
     the features in each principal direction of variation. ``advice`` holds sentences about the data as a whole, ``row`` the
     row with the largest influence on an effect. Effects are in units of the data. Those whose name ends in ``_sd``, and those

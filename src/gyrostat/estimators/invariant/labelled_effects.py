@@ -58,13 +58,14 @@ def feature_dataset(
 
 
 def with_coefficients(features: xr.Dataset, model: InvariantLinearRegressor, confidence: float) -> xr.Dataset:
-    """The labelled arrays with the coefficients of a model, their standard errors and intervals."""
-    half = stats.t.isf((1 - confidence) / 2, model.coef_dof_) * model.coef_se_
+    """The labelled arrays with the mean effects of a model and their intervals, and with its coefficients."""
+    half = stats.t.isf((1 - confidence) / 2, model.mean_effect_dof_) * model.mean_effect_se_
     return features.assign(
+        mean=("feature", model.mean_effects_),
+        mean_error=("feature", model.mean_effect_se_),
+        mean_low=("feature", model.mean_effects_ - half),
+        mean_high=("feature", model.mean_effects_ + half),
         coefficient=("feature", model.coef_),
-        coefficient_error=("feature", model.coef_se_),
-        coefficient_low=("feature", model.coef_ - half),
-        coefficient_high=("feature", model.coef_ + half),
         environment_weight=(("environment", "feature"), model.environment_weights_),
     )
 

@@ -20,7 +20,7 @@ from gyrostat.estimators.invariant.outcomes_and_weights import (
     rows_with_weight,
     warn_of_proportional_effects,
 )
-from gyrostat.estimators.invariant.purposes import PURPOSES
+from gyrostat.estimators.invariant.purposes import EVERYWHERE, LEAST_SQUARES, PURPOSES
 from gyrostat.estimators.invariant.rows_in_parts import DaskParts, RowsInParts, is_dask, part_source
 from gyrostat.estimators.invariant.worst_case import worst_case_weights
 from gyrostat.estimators.linear_predictor import finite_predictions
@@ -76,20 +76,30 @@ class InvariantLinearRegressor(RegressorMixin, InvariantLinearModel):
 
     Attributes
     ----------
-    coef_, intercept_ : the prediction is ``X @ coef_ + intercept_``, in any environment (its inverse link, for other
-        families). The coefficients of removed features are zero; with ``adjust=False`` or ``refit=False``, so are those of
-        features too weak to be learnt. A feature that is constant within environments has a coefficient from the comparison of
-        environments, if there are at least four more of them than of such features, and otherwise zero.
-    same_kind_coef_, same_kind_intercept_ : the same for the purpose ``"same-kind"``: no feature is removed, and effects and
-        levels are partially pooled (the mean of a mixed model with random slopes and of fixed effects, moved towards least
-        squares as far as levels follow the means of features). With ``adjust=False`` or ``fit_intercept=False`` the same as
-        ``coef_``.
+    coef_, intercept_ : what holds everywhere: ``X @ coef_ + intercept_`` (its inverse link, for other families) is the
+        prediction for the purpose ``"everywhere"``. :meth:`predict` uses it by default only if it predicts environments left
+        out as well as least squares does (see ``best_purpose_``). The coefficients of removed features are zero; with
+        ``adjust=False`` or ``refit=False``, so are those of features too weak to be learnt. A feature that is constant within
+        environments has a coefficient from the comparison of environments, if there are at least four more of them than of such
+        features, and otherwise zero.
+    mean_effects_, mean_effect_se_, mean_effect_dof_ : the mean effect of each feature over environments like these, whether
+        it varies or not; its standard error and degrees of freedom. ``mean_effects_ +- t * mean_effect_se_`` is an interval,
+        with Student's t. NaN where no environment has an effect. That of a site-level feature is its coefficient.
+    left_out_errors_ : root mean square errors in environments left out (one at a time, or in 12 parts if there are more), of
+        ``"everywhere"`` (with the features or directions that the whole fit keeps) and of ``"least-squares"``. Empty with
+        fewer than three environments, for other families, and with ``refit=False``.
+    best_purpose_ : what :meth:`predict` uses by default: ``"least-squares"`` if its mean square error in environments left out
+        is smaller by more than one percent, and otherwise ``"everywhere"``.
+    same_kind_coef_, same_kind_intercept_ : as ``coef_`` and ``intercept_``, for the purpose ``"same-kind"``: no feature is
+        removed, and effects and levels are partially pooled (the mean of a mixed model with random slopes and of fixed effects,
+        moved towards least squares as far as levels follow the means of features). With ``adjust=False`` or
+        ``fit_intercept=False`` the same as ``coef_``.
     combined_ : whether ``coef_`` belongs to combinations of features (see ``directions``); the lists of features below still
         say what was decided on each feature.
-    coef_se_, coef_dof_ : standard errors of ``coef_``, for environments like these: they allow for uneven noise, for clusters,
-        and for the variation of effects over environments. ``coef_ +- t * coef_se_`` is an interval, with Student's t of
-        ``coef_dof_`` degrees of freedom. NaN where a coefficient was not estimated. With few environments, or
-        most rows in one of them, the interval allows for variation that the data cannot show.
+    coef_se_, coef_dof_ : standard errors of ``coef_`` and their degrees of freedom, given which features are kept. They allow
+        for uneven noise, for clusters, and for the variation of kept effects over environments, but not for the choice: where
+        several effects vary, ``coef_ +- t * coef_se_`` is too short an interval. Use ``mean_effects_``. NaN where a coefficient
+        was not estimated.
     environment_weights_ : the weight of each environment in each coefficient (environments, features), with sum one. NaN where
         a coefficient was not estimated within environments.
     collinear_features_ : groups of features that nearly repeat each other within environments. Decisions are on combinations.
@@ -97,8 +107,8 @@ class InvariantLinearRegressor(RegressorMixin, InvariantLinearModel):
         of what they vary between them), but not between them.
     family_ : the family.
     invariant_features_ : the numbers of the features that were learnt, whose mean effect in these environments is not zero at
-        ``level``, and that vary in more than one environment (if there is more than one). The interval of ``coef_``, for other
-        environments too, may still contain zero, mostly with two or three environments.
+        ``level``, and that vary in more than one environment (if there is more than one). The interval of the mean effect, for
+        other environments too, may still contain zero, mostly with two or three environments.
     spurious_features_ : the numbers of the removed features: forgotten by the descent, and different between environments at
         ``level``. A feature in neither list has an effect that is too small or too uncertain for a decision.
     invariant_directions_, spurious_directions_ : the same as unit vectors in standard deviations, (features, count). With
@@ -110,8 +120,8 @@ class InvariantLinearRegressor(RegressorMixin, InvariantLinearModel):
     n_iter_, step_size_, amplification_ : the number of steps, the step, and the kappa of each feature.
     status_ : ``"settled"``; ``"moving"`` if a clear effect of 0.05 standard deviations or more that was not removed is
         not yet learnt, or still changed by a tenth over the last two quarters of the path (increase ``num_steps``);
-        ``"nothing invariant"`` if every feature was removed, so that predictions are constant; ``"one environment"`` if there
-        was nothing to compare, so that nothing can be found spurious.
+        ``"nothing invariant"`` if every feature was removed, so that what holds everywhere predicts a constant; ``"one
+        environment"`` if there was nothing to compare, so that nothing can be found spurious.
 
     >>> rng = np.random.default_rng(0)
     >>> X, site = rng.standard_normal((600, 3)), np.repeat(["a", "b", "c"], 200)
@@ -177,12 +187,8 @@ class InvariantLinearRegressor(RegressorMixin, InvariantLinearModel):
         self.coef_ = self._fit_rows(X, y, family, environments, cluster, weights)
         if self.family is None:
             warn_of_proportional_effects(y, self.effects_, self.effect_errors_, self._measured.levels, self.level)
-        self.family_, self.intercept_, self.same_kind_coef_, self.same_kind_intercept_ = (
-            family,
-            0.0,
-            self._same_kind,
-            0.0,
-        )
+        self.family_, self.intercept_, self._feature_means = family, 0.0, np.zeros(X.shape[1])
+        self.same_kind_coef_, self.same_kind_intercept_ = self._same_kind, 0.0
         if self.fit_intercept:
             self._feature_means = np.average(X, axis=0, weights=weights)
             self.intercept_, level = (
@@ -246,7 +252,7 @@ class InvariantLinearRegressor(RegressorMixin, InvariantLinearModel):
         if self.family is None:
             levels = self._measured.levels
             warn_of_proportional_effects(rows.responses, self.effects_, self.effect_errors_, levels, self.level)
-        self.family_, self.intercept_ = family, 0.0
+        self.family_, self.intercept_, self._feature_means = family, 0.0, np.zeros(self.n_features_in_)
         self.same_kind_coef_, self.same_kind_intercept_ = self._same_kind, 0.0
         if self.fit_intercept:
             share = np.array(counts) / sum(counts)
@@ -256,27 +262,35 @@ class InvariantLinearRegressor(RegressorMixin, InvariantLinearModel):
             self._feature_means = means[:-1]
         return self
 
-    def coefficients(self, purpose: str = "everywhere") -> tuple[np.ndarray, float]:
+    def coefficients(self, purpose: str = "best") -> tuple[np.ndarray, float]:
         """The coefficients and the intercept that :meth:`predict` uses for a purpose.
 
         Those for ``"worst-case"`` are computed only here, because they take longer than a fit.
         """
         check_is_fitted(self)
-        errors.choice("purpose", purpose, PURPOSES)
+        if errors.choice("purpose", purpose, PURPOSES) == "best":
+            purpose = self.best_purpose_
         if purpose == "same-kind":
             return self.same_kind_coef_, self.same_kind_intercept_
-        if purpose == "everywhere" or self._pooling is None:
+        if purpose == LEAST_SQUARES:
+            if self._least_squares is None:
+                raise GyrostatError(f"purpose={purpose!r} needs family='gaussian'; this model has {self.family_!r}.")
+            coef, level = self._least_squares, 0.0
+        elif purpose == EVERYWHERE or self._pooling is None:
             return self.coef_, self.intercept_
-        coef, level = self._pooling.in_units(worst_case_weights(self._pooling.risks))
+        else:
+            coef, level = self._pooling.in_units(worst_case_weights(self._pooling.risks))
         return coef, float(self.intercept_ + self._feature_means @ (self.coef_ - coef) + level)
 
-    def predict(self, X: Any, purpose: str = "everywhere") -> np.ndarray:
+    def predict(self, X: Any, purpose: str = "best") -> np.ndarray:
         """Predictions for rows of environments without a label: the mean of the response.
 
         Parameters
         ----------
         X : the rows.
-        purpose : ``"everywhere"``: by the effects that hold in every environment. ``"same-kind"``: by effects that were
+        purpose : ``"best"``: by ``best_purpose_``, the one of the next two that had less error in environments left out.
+            ``"everywhere"``: by the effects that hold in every environment, ``X @ coef_ + intercept_``. ``"least-squares"``: by
+            a regression on all rows together, without regard to environments. ``"same-kind"``: by effects that were
             pooled in part, for new environments of the same kind. ``"worst-case"``: by weights whose error in the worst
             environment is least, for environments that may be unlike those of the fit; with ``adjust=False``,
             ``fit_intercept=False`` or another family than the Gaussian the same as ``"everywhere"``.

@@ -24,6 +24,7 @@ from gyrostat.estimators.invariant.direction_decisions import (
 )
 from gyrostat.estimators.invariant.effects import (
     CONSTANT,
+    Effects,
     MeasuredEffects,
     RowDesign,
     Rows,
@@ -34,8 +35,14 @@ from gyrostat.estimators.invariant.effects import (
 from gyrostat.estimators.invariant.families import LinkFamily, LinkRows, link_rows
 from gyrostat.estimators.invariant.partial_pooling import same_kind_weights
 from gyrostat.estimators.invariant.pooled_coefficients import PooledFit, pooled_link
-from gyrostat.estimators.invariant.purposes import Pooling
-from gyrostat.estimators.invariant.random_effects import between_effects, random_effects
+from gyrostat.estimators.invariant.purposes import Pooling, best_purpose
+from gyrostat.estimators.invariant.random_effects import (
+    BetweenEffects,
+    between_effects,
+    known_effects,
+    mean_of_environments,
+    random_effects,
+)
 from gyrostat.estimators.invariant.score_covariance import LEAST_CLUSTERS
 
 PART = 0.1
@@ -81,13 +88,15 @@ class InvariantLinearModel(BaseEstimator):
         measured = effects_of_rows(rows, **units) if link is None else link.measured()
         chosen = decide(rows, link, measured, self.directions, options)
         self._set_fit(chosen, measured)
-        self.combined_ = may_combine(chosen, options) and self._combine(rows, link, measured, chosen, options)
+        used = self._combine(rows, link, measured, chosen, options) if may_combine(chosen, options) else chosen
+        self.combined_ = used is not chosen
         nothing_kept = not (chosen.kept & chosen.along.effects.known.any(axis=0)).any()
         if nothing_kept and chosen.along.effects.known.any() and not self.combined_:
             self.status_ = "nothing invariant"
         self._measured, self._removed_directions = measured, chosen.removed
         self._set_between(chosen.along, chosen.fit)
         self._set_same_kind(measured, link, options.level)
+        self._set_best(measured, link, used, options.level)
         return self._coefficients
 
     def _set_fit(self, chosen: Decision, measured: MeasuredEffects) -> None:
@@ -98,9 +107,18 @@ class InvariantLinearModel(BaseEstimator):
         compared = effects.known.sum(axis=0) >= min(2, len(self.environments_))
         self._set_features(along, chosen.found & chosen.present & compared, chosen.removed)
         self.effects_, self.effect_errors_ = measured.feature_effects
+        self._set_mean_effects(measured.units)
         self.path_, self.path_steps_ = descent.path @ along.basis.T * measured.units, descent.steps
         self.n_iter_, self.step_size_, self.amplification_ = descent.num_steps, descent.step_size, descent.amplification
         self.status_ = descent_status(descent.path, effects, chosen.found, chosen.present & ~chosen.removed)
+
+    def _set_mean_effects(self, units: np.ndarray) -> None:
+        """The mean effects over environments like these; unknown where no environment has an effect."""
+        effects, errors_ = (np.nan_to_num(x / units) for x in (self.effects_, self.effect_errors_))
+        mean, known = mean_of_environments(effects, errors_), known_effects(errors_).any(axis=0)
+        self.mean_effects_, self.mean_effect_se_, self.mean_effect_dof_ = (
+            np.where(known, x, np.nan) for x in (mean.mean * units, mean.error * units, mean.free)
+        )
 
     def _link_rows(self, X: np.ndarray, y: np.ndarray, design: RowDesign, family: LinkFamily) -> LinkRows:
         if not (self.adjust and self.fit_intercept):
@@ -134,17 +152,20 @@ class InvariantLinearModel(BaseEstimator):
         measured: MeasuredEffects,
         chosen: Decision,
         options: DecisionOptions,
-    ) -> bool:
-        """Set coefficients of combinations of features, if features do not do; says whether this was done."""
+    ) -> Decision | None:
+        """Set coefficients of combinations of features, if features do not do.
+
+        The decision that is used: that on features, another on principal directions, or None for what is common.
+        """
         principal = principal_instead(rows, link, measured, chosen, options)
         if principal is not None:
             learnt = np.where(principal.found, principal.descent.learnt, 0.0)
             self._set_coefficients(principal.along, principal.fit, principal.kept, learnt)
-            return True
+            return principal
         if identified(chosen, options):
-            return False
+            return chosen
         self._set_common(chosen.along, options.level)
-        return True
+        return None
 
     def _set_common(self, along: MeasuredEffects, level: float) -> None:
         """Coefficients that the environments have in common."""
@@ -169,6 +190,31 @@ class InvariantLinearModel(BaseEstimator):
             self._pooling = Pooling.of(measured)
             self._same_kind, self._same_kind_level = self._pooling.in_units(same_kind_weights(self._pooling.risks))
 
+    def _set_best(self, measured: MeasuredEffects, link: LinkRows | None, used: Decision | None, level: float) -> None:
+        """Least squares of all rows, and the errors in environments left out, which say what predicts better."""
+        self._least_squares, self.left_out_errors_ = None, {}
+        if link is None:
+            pooling = Pooling.of(measured)
+            self._least_squares = pooling.in_units(pooling.risks.least(pooling.risks.shares))[0]
+            if used is None or used.fit is not None:
+                self.left_out_errors_ = pooling.left_out_errors(
+                    lambda chosen: self._coefficients_of(chosen, measured, used, level)
+                )
+        self.best_purpose_ = best_purpose(self.left_out_errors_)
+
+    def _coefficients_of(
+        self, chosen: np.ndarray, measured: MeasuredEffects, used: Decision | None, level: float
+    ) -> np.ndarray:
+        """The coefficients of the chosen environments; what all environments decided stays."""
+        if used is None or used.fit is None:
+            effects = Effects(*(x[chosen] for x in measured.effects))
+            coef = measured.basis * measured.units[:, None] @ common_effects(effects, measured.data.gram, level).coef
+        else:
+            coef = (used.along.basis * used.along.units[:, None])[:, used.kept] @ used.fit.coef_of(chosen)
+        if (found := self._between(measured, coef, chosen)) is not None:
+            coef[self.site_level_features_] = found.coefficients
+        return coef
+
     def _set_features(self, along: MeasuredEffects, invariant: np.ndarray, removed: np.ndarray) -> None:
         """The lists of features and directions."""
         unit = along.basis / np.linalg.norm(along.basis, axis=0)
@@ -185,21 +231,28 @@ class InvariantLinearModel(BaseEstimator):
             )
 
     def _set_between(self, along: MeasuredEffects, fit: PooledFit | None) -> None:
-        """The coefficients of features that are constant within environments, if there are environments enough."""
-        means, levels = along.means, along.levels
-        size = np.abs(means).max(axis=0)
-        site = (np.diagonal(along.gram) == 0) & (np.ptp(means, axis=0) > CONSTANT * size)
+        """The effects of features that are constant within environments, if there are environments enough."""
+        means = along.means
+        site = (np.diagonal(along.gram) == 0) & (np.ptp(means, axis=0) > CONSTANT * np.abs(means).max(axis=0))
         self.site_level_features_ = np.flatnonzero(site)
+        if fit is None or (found := self._between(along, self._coefficients, np.ones(len(means), bool))) is None:
+            return
+        for effects in (self._coefficients, self.mean_effects_):
+            effects[site] = found.coefficients
+        for errors_, free in ((self.coef_se_, self.coef_dof_), (self.mean_effect_se_, self.mean_effect_dof_)):
+            errors_[site], free[site] = found.errors, found.free
+
+    def _between(self, along: MeasuredEffects, coef: np.ndarray, on: np.ndarray) -> BetweenEffects | None:
+        """The effects of site-level features from the environments ``on``; those of the other features are ``coef``."""
+        site = self.site_level_features_
+        means, levels, level_errors = along.means[on], along.levels[on], along.level_errors[on]
         chosen = means[:, site]
-        Z = (chosen - chosen.mean(axis=0)) / np.where(chosen.std(axis=0) > 0, chosen.std(axis=0), 1.0)
-        if not site.any() or fit is None or len(means) < Z.shape[1] + 1 + LEAST_FREE:
-            return
-        if np.linalg.matrix_rank(Z, tol=1e-6) < Z.shape[1]:
-            return
-        away = means - means.mean(axis=0)
-        left = levels - away @ self._coefficients
-        variances = np.nan_to_num(self.coef_se_) ** 2
-        found = between_effects(left, np.sqrt(along.level_errors**2 + away**2 @ variances), Z)
-        scale = chosen.std(axis=0)
-        self._coefficients[site] = found.coefficients / scale
-        self.coef_se_[site], self.coef_dof_[site] = found.errors / scale, found.free
+        scale = np.where(chosen.std(axis=0) > 0, chosen.std(axis=0), 1.0)
+        Z = (chosen - chosen.mean(axis=0)) / scale
+        if not len(site) or len(means) < len(site) + 1 + LEAST_FREE or np.linalg.matrix_rank(Z, tol=1e-6) < len(site):
+            return None
+        others = np.delete(means - means.mean(axis=0), site, axis=1)
+        left = levels - others @ np.delete(coef, site)
+        variances = np.nan_to_num(np.delete(self.coef_se_, site)) ** 2
+        found = between_effects(left, np.sqrt(level_errors**2 + others**2 @ variances), Z)
+        return found._replace(coefficients=found.coefficients / scale, errors=found.errors / scale)

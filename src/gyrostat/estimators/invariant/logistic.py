@@ -15,7 +15,7 @@ from gyrostat.errors import GyrostatError
 from gyrostat.estimators.invariant.families import fitted_intercept
 from gyrostat.estimators.invariant.linear_model import InvariantLinearModel
 from gyrostat.estimators.invariant.outcomes_and_weights import row_weights, rows_with_weight
-from gyrostat.estimators.invariant.purposes import PURPOSES
+from gyrostat.estimators.invariant.purposes import LEAST_SQUARES, PURPOSES
 from gyrostat.estimators.linear_predictor import finite_predictions
 
 
@@ -109,24 +109,25 @@ class InvariantLogisticClassifier(ClassifierMixin, InvariantLinearModel):
         )
         return self
 
-    def decision_function(self, X: Any, purpose: str = "everywhere") -> np.ndarray:
+    def decision_function(self, X: Any, purpose: str = "best") -> np.ndarray:
         """The log-odds of the second class, for a ``purpose`` of :meth:`InvariantLinearRegressor.predict`.
 
-        ``"worst-case"``, which is about squared errors, is the same as ``"everywhere"`` here.
+        ``"best"`` and ``"worst-case"``, which are about squared errors, are the same as ``"everywhere"`` here, and there is no
+        ``"least-squares"``.
         """
         check_is_fitted(self)
         X = validate_data(self, X, dtype=np.float64, reset=False)
-        same = errors.choice("purpose", purpose, PURPOSES) == "same-kind"
+        same = errors.choice("purpose", purpose, [p for p in PURPOSES if p != LEAST_SQUARES]) == "same-kind"
         coef, level = (self.same_kind_coef_, self.same_kind_intercept_) if same else (self.coef_, self.intercept_)
         with np.errstate(over="ignore", invalid="ignore"):
             return finite_predictions(X @ coef[0] + level[0])
 
-    def predict_proba(self, X: Any, purpose: str = "everywhere") -> np.ndarray:
+    def predict_proba(self, X: Any, purpose: str = "best") -> np.ndarray:
         """The probabilities (n, 2) of both classes."""
         p = special.expit(self.decision_function(X, purpose))
         return np.column_stack([1 - p, p])
 
-    def predict(self, X: Any, purpose: str = "everywhere") -> np.ndarray:
+    def predict(self, X: Any, purpose: str = "best") -> np.ndarray:
         """The class with the larger probability."""
         second = self.decision_function(X, purpose) > 0
         return self.classes_[second.astype(int)]

@@ -34,7 +34,7 @@ class PooledFit(NamedTuple):
     """Coefficients (k,), their covariance, their degrees of freedom, and the noise variance of each environment.
 
     ``effects`` are those of the kept directions in each environment, without the removed ones, and ``shares`` (K, k) the
-    weights of the environments in each coefficient.
+    weights of the environments in each coefficient. ``matrices`` and ``products`` are the normal equations of each environment.
     """
 
     coef: np.ndarray
@@ -43,6 +43,13 @@ class PooledFit(NamedTuple):
     noise: np.ndarray
     effects: Effects
     shares: np.ndarray
+    matrices: np.ndarray
+    products: np.ndarray
+
+    def coef_of(self, chosen: np.ndarray) -> np.ndarray:
+        """The coefficients of the chosen environments, with variances (and the information of a link) as for all of them."""
+        inverse = np.linalg.pinv(self.matrices[chosen].sum(axis=0), rcond=1e-10)
+        return inverse @ self.products[chosen].sum(axis=0)
 
     def seen(self, level: float) -> np.ndarray:
         """Whether each coefficient differs from zero at ``level``, also in other environments like these."""
@@ -150,7 +157,8 @@ def pooled_fit(
         shares = np.linalg.inv(np.eye(len(T)) + found.matrices * T)
         weights = shares @ found.matrices
         inverse = np.linalg.pinv(weights.sum(axis=0), rcond=1e-10)
-        beta = inverse @ np.einsum("eij,ej->i", shares, found.products)
+        products = np.einsum("eij,ej->ei", shares, found.products)
+        beta = inverse @ products.sum(axis=0)
         if np.abs(beta - before).max(initial=0.0) <= 1e-10 * max(1.0, np.abs(beta).max(initial=0.0)):
             break
     meats = shares @ score_covariances(beta) @ np.swapaxes(shares, 1, 2)
@@ -160,7 +168,7 @@ def pooled_fit(
     spread_free = max(K - 1, 1)
     free = np.maximum(v + u, 1e-300) ** 2 / np.maximum(v**2 / free_within + u**2 / spread_free, 1e-300)
     of_each = np.diagonal(inverse @ weights, axis1=1, axis2=2)
-    return PooledFit(beta, within + between, free, noise, effects, of_each)
+    return PooledFit(beta, within + between, free, noise, effects, of_each, weights, products)
 
 
 def allowing_for_unseen_spread(fit: PooledFit) -> PooledFit:

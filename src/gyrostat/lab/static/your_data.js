@@ -164,8 +164,8 @@ function showFit() {
   part.classList.remove("outdated");
   byId("fit-about").textContent = `${fitted.rows} rows in ${fitted.environments.length} environments`;
   showSentences("advice", fitted.sentences);
-  const rows = features.map((f) => [f.name, f.verdict, f.coefficient, f.mean.toPrecision(3), f.variation, f.differ_p.replace("= ", ""), f.reason]);
-  showTable("effects", ["feature", "verdict", `coefficient (${fitted.confidence} interval)`, "mean effect", "variation", "p (same effect)", "reason"], rows, [2, 3, 4, 5]);
+  const rows = features.map((f) => [f.name, f.verdict, f.mean_effect, f.variation, f.differ_p.replace("= ", ""), f.reason]);
+  showTable("effects", ["feature", "verdict", `mean effect (${fitted.confidence} interval)`, "variation", "p (same effect)", "reason"], rows, [2, 3, 4]);
   [...byId("effects").rows].slice(1).forEach((row, k) => { row.cells[1].className = `word-${features[k].verdict.split(" ")[0]}`; });
   byId("fit-command").textContent = fitted.command;
   byId("forest-note").textContent = `The effect of each feature in each environment, with its ${fitted.confidence} interval. Dashed: the mean effect.`;

@@ -1,0 +1,127 @@
+"""Errors in environments left out, of what holds everywhere and of least squares, and what `predict` makes of them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LinearRegression
+
+from gyrostat.errors import GyrostatError
+from gyrostat.estimators import InvariantLinearRegressor, InvariantLogisticClassifier
+
+
+def panel(rng, states, years=20):
+    """Logarithms of labour, capital and output by state: states differ in size far more than years of a state do, and the
+    effect of capital within states has either sign."""
+    state = np.repeat(np.arange(states), years)
+    size, slope = 2 * rng.standard_normal(states), rng.choice([-1.5, 2.5], states)
+    years_apart = 0.1 * rng.standard_normal((len(state), 2))
+    X = size[state, None] + years_apart
+    y = (
+        size[state]
+        + 0.5 * years_apart[:, 0]
+        + slope[state] * years_apart[:, 1]
+        + 0.05 * rng.standard_normal(len(state))
+    )
+    return X, y, state
+
+
+def root_mean_square(values):
+    return float(np.sqrt(np.mean(np.square(values))))
+
+
+def test_the_default_prediction_in_new_states_is_as_good_as_that_of_least_squares():
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        X, y, state = panel(rng, 24)
+        model = InvariantLinearRegressor(random_state=0).fit(X, y, environments=state)
+        new_X, new_y, _ = panel(rng, 200)
+        plain = root_mean_square(new_y - LinearRegression().fit(X, y).predict(new_X))
+        default = root_mean_square(new_y - model.predict(new_X))
+        assert default < 1.05 * plain, f"seed {seed}: {default / plain:.1f} times the error of least squares"
+        assert model.left_out_errors_["everywhere"] > 3 * model.left_out_errors_["least-squares"]
+        assert model.best_purpose_ == "least-squares"
+        np.testing.assert_array_equal(model.predict(new_X), model.predict(new_X, purpose="least-squares"))
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_errors_in_sites_left_out_are_those_of_fits_without_them(weighted):
+    """By brute force; nothing varies and the noise is the same, so that the fit decides alike without each site."""
+    rng = np.random.default_rng(1)
+    site = np.repeat(np.arange(6), [30, 50, 80, 40, 60, 45])
+    X = 5 + 3 * rng.standard_normal((len(site), 3)) + rng.standard_normal((6, 3))[site]
+    y = 7 + X @ [1.0, -0.5, 0.0] + 2 * rng.standard_normal(6)[site] + rng.standard_normal(len(site))
+    weight = rng.choice([1.0, 3.0], len(site)) if weighted else np.ones(len(site))
+    model = InvariantLinearRegressor(random_state=0).fit(X, y, environments=site, sample_weight=weight)
+    losses = []
+    for s in range(6):
+        here, there = site == s, site != s
+        plain = LinearRegression().fit(X[there], y[there], sample_weight=weight[there])
+        ours = InvariantLinearRegressor(random_state=0)
+        ours.fit(X[there], y[there], environments=site[there], sample_weight=weight[there])
+        predictions = plain.predict(X[here]), ours.predict(X[here], purpose="everywhere")
+        losses.append([np.average((y[here] - p) ** 2, weights=weight[here]) for p in predictions])
+    for name, loss in zip(("least-squares", "everywhere"), np.mean(losses, axis=0), strict=True):
+        assert model.left_out_errors_[name] == pytest.approx(np.sqrt(loss), rel=1e-6)
+
+
+@pytest.mark.parametrize("directions", ["features", "principal", "auto"])
+@pytest.mark.parametrize("rho", [0.0, 0.9])
+def test_the_error_of_a_model_without_what_varies_is_near_that_of_fits_without_each_site(directions, rho):
+    """The decision on what varies is that of all sites, which moves the error a little."""
+    rng = np.random.default_rng(1)
+    site = np.repeat(np.arange(9), 80)
+    X = rng.standard_normal((len(site), 3)) + rho * rng.standard_normal((len(site), 1))
+    y = X[:, 0] + 2 * rng.standard_normal(9)[site] * X[:, 1] + rng.standard_normal(len(site))
+    model = InvariantLinearRegressor(random_state=0, directions=directions).fit(X, y, environments=site)
+    losses = []
+    for s in range(9):
+        ours = InvariantLinearRegressor(random_state=0, directions=directions)
+        ours.fit(X[site != s], y[site != s], environments=site[site != s])
+        losses.append(np.mean((y[site == s] - ours.predict(X[site == s], purpose="everywhere")) ** 2))
+    assert model.left_out_errors_["everywhere"] == pytest.approx(np.sqrt(np.mean(losses)), rel=0.05)
+
+
+def test_the_choice_does_no_harm_where_an_effect_must_not_be_used():
+    """The effect of one feature changes sign, and is of another size in new sites: what holds everywhere is right there."""
+    default, everywhere = [], []
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        site = np.repeat(np.arange(8), 80)
+        X = rng.standard_normal((len(site), 3))
+        slope = rng.choice([-2.0, 2.0], 8)
+        y = X[:, 0] - 0.5 * X[:, 2] + slope[site] * X[:, 1] + 0.5 * rng.standard_normal(len(site))
+        model = InvariantLinearRegressor(random_state=0).fit(X, y, environments=site)
+        Z = rng.standard_normal((2000, 3))
+        for purpose, errors in (("best", default), ("everywhere", everywhere)):
+            for effect in (-3.0, 3.0):
+                errors.append(np.mean((Z @ [1.0, effect, -0.5] - model.predict(Z, purpose=purpose)) ** 2))
+    assert np.mean(default) < 1.05 * np.mean(everywhere)
+
+
+def test_a_tie_keeps_what_holds_everywhere():
+    rng = np.random.default_rng(0)
+    X, site = rng.standard_normal((1000, 2)), np.repeat(np.arange(5), 200)
+    for noise in (0.0, 1.0):
+        y = 3 + X @ [1.0, 2.0] + noise * rng.standard_normal(1000)
+        model = InvariantLinearRegressor(random_state=0).fit(X, y, environments=site)
+        assert model.best_purpose_ == "everywhere"
+        np.testing.assert_array_equal(model.predict(X), X @ model.coef_ + model.intercept_)
+
+
+def test_errors_need_three_sites_and_a_squared_loss():
+    rng = np.random.default_rng(0)
+    X, site = rng.standard_normal((300, 1)), np.repeat(np.arange(3), 100)
+    y = X[:, 0] + 5 * site + rng.standard_normal(300)
+    two = InvariantLinearRegressor(random_state=0).fit(X[:200], y[:200], environments=site[:200])
+    counts = InvariantLinearRegressor(family="poisson", random_state=0).fit(X, np.floor(np.abs(y)), environments=site)
+    for model in (two, counts):
+        assert (model.best_purpose_, model.left_out_errors_) == ("everywhere", {})
+        np.testing.assert_array_equal(model.predict(X), model.predict(X, purpose="everywhere"))
+    assert two.predict(X, purpose="least-squares") == pytest.approx(LinearRegression().fit(X[:200], y[:200]).predict(X))
+    classifier = InvariantLogisticClassifier(random_state=0).fit(
+        X, X[:, 0] > 0.3 * rng.standard_normal(300), environments=site
+    )
+    for model in (counts, classifier):
+        with pytest.raises(GyrostatError, match="least-squares"):
+            model.predict(X, purpose="least-squares")
