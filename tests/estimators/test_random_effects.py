@@ -297,7 +297,7 @@ def test_the_advice_says_that_one_environment_has_most_of_the_weight():
 
 def test_the_interval_of_the_mean_effect_covers_it_where_several_effects_vary():
     """Of 320 intervals of 95 %, fewer than 90 % cover with a probability below 1e-4. Those of refits, to the features that
-    happened to look alike, covered 61 %."""
+    happened to look alike, cover 53 %."""
     truth, K, n = np.array([1.0, -0.5, 0.5, 0.0]), 8, 60
     covered = []
     for seed in range(80):
