@@ -53,6 +53,9 @@ def test_laws_by_name_and_by_list():
     [
         (["--law", "two-pont"], "two-point"),
         (["--values", "1,x"], "values"),
+        (["--values", "0"], "got --values 0"),
+        (["--values", "0,0", "--weights", ".5,.5"], "got --values 0,0"),
+        (["--mean", "0", "--spread", "0"], "got --mean 0 and --spread 0"),
         (["--weights", "1"], "--values"),
         (["--values", "1,2", "--weights", ".5,.6"], "sum to one"),
         (["--spread", "-1"], "spread"),

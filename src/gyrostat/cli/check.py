@@ -61,14 +61,20 @@ def build_law(name: str, *, mean: float, spread: float, rank: int, values: str =
     from gyrostat import errors
     from gyrostat.experiments.objects_from_dicts import LAWS, build, object_table
 
-    if values:
-        strengths = _numbers("values", values)
-        probabilities = _numbers("weights", weights) if weights else None
-        return build(object_table("Finite", values=strengths, weights=probabilities, rank=rank), "law")
-    if weights:
+    if weights and not values:
         raise errors.GyrostatError("weights belong to a list of values: give --values too.")
-    kind = LAWS[errors.choice("law", name, LAWS)]
-    return build(object_table(kind, mean=mean, spread=spread, rank=rank), "law")
+    if values:
+        probabilities = _numbers("weights", weights) if weights else None
+        table = object_table("Finite", values=_numbers("values", values), weights=probabilities, rank=rank)
+    else:
+        table = object_table(LAWS[errors.choice("law", name, LAWS)], mean=mean, spread=spread, rank=rank)
+    law = build(table, "law")
+    if rank and law.bound == 0:
+        options = f"--values {values}" if values else f"--mean {mean:g} and --spread {spread:g}"
+        raise errors.GyrostatError(
+            f"a spurious strength must differ from 0; got {options}: with 0 alone nothing is spurious."
+        )
+    return law
 
 
 def _numbers(name: str, text: str) -> list[float]:
