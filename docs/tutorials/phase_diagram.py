@@ -35,6 +35,7 @@ spread = { linear = [1, 11], points = 6 }
 
 [success]
 spurious = { below = 0.1 }
+signal = { above = 0.5 }
 """
 _ = Path("spec.toml").write_text(spec)
 
@@ -42,8 +43,9 @@ _ = Path("spec.toml").write_text(spec)
 # !gyrostat sweep spec.toml --out diagram --jobs 1
 
 # %% [markdown]
-# `success` is the share of runs that end with less than 0.1 of the spurious part. The output lists the boundary, where
-# half of the runs succeed, beside the prediction of the theory. The picture shows both:
+# `success` is the share of runs that end with less than 0.1 of the spurious part and have learnt more than half of the
+# signal. The output lists the boundary, where half of the runs succeed, beside the prediction of the theory. The picture
+# shows both:
 
 # %%
 import shutil

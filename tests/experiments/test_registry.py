@@ -10,7 +10,8 @@ import pytest
 
 from gyrostat.errors import GyrostatError
 from gyrostat.experiments import LabPreset, Paper, registry
-from gyrostat.experiments.paper_files import code_files, paper_digest
+from gyrostat.experiments.paper_files import code_files
+from gyrostat.stores.fingerprint import fingerprint
 
 SOURCE = """
 from gyrostat.experiments import Paper
@@ -30,7 +31,6 @@ def clean(monkeypatch):
     yield
     for name in set(sys.modules) - before:
         del sys.modules[name]
-    paper_digest.cache_clear()
 
 
 def write(path: Path, name: str = "mine2026", imports: str = "") -> Path:
@@ -151,9 +151,8 @@ def test_links_are_web_addresses():
     assert all(registry.find_paper(name).link.startswith("https://arxiv.org/abs/") for name in registry.PAPERS)
 
 
-def digest(path: Path) -> str:
-    paper_digest.cache_clear()
-    return paper_digest(f"{path}:PAPER")
+def digest(path: Path) -> dict[str, str]:
+    return fingerprint({}, files=code_files(f"{path}:PAPER"))
 
 
 def test_the_digest_covers_a_file_and_what_it_imports_beside_it(tmp_path):
@@ -166,7 +165,7 @@ def test_the_digest_covers_a_file_and_what_it_imports_beside_it(tmp_path):
     other.write_text("")
     first = digest(path)
     for file, counts in ((other, False), (helper, True), (deeper, True), (path, True)):
-        file.write_text(file.read_text() + "# another line\n")
+        file.write_text(file.read_text() + "ANOTHER = 1\n")
         assert (digest(path) != first) == counts
         first = digest(path)
 

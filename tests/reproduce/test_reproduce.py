@@ -84,6 +84,24 @@ def test_finished_experiments_are_kept(fake, tmp_path):
     assert len(ResultsStore(out).claims()) == 2
 
 
+def test_an_experiment_is_computed_again_when_its_code_changes(fake, tmp_path, monkeypatch):
+    monkeypatch.setattr(registry, "_given", {})
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    paper, helper = tmp_path / "copied2024.py", tmp_path / "helper_of_copied2024.py"
+    source = (FAKE / "fake2024.py").read_text().replace("fake2024", "copied2024")
+    paper.write_text(source.replace("import numpy", "import helper_of_copied2024\nimport numpy"))
+    helper.write_text("RATE = 1\n")
+    for file, addition, times in (
+        (paper, "", 1),
+        (helper, "# a remark\n", 1),
+        (helper, "RATE = 2\n", 2),
+        (paper, "X = 1\n", 3),
+    ):
+        file.write_text(file.read_text() + addition)
+        quietly([f"{paper}/fig1"], tmp_path / "out")
+        assert computed(fake) == ["fig1"] * times
+
+
 def test_outputs(fake, tmp_path):
     summary, said = quietly(["fake2024/figX", "fake2024/fig10"], tmp_path / "a" / "out")
     quietly(["fake2024/fig1"], tmp_path / "a" / "out")
@@ -244,7 +262,7 @@ def test_same_numbers_whatever_the_workers_and_wherever_the_paper_is(fake, tmp_p
     assert [{**r, "seconds": 0} for r in one.claims()] == [{**r, "seconds": 0} for r in two.claims()]
     run = two.run("fake2024/fig1")
     assert run["reference"] == names[0] and run["paper"] == {"title": "A fake paper", "link": "", "doi": ""}
-    assert run["versions"]["jax"] and run["code"].count("+") == 1
+    assert run["versions"]["jax"] and len(run["code"]) == 12
     page = (tmp_path / "two/pages/fake2024.html").read_text()
     assert f"gyrostat reproduce {names[0]} --size smoke" in page and "not known here" not in page
 

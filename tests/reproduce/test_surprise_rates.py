@@ -1,12 +1,10 @@
-"""Surprise rates with a made-up paper: counting, resuming, judging again; and which experiments a change of code concerns."""
+"""Surprise rates with a made-up paper: counting, resuming, judging again."""
 
 from __future__ import annotations
 
 import io
 import json
-import shutil
 from collections import deque
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -14,10 +12,9 @@ import pytest
 from rich.console import Console
 from scipy.stats import binomtest
 
-import gyrostat
 from gyrostat.errors import GyrostatError
 from gyrostat.parallel.workers import _next_task
-from gyrostat.reproduce import code_digest, surprise_rates
+from gyrostat.reproduce import surprise_rates
 from gyrostat.reproduce.surprise_rates import SurpriseRate, count_surprises, read_seeds
 from gyrostat.reproduce.tasks import seed_of
 
@@ -112,37 +109,3 @@ def test_a_worker_takes_a_program_that_no_other_has():
     assert _next_task(deque(tasks), None, ["a"]) is tasks[2]
     assert _next_task(deque(tasks), tasks[3], ["a", "b"]) is tasks[2]
     assert _next_task(deque(tasks[:2]), tasks[3], ["a"]) is tasks[0]
-
-
-CONCERNED = {
-    "papers/xu2024/fig5_fig6_thm3_thm6_pooled.py": {
-        "xu2024/fig1",
-        "xu2024/fig5",
-    },  # Figure 1 is drawn from Figure 5's data
-    "papers/xu2024/settings.py": {"xu2024/fig1", "xu2024/fig3", "xu2024/fig5"},
-    "papers/xu2024/__init__.py": set(),
-    "engine/simulate.py": {"xu2024/fig1", "xu2024/fig3", "xu2024/fig5", "wang2023/fold"},
-}
-
-
-def test_a_change_concerns_the_experiments_that_can_run_through_it(tmp_path, monkeypatch):
-    home = tmp_path / "gyrostat"
-    shutil.copytree(Path(gyrostat.__file__).parent, home, ignore=shutil.ignore_patterns("__pycache__"))
-    monkeypatch.setattr(gyrostat, "__file__", str(home / "__init__.py"))
-    names = sorted(set.union(*CONCERNED.values()))
-
-    def digests():
-        for cached in (code_digest.experiment_digest, code_digest._core_digest):
-            cached.cache_clear()
-        return {name: code_digest.experiment_digest(name) for name in names}
-
-    try:
-        for file, concerned in CONCERNED.items():
-            before = digests()
-            with (home / file).open("a") as source:
-                source.write("# another line\n")
-            after = digests()
-            assert {name for name in names if before[name] != after[name]} == concerned, file
-    finally:
-        code_digest.experiment_digest.cache_clear()
-        code_digest._core_digest.cache_clear()

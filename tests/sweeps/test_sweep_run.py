@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from dataclasses import replace
 from pathlib import Path
 
@@ -133,7 +134,7 @@ def test_what_is_stored_is_what_an_ordinary_grid_computes(tmp_path):
 def test_runs_that_diverge_are_failures_and_are_counted(tmp_path):
     with pytest.warns(gs.DivergenceWarning, match=r"3 of 6 runs \(50 %\) diverged") as caught:
         found = sweep(with_(axes={"step_size": [0.05, 5.0]}), out=tmp_path, jobs=0)
-    assert [w.filename for w in caught] == [__file__]
+    assert [w.filename for w in caught if w.category is gs.DivergenceWarning] == [__file__]
     assert next(iter(found.attrs)) == "diverged"
     assert found.success.values.tolist() == [0.0, 0.0]
     assert np.isfinite(found.diverged.values[1]).all() and np.isinf(found.diverged.values[0]).all()
@@ -293,3 +294,24 @@ def test_export(tmp_path):
     assert len(table) == 4 and table.success.tolist() == found.success.values.ravel().tolist()
     assert np.allclose(table.signal_median, np.median(found.signal.values, axis=-1).ravel())
     refuses(lambda: export(found, tmp_path / "x.xls"), "'.xls'")
+
+
+@pytest.mark.parametrize(
+    ("success", "is_noted"),
+    [
+        ({"spurious": {"below": 0.1}}, True),
+        ({"spurious": {"below": 0.1}, "diverged": {"above": 1e6}}, True),
+        ({"spurious": {"below": 0.1}, "signal": {"above": 0.5}}, False),
+        ({"error": {"below": 0.1}}, False),
+        ({}, False),
+    ],
+)
+def test_a_success_that_also_counts_runs_which_learnt_nothing_says_so(tmp_path, success, is_noted):
+    table = with_(axes={"step_size": [0.05]}, num_steps=5, success=success)
+    words = "success.signal = {above = 0.5}"
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        sweep(table, out=tmp_path, jobs=0)
+    assert [w.filename for w in caught if words in str(w.message)] == [__file__] * is_noted
+    said = " ".join(run_sweep(table, out=tmp_path, jobs=0).sentences(tmp_path))
+    assert (words in said) == (words in json.loads((tmp_path / "sweep.json").read_text()).get("note", "")) == is_noted

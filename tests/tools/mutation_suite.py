@@ -113,9 +113,9 @@ class KeptRuns:
 
 def run_key(mutation: Mutation, name: str, seed: int) -> str:
     """A digest of what a run depends on: the code of the experiment, the bug and the seed."""
-    from gyrostat.reproduce.code_digest import experiment_digest
+    from gyrostat.reproduce.tasks import experiment_task
 
-    parts = (experiment_digest(name), mutation.file, mutation.old, mutation.new, name, str(seed))
+    parts = (experiment_task(name, "smoke", seed).code, mutation.file, mutation.old, mutation.new, name, str(seed))
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:20]
 
 

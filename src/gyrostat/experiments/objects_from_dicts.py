@@ -129,7 +129,7 @@ def _import_function(kind: str) -> Callable[..., Any]:
 
 def kind_name(kind: Any) -> str:
     """A kind as text; a function as ``module:name``."""
-    return kind if isinstance(kind, str) else f"{kind.__module__}:{kind.__qualname__}"
+    return kind if isinstance(kind, str) else f"{kind.__module__}:{getattr(kind, '__qualname__', type(kind).__name__)}"
 
 
 def parameters(kind: Any) -> dict[str, inspect.Parameter]:

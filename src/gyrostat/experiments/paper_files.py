@@ -6,10 +6,7 @@ An address is ``module:NAME`` or ``path/to/file.py:NAME``. It is all that anothe
 from __future__ import annotations
 
 import ast
-import functools
-import hashlib
 import importlib
-import os
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -137,14 +134,3 @@ def _installed_with(path: Path) -> set[Path]:
         if path.name in names:
             return {path.parent / name for name in names if name.endswith(".py") and (path.parent / name).is_file()}
     return {path}
-
-
-@functools.cache
-def paper_digest(address: str) -> str:
-    """The first digits of the SHA-256 of a paper's code as it was when this process first asked."""
-    files = code_files(address)
-    home = Path(imported_module(address).__file__ or "").resolve().parent
-    digest = hashlib.sha256()
-    for path in files:
-        digest.update(Path(os.path.relpath(path, home)).as_posix().encode() + b"\0" + path.read_bytes())
-    return digest.hexdigest()[:12]

@@ -19,7 +19,7 @@ from rich.console import Console
 from gyrostat import __version__, errors
 from gyrostat.experiments.declarations import SIZES
 from gyrostat.experiments.paper_files import is_file_address, split_address
-from gyrostat.experiments.registry import paper_address, reference_to
+from gyrostat.experiments.registry import reference_to
 from gyrostat.parallel.checked_files import DamagedStore
 from gyrostat.parallel.interrupts import check_interrupt, interrupts_noted
 from gyrostat.parallel.progress import ProgressDisplay, print_line
@@ -28,7 +28,7 @@ from gyrostat.parallel.whole_files import reason, write_whole
 from gyrostat.parallel.workers import Listener, explain, run_tasks
 from gyrostat.reproduce.claims import by_author, claims_table, is_surprise, judge
 from gyrostat.reproduce.store import CLAIMS, ClaimRecord, ResultsStore, experiment_of
-from gyrostat.reproduce.tasks import ComputedExperiment, ExperimentTask, select
+from gyrostat.reproduce.tasks import ComputedExperiment, ExperimentTask, experiment_task, select
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -92,7 +92,7 @@ def reproduce(
     errors.choice("size", size, SIZES)
     seed = errors.integer("seed", seed)
     jobs = (os.cpu_count() or 1) if jobs is None else errors.integer("jobs", jobs, least=1)
-    tasks = [ExperimentTask(name, size, seed, paper_address(name.split("/")[0])) for name in select(names)]
+    tasks = [experiment_task(name, size, seed) for name in select(names)]
     store = ResultsStore(out)
     store.prepare()
     with one_thread(quick=size == "smoke"), interrupts_noted(), ProgressDisplay(console, "experiments") as display:

@@ -12,7 +12,7 @@ import re
 import shlex
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import groupby
 from pathlib import Path
@@ -26,7 +26,6 @@ from rich.text import Text
 from gyrostat import __version__, errors
 from gyrostat.errors import GyrostatError
 from gyrostat.experiments.declarations import SIZES
-from gyrostat.experiments.registry import paper_address
 from gyrostat.experiments.statistics import wilson
 from gyrostat.parallel.checked_files import read_json
 from gyrostat.parallel.interrupts import interrupts_noted
@@ -36,7 +35,7 @@ from gyrostat.parallel.whole_files import write_whole
 from gyrostat.reproduce.claims import is_surprise
 from gyrostat.reproduce.runner import FolderSession, ReproductionSummary, how_it_stopped, run_session
 from gyrostat.reproduce.store import ResultsStore
-from gyrostat.reproduce.tasks import ComputedExperiment, ExperimentTask, select
+from gyrostat.reproduce.tasks import ComputedExperiment, ExperimentTask, experiment_task, select
 
 LARGEST_SHARE = 0.02
 """A claim with a larger share of surprises is wrong, too sharp, or looks at too few runs."""
@@ -145,9 +144,9 @@ def count_surprises(
     jobs = (os.cpu_count() or 1) if jobs is None else errors.integer("jobs", jobs, least=1)
     seeds = tuple(dict.fromkeys(errors.integer("seeds", seed) for seed in seeds))
     selected = select(names)
-    addresses = {name: paper_address(name.split("/")[0]) for name in selected}
+    first = [experiment_task(name, size, 0) for name in selected]
     # The seeds of an experiment follow each other, so that they share its programs in one process, too.
-    tasks = [ExperimentTask(name, size, seed, addresses[name]) for name in selected for seed in seeds]
+    tasks = [replace(task, seed=seed) for task in first for seed in seeds]
     folder = Path(out)
     earlier = _sections(folder)
     stores = {seed: ResultsStore(folder / "seeds" / f"{size}-{seed}") for seed in seeds}

@@ -7,14 +7,14 @@ import json
 import time
 import warnings
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gyrostat import __version__, errors
 from gyrostat.experiments import registry
-from gyrostat.experiments.paper_files import paper_digest
+from gyrostat.experiments.paper_files import code_files
 from gyrostat.parallel.whole_files import plain
-from gyrostat.reproduce.code_digest import code_digest, experiment_digest
+from gyrostat.stores.fingerprint import fingerprint, short
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -33,13 +33,15 @@ class ComputedExperiment(NamedTuple):
 class ExperimentTask:
     """One experiment at one size with one seed; small enough to send to another process.
 
-    ``address`` tells a process where to find the paper; without it, the registry is asked.
+    ``address`` tells a process where to find the paper; without it, the registry is asked. ``code`` is a digest of the code
+    that computes, as it was before the run: a file may be edited while it lasts.
     """
 
     name: str
     size: str
     seed: int
     address: str = ""
+    code: str = ""
 
     @property
     def paper(self) -> Paper:
@@ -76,14 +78,7 @@ class ExperimentTask:
     @property
     def fingerprint(self) -> str:
         """Stored data can be used for this task if they have the same fingerprint."""
-        return fingerprint(f"{__version__}+{self.code}", self.seed, self.size, self.settings)
-
-    @property
-    def code(self) -> str:
-        """A digest of the code that computes: ours, and for a paper that is not built in also its own."""
-        address = self.address or registry.paper_address(self.name.split("/")[0])
-        built_in = address.startswith("gyrostat.papers.")
-        return experiment_digest(self.name) if built_in else f"{code_digest()}+{paper_digest(address)}"
+        return task_digest(f"{__version__}+{self.code}", self.seed, self.size, self.settings)
 
     @property
     def derived_seed(self) -> int:
@@ -100,10 +95,22 @@ class ExperimentTask:
         return ComputedExperiment(dataset, time.process_time() - cpu_start), time.perf_counter() - start
 
 
-def fingerprint(version: str, seed: int, size: str, settings: Mapping[str, Any]) -> str:
+def experiment_task(name: str, size: str, seed: int) -> ExperimentTask:
+    """The task of an experiment with the digest of its code: what ``compute`` reaches, and all files of a paper of others.
+
+    >>> experiment_task("xu2024/fig3", "smoke", 0).code == experiment_task("xiong2024/fig1.1", "smoke", 0).code
+    False
+    """
+    address = registry.paper_address(name.split("/")[0])
+    task = ExperimentTask(name, size, seed, address)
+    files = () if address.startswith("gyrostat.papers.") else code_files(address)
+    return replace(task, code=short(fingerprint({"compute": task.experiment.compute}, files=files)))
+
+
+def task_digest(version: str, seed: int, size: str, settings: Mapping[str, Any]) -> str:
     """A short text that changes when the version, the seed, the size or the settings change.
 
-    >>> fingerprint("1.0", 0, "smoke", {"seeds": 4}) == fingerprint("1.0", 1, "smoke", {"seeds": 4})
+    >>> task_digest("1.0", 0, "smoke", {"seeds": 4}) == task_digest("1.0", 1, "smoke", {"seeds": 4})
     False
     """
     text = json.dumps([version, seed, size, plain(settings)], sort_keys=True)

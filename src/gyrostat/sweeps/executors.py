@@ -14,7 +14,7 @@ from gyrostat.errors import GyrostatError
 from gyrostat.parallel.interrupts import check_interrupt
 from gyrostat.parallel.threads import confine_this_process, one_thread
 from gyrostat.parallel.workers import Listener, Workers, explain, run_in_this_process
-from gyrostat.sweeps.plan import Chunk, sweep_digest
+from gyrostat.sweeps.plan import Chunk
 
 LOST_AFTER = 20.0
 """Seconds without a scheduler after which a sweep stops; finished cells are kept."""
@@ -100,9 +100,7 @@ def _without_tracebacks_of_lost_connections() -> Iterator[None]:
         log.setLevel(before)
 
 
-def _compute_on_worker(chunk: Chunk, code: str) -> tuple[dict[str, Any], float]:
-    if sweep_digest() != code:
-        raise GyrostatError("this worker has another version of the gyrostat code: install the same one everywhere.")
+def _compute_on_worker(chunk: Chunk) -> tuple[dict[str, Any], float]:
     confine_this_process()
     return chunk.compute()
 
@@ -135,7 +133,7 @@ class _DaskCluster:
                     task = waiting.popleft()
                     listener.started(task)
                     # Dask itself repeats a task whose worker was killed, and gives up on one that kills its workers.
-                    sent[self.client.submit(_compute_on_worker, task, sweep_digest(), pure=False)] = task
+                    sent[self.client.submit(_compute_on_worker, task, pure=False)] = task
                 time.sleep(POLL_SECONDS)
                 for future in [f for f in sent if f.status != "pending"]:
                     waiting.extend(_report(future, sent.pop(future), listener))

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gyrostat.engine.summary import never_is_infinite
-from gyrostat.reproduce.code_digest import code_digest
-from gyrostat.sweeps.spec import QUANTILES, RUN_OUTCOMES, Point, Spec
+from gyrostat.sweeps.spec import QUANTILES, RUN_OUTCOMES, Point, Spec, check_code
 
 if TYPE_CHECKING:
     from gyrostat.engine.record import Trajectories
@@ -27,16 +26,8 @@ CALLS_PER_CHUNK = 6
 BYTES_PER_CHUNK = 64e6
 """Bytes of results in one chunk."""
 
-CODE = ("sweeps/formulas.py", "sweeps/plan.py", "sweeps/spec.py")
-"""The code of sweeps that can change a number of a cell, beside what experiments run through."""
-
 _ONE_AT_A_TIME = threading.Lock()
 """Two XLA programs that two threads of one process start can block each other."""
-
-
-def sweep_digest() -> str:
-    """The digest of all code that computes cells."""
-    return code_digest(*CODE)
 
 
 @dataclass(frozen=True)
@@ -63,6 +54,7 @@ class Chunk:
         """The arrays of the store for these cells, and the seconds that the computation took."""
         from gyrostat.engine.simulate import simulate
 
+        check_code(self.spec)
         start = time.perf_counter()
         record = self.spec.record
         with _ONE_AT_A_TIME:

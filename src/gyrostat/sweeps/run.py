@@ -57,6 +57,7 @@ def sweep(
     """Run every cell of a spec (a TOML file, the name of a ready-made spec, or a mapping) and return the data.
 
     Results are written to the folder ``out``. Finished cells in it are kept, so the same call resumes an interrupted sweep.
+    A spec that has changed, or whose code has, is refused with the name of what changed.
     The theory's predictions are kept there too; ``gyrostat plot`` draws them over the results.
 
     ``jobs`` is the number of worker processes: one per core by default, 0 to compute in this process. ``scheduler`` is the
@@ -64,7 +65,8 @@ def sweep(
     only. ``extend`` allows the spec to add values to axes and seeds to an existing sweep, and ``fresh`` removes what is in
     the folder.
 
-    Cells that fail are NaN, and a warning says how many; if all fail, the reason is raised as an error.
+    Cells that fail are NaN, and a warning says how many; if all fail, the reason is raised as an error. Another warning says
+    that a success such as "spurious below 0.1" also counts runs that have learnt nothing.
 
     The data have a dimension for every axis and for the seeds, and ``success`` with its 95 % interval. ``diverged`` and
     ``reached`` are steps: infinite for never, NaN for a run that is not computed. :func:`gyrostat.summary` takes medians in
@@ -98,7 +100,7 @@ def sweep(
     ...     "environments": {"kind": "RandomEnvironments", "dimension": 8, "law": {"kind": "TwoPoint"}},
     ...     "measurements": {"kind": "FreshGaussian", "num_samples": "= 200 * dimension"},
     ...     "axes": {"spread": [1.0, 9.0]},
-    ...     "success": {"spurious": {"below": 0.1}},
+    ...     "success": {"spurious": {"below": 0.1}, "signal": {"above": 0.5}},
     ... }, out=tempfile.mkdtemp(), jobs=0)
     >>> result.success.round().values.tolist()
     [0.0, 1.0]
@@ -121,6 +123,8 @@ def sweep(
             f"{summary.stopped}: {summary.done} of {summary.cells} cells are kept; call again to continue."
         )
     _report_failures(summary, Path(out))
+    if note := summary.spec.record.note:
+        warnings.warn(note, stacklevel=3)
     predict(summary.spec, Path(out))
     return warn_of_divergence(SweepStore(out).load(), stacklevel=3)
 
@@ -218,7 +222,8 @@ class SweepSummary:
                 f"Refined: {runs} runs instead of the {runs + self.saved} of the whole grid "
                 f"({self.saved / (runs + self.saved):.0%} saved); the boundary is still known to one step of the grid."
             )
-        return lines
+        note = self.spec.record.note
+        return [*lines, f"{note[0].upper()}{note[1:]}"] if note else lines
 
 
 def error_file(folder: Path, point: Point) -> Path:
@@ -342,6 +347,7 @@ class Session:
             "runs": s.runs,
             "seconds": round(self.described_at - self.began, 3),
             "stopped": s.stopped,
+            "note": s.spec.record.note,
         }
         if s.refined:
             report["refine"] = {"runs_saved": s.saved, "resolution": "one step of the grid"}

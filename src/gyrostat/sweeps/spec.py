@@ -18,13 +18,13 @@ refuses such kinds; all others make objects of gyrostat only, and formulas are a
 
 from __future__ import annotations
 
-import hashlib
-import inspect
 import itertools
+import json
 import math
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -44,7 +44,7 @@ from gyrostat.experiments.objects_from_dicts import (
     setting_paths,
     with_setting,
 )
-from gyrostat.parallel.whole_files import plain
+from gyrostat.stores.fingerprint import differences, fingerprint, short
 from gyrostat.sweeps.formulas import evaluate, is_formula
 
 if TYPE_CHECKING:
@@ -53,6 +53,9 @@ if TYPE_CHECKING:
 SPECS_FOLDER = Path(__file__).parent / "specs"
 PARTS = ("algorithm", "environments", "measurements")
 SETTINGS = (*PARTS, "experiment", "settings", "num_steps")
+CODE = ("sweeps/formulas.py", "sweeps/plan.py", "sweeps/spec.py")
+"""The code of sweeps that can change a number of a cell, besides what experiments run through."""
+
 KEYS = (*SETTINGS, "title", "summary", "seed", "seeds", "tolerance", "reduction", "axes", "record", "success")
 RESERVED = (
     "kind",
@@ -90,6 +93,15 @@ MOST_DEPTH = 20
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 SUCCESS_TESTS = {"below": np.less, "above": np.greater}
+NOTHING_LEARNT = {
+    "signal": 0.0,
+    "spurious": 0.0,
+    "spurious_part": 0.0,
+    "imbalance": 0.0,
+    "diverged": np.inf,
+    "reached": np.inf,
+}
+"""What may be tested, for a run whose product stays zero. The other diagnostics then depend on the truth."""
 
 Point = tuple[int, ...]
 """A cell of the grid: its index along every axis."""
@@ -147,6 +159,20 @@ class RecordSpec:
         """
         return " and ".join(f"{name} {test} {limit:g}" for name, test, limit in self.success)
 
+    @property
+    def note(self) -> str:
+        """A sentence if runs that have learnt nothing are successes, too; else nothing."""
+        counts_nothing = self.success and all(
+            name in NOTHING_LEARNT and SUCCESS_TESTS[test](NOTHING_LEARNT[name], limit)
+            for name, test, limit in self.success
+        )
+        remedy = "add a condition on the signal, such as success.signal = {above = 0.5}"
+        return (
+            f"success ({self.success_text}) also counts runs that have learnt nothing: {remedy}."
+            if counts_nothing
+            else ""
+        )
+
     def successes(self, last: Mapping[str, np.ndarray]) -> np.ndarray:
         """Which runs succeed, given the last values of all runs; a run that diverged (NaN) does not."""
         return np.logical_and.reduce([SUCCESS_TESTS[test](last[name], limit) for name, test, limit in self.success])
@@ -154,7 +180,10 @@ class RecordSpec:
 
 @dataclass(frozen=True)
 class Spec:
-    """A checked spec. ``tree`` holds all settings of the experiment as nested tables, ``options`` those of the engine."""
+    """A checked spec. ``tree`` holds all settings of the experiment as nested tables, ``options`` those of the engine.
+
+    ``code`` is the fingerprint of the code that computes, as it was when the spec was read.
+    """
 
     tree: dict[str, Any]
     axes: tuple[SweepAxis, ...]
@@ -164,6 +193,7 @@ class Spec:
     options: dict[str, Any]
     title: str
     summary: str
+    code: dict[str, str] = field(default_factory=dict)
 
     @cached_property
     def paths(self) -> list[str]:
@@ -232,12 +262,41 @@ class Spec:
         raise GyrostatError(f"no cell of this sweep can be built: {next(iter(reasons.values()))}")
 
     def identity(self) -> dict[str, Any]:
-        """Everything that decides the numbers, as plain data. A store with another identity is refused."""
+        """Everything but code that decides the numbers, as plain data. A store with another identity is refused."""
         varied = {a.path for a in self.axes}
         tree = {path: value for path, value in _flat(self.tree).items() if path not in varied}
-        record = {f"record.{key}": plain(value) for key, value in vars(self.record).items()}
-        axes = {f"axes.{a.name}": [a.path, [plain(v) for v in a.values]] for a in self.axes}
+        record = {f"record.{key}": as_data(value) for key, value in vars(self.record).items()}
+        axes = {f"axes.{a.name}": [a.path, as_data(a.values)] for a in self.axes}
         return {**tree, **record, **axes, "seeds": self.seeds, "seed": self.seed, **self.options}
+
+    def code_here(self) -> dict[str, str]:
+        """The fingerprint of the code that computes, as it is in this process now."""
+        settings: dict[str, list[Any]] = {}
+        for path, value in (*self.tree.items(), *((a.path, value) for a in self.axes for value in a.values)):
+            for name, setting in _objects(path, value):
+                settings.setdefault(name, []).append(setting)
+        return fingerprint(settings, core=CODE)
+
+    def with_code(self) -> Spec:
+        """The spec with the fingerprint of today."""
+        spec = replace(self, code=self.code_here())
+        _same_code.add(short(spec.code))
+        return spec
+
+
+_same_code: set[str] = set()
+"""The fingerprints that are known to be those of this process."""
+
+
+def check_code(spec: Spec) -> None:
+    """Refuse a spec whose code is another one in this worker: another version, or a value that was set while a program ran."""
+    if short(spec.code) not in _same_code:
+        if changed := differences(spec.code, spec.code_here()):
+            raise GyrostatError(
+                f"this worker has other code than the sweep ({'; '.join(changed)}): "
+                "install the same code everywhere, and set values in files, or use jobs=0."
+            )
+        _same_code.add(short(spec.code))
 
 
 # Reading
@@ -263,7 +322,7 @@ def read_spec(
     ('environments.law.spread', 800.0)
     """
     if isinstance(source, Spec) and not settings and not changes:
-        return source
+        return source.with_code()
     table = {**(source if isinstance(source, Mapping) else _read_file(source)), **(changes or {})}
     for setting in settings:
         name, equals, text = setting.partition("=")
@@ -271,7 +330,7 @@ def read_spec(
             raise GyrostatError(f"--set must be PATH=VALUE, as in --set dimension=50; got {setting!r}.")
         path = name if name.split(".")[0] in KEYS else full_path(name, _checked(table, code=code).paths)
         table = with_setting(table, path, _toml_value(text))
-    return _checked(table, code=code)
+    return _checked(table, code=code).with_code()
 
 
 def ready_made_specs() -> dict[str, Spec]:
@@ -441,7 +500,7 @@ def read_axis(name: str, path: str, given: Any) -> SweepAxis:
                 f"axis {name} must list numbers to be rounded to whole ones; got {errors.shown(values)}."
             )
         values = [int(v) for v in dict.fromkeys(np.round(values).astype(int).tolist())]
-    if len(set(map(repr, values))) < len(values):
+    if len(set(map(data_text, values))) < len(values):
         raise GyrostatError(f"axis {name} lists a value twice: leave one out.")
     scale: Any = _scale_of(values) if kind == "list" else kind
     label = errors.text(f"label of axis {name}", table.get("label", name.replace("_", " ")))
@@ -560,21 +619,47 @@ def _flat(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     """All settings by their paths, as plain data."""
     flat: dict[str, Any] = {}
     for name, value in tree.items():
-        if isinstance(value, Mapping):
-            flat |= _flat(value, f"{prefix}{name}.")
-        elif name == "kind" and (callable(value) or ":" in str(value)):
-            flat[prefix + name] = [kind_name(value), _source_digest(value)]
-        else:
-            flat[prefix + name] = plain(value)
+        flat |= _flat(value, f"{prefix}{name}.") if isinstance(value, Mapping) else {prefix + name: as_data(value)}
     return flat
 
 
-def _source_digest(kind: Any) -> str:
-    """A digest of a user's function: another function of the same name must not continue a store."""
-    try:
-        source = inspect.getsource(find_callable(kind))
-    except (OSError, TypeError):
-        raise GyrostatError(
-            f"kind {kind_name(kind)!r} has no Python source, by which a sweep recognises it: wrap it in a function of your own."
-        ) from None
-    return hashlib.sha256(source.encode()).hexdigest()[:12]
+def as_data(value: Any) -> Any:
+    """A setting as the numbers, texts, lists and tables of JSON; functions and other objects by name.
+
+    >>> as_data({"law": as_data, "limits": (0.5, float("inf"))})
+    {'law': 'gyrostat.sweeps.spec:as_data', 'limits': [0.5, 'inf']}
+    """
+    if isinstance(value, Mapping):
+        return {str(name): as_data(x) for name, x in value.items()}
+    if isinstance(value, list | tuple):
+        return [as_data(x) for x in value]
+    if hasattr(value, "tolist"):
+        return as_data(value.tolist())
+    if callable(value):
+        return kind_name(value)
+    if isinstance(value, float) and not math.isfinite(value):
+        return repr(value)  # JSON has no word for it
+    return value if isinstance(value, str | int | float | None) else type(value).__qualname__
+
+
+def data_text(value: Any) -> str:
+    """A setting as text that is equal for equal settings only: a function may tell 1 from 1.0 and from True."""
+    return json.dumps(as_data(value), sort_keys=True)
+
+
+def _objects(path: str, value: Any) -> Iterator[tuple[str, Any]]:
+    """What a setting holds besides plain data, by name: functions, also those named by a kind, arrays, other objects."""
+    if isinstance(value, Mapping):
+        for name, inner in value.items():
+            yield from _objects(f"{path}.{name}", inner)
+    elif isinstance(value, list | tuple):
+        for inner in value:
+            yield from _objects(path, inner)
+    elif isinstance(value, str):
+        if ":" in value and path.endswith("kind"):
+            with suppress(GyrostatError):  # cells of a kind that cannot be imported fail, and say why
+                yield f"{path} = {value}", find_callable(value)
+    elif callable(value):
+        yield f"{path} = {kind_name(value)}", value
+    elif not isinstance(value, int | float | None):
+        yield path, value

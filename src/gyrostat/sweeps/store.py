@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import importlib.metadata
 import json
 import shutil
 import warnings
@@ -44,9 +43,9 @@ from gyrostat.parallel.checked_files import (
     write_metadata,
 )
 from gyrostat.parallel.whole_files import plain, reason, writable, write_whole
+from gyrostat.stores.fingerprint import differences
 from gyrostat.sweeps.damage import DONE, SEED, damage, damaged_chunks, missing_chunks, read_marks
-from gyrostat.sweeps.plan import sweep_digest
-from gyrostat.sweeps.spec import QUANTILES, RUN_OUTCOMES, Point, Spec
+from gyrostat.sweeps.spec import QUANTILES, RUN_OUTCOMES, Point, Spec, as_data, data_text
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -96,8 +95,8 @@ def open_store(spec: Spec, folder: str | Path, *, extend: bool, fresh: bool) -> 
 
 
 def _sweep_digest(spec: Spec) -> str:
-    """A digest of what makes a store belong to a spec: settings, values of axes in their order, versions."""
-    return digest(plain([spec.identity(), [list(a.values) for a in spec.axes], _made_by()]))
+    """A digest of what makes a store belong to a spec: settings, values of axes in their order, code."""
+    return digest([spec.identity(), [as_data(a.values) for a in spec.axes], spec.code])
 
 
 def _coordinate(values: list[Any]) -> np.ndarray:
@@ -192,7 +191,7 @@ class SweepStore:
     def write_description(self, spec: Spec, report: Mapping[str, Any] | None = None) -> None:
         """Replace ``sweep.json``; ``report`` says how far the sweep is."""
         axes = {
-            a.name: {"path": a.path, "values": list(a.values), "scale": a.scale, "label": a.label} for a in spec.axes
+            a.name: {"path": a.path, "values": as_data(a.values), "scale": a.scale, "label": a.label} for a in spec.axes
         }
         content = {
             "title": spec.title,
@@ -200,7 +199,7 @@ class SweepStore:
             "identity": spec.identity(),
             "axes": axes,
             "arrays": list(stored_arrays(spec)),
-            "made_by": _made_by(),
+            "made_by": spec.code,
             **(report or {}),
         }
         write_whole(self.file, json.dumps(sealed(plain(content)), indent=1, allow_nan=False) + "\n")
@@ -488,28 +487,25 @@ def value_text(value: Any) -> str:
     if isinstance(value, Mapping) and "kind" in value:
         inside = ", ".join(f"{name}={value_text(x)}" for name, x in value.items() if name != "kind")
         return f"{value['kind']}({inside})" if inside else str(value["kind"])
-    return str(value)
+    return str(as_data(value))
 
 
 # Whether a spec may continue a store
-
-
-def _made_by() -> dict[str, str]:
-    """The versions of the code that decide the bits of a result."""
-    return {"gyrostat": f"{__version__}+{sweep_digest()}", "jax": importlib.metadata.version("jax")}
 
 
 def _check_same_sweep(spec: Spec, written: Mapping[str, Any], *, extend: bool) -> None:
     """Refuse a spec that differs from the one of the store, and name the differences; ``extend`` allows additions."""
     changed: list[str] = []
     added: list[str] = []
-    before = {**written["identity"], **written["made_by"]}
-    now = plain({**spec.identity(), **_made_by()})
+    before, now = written["identity"], spec.identity()
     for name in sorted(before.keys() | now.keys()):
         old, new = before.get(name), now.get(name)
-        if _regardless_of_order(name, old) != _regardless_of_order(name, new):
+        if data_text(_regardless_of_order(name, old)) != data_text(_regardless_of_order(name, new)):
             text = f"{name}: {_shown(name, old)} -> {_shown(name, new)}"
             (added if _is_addition(name, old, new) else changed).append(text)
+    # Values that are added to an axis may be functions, with code of their own.
+    known = spec.code.keys() & written["made_by"].keys() if added and extend else spec.code.keys()
+    changed += differences(written["made_by"], {name: spec.code[name] for name in known})
     if changed:
         raise GyrostatError(
             f"the folder holds another sweep ({'; '.join(changed)}): choose another --out, or --fresh to compute anew."
@@ -540,6 +536,7 @@ def _in_stored_order(spec: Spec, written: Mapping[str, Any]) -> Spec:
     """The spec with the values of its axes in the order of the store: stored ones first, new ones after them."""
     axes = []
     for a in spec.axes:
-        stored = written["axes"][a.name]["values"]
-        axes.append(dataclasses.replace(a, values=(*stored, *(v for v in a.values if v not in stored))))
+        # As the spec has them: a function is stored by its name.
+        values = {data_text(value): value for value in (*written["axes"][a.name]["values"], *a.values)}
+        axes.append(dataclasses.replace(a, values=tuple(values.values())))
     return dataclasses.replace(spec, axes=tuple(axes))

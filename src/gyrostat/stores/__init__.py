@@ -1,0 +1,1 @@
+"""What folders of results have in common: the fingerprint of the code that computed them."""
