@@ -9,15 +9,13 @@ BIN := .venv/bin
 export PYTHONDONTWRITEBYTECODE :=
 INSTALL := $(BIN)/python -m pip install -qq --no-compile --disable-pip-version-check -c constraints.txt
 
-VALIDATOR := .venv/validator/bin/rocrate-validator
-
 .PHONY: reproduce test lab browser lint format bench evidence evidence-pages map map-data test-integrations integration-table faults fuzz lowest calibration docs docs-pages docs-serve clean mutation surprises coverage
 
 reproduce: .venv/installed
 	$(BIN)/gyrostat reproduce --out $(OUT)
 
 # Imports and types are checked beside the tests, and fail the command too. Long files come first in the order of names, doctests last.
-test: .venv/installed-test $(VALIDATOR) browser
+test: .venv/installed-test browser
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check -q
 	{ $(BIN)/lint-imports --no-cache --no-logo && $(BIN)/mypy; } & checks=$$!; \
@@ -52,26 +50,24 @@ faults: .venv/installed-test
 
 # Seeds bugs in copies of the core and asks whether a claim notices each. Takes minutes, resumes, writes docs/mutations.md.
 mutation: .venv/installed-test
-	$(BIN)/python tests/tools/mutation_suite.py
+	$(BIN)/python tools/mutation_suite.py
 
-# How often a verdict surprises, at twenty seeds of the smallest size and five of the standard one. Resumes. Status 1 means that
-# some claims surprise too often, and does not stop the rest.
+# How often a verdict surprises, at twenty seeds of the smallest size and five of the standard one. Resumes, writes docs/surprises.md.
+# Status 1 means that some claims surprise too often.
 surprises: .venv/installed
-	$(BIN)/gyrostat reproduce --size smoke --seeds 1:20 --out $(OUT)/surprises || [ $$? -eq 1 ]
-	$(BIN)/gyrostat reproduce --size standard --seeds 1:5 --out $(OUT)/surprises || [ $$? -eq 1 ]
-	cp $(OUT)/surprises/surprises.md docs/
+	$(BIN)/python tools/surprises.py --smoke 1:20 --standard 1:5 --out $(OUT)/surprises
 
-# Which claims check each numbered item of the papers.
+# Which claims check each numbered item of the papers. Writes docs/coverage.md.
 coverage: .venv/installed
-	$(BIN)/gyrostat claims --coverage > docs/coverage.md
+	$(BIN)/python tools/coverage_page.py
 
 # The lowest versions that pyproject.toml allows, in an environment of their own, and a smoke test with them. PyTorch stays at
 # the version of constraints.txt, because others come with several GB of CUDA packages.
 lowest: .venv/installed-test
 	$(PYTHON) -m venv .venv-lowest
-	$(BIN)/python tests/tools/lowest_versions.py > .venv-lowest/versions.txt
+	$(BIN)/python tools/lowest_versions.py > .venv-lowest/versions.txt
 	.venv-lowest/bin/python -m pip install -qq --no-compile --disable-pip-version-check -r .venv-lowest/versions.txt -e .
-	.venv-lowest/bin/python tests/tools/smoke.py
+	.venv-lowest/bin/python tools/smoke.py
 
 # Hostile input everywhere: more than 5,000 cases in some minutes, with a table of what was tried, refused and went wrong.
 fuzz: .venv/installed-test
@@ -156,12 +152,6 @@ clean:
 .venv/installed-test: .venv/python pyproject.toml constraints.txt
 	$(INSTALL) -e '.[test,torch,dask,lab,docs]'
 	touch .venv/installed $@
-
-# The official validator of RO-Crates wants an older rich than ours: an environment of its own. Where it cannot be had, its test
-# is skipped and says so.
-$(VALIDATOR): .venv/python
-	$(PYTHON) -m venv .venv/validator
-	-.venv/validator/bin/python -m pip install -qq --no-compile --disable-pip-version-check roc-validator==0.13.0
 
 .venv/installed-integrations: .venv/installed-test
 	$(INSTALL) -e '.[torch-integrations]'

@@ -8,6 +8,7 @@ import sys
 import pytest
 
 import gyrostat as gs
+from gyrostat.errors.what_went import INSTEAD
 
 
 def child(code: str) -> str:
@@ -43,6 +44,16 @@ def test_every_public_name_resolves_and_is_explained():
 def test_unknown_name():
     with pytest.raises(AttributeError, match="HeteroSDG"):
         gs.HeteroSDG  # noqa: B018
+
+
+def test_a_name_that_is_gone_says_what_to_use_instead(monkeypatch):
+    monkeypatch.setitem(INSTEAD, "gyrostat.Sawtooth", "write a function of the step.")
+    sentence = "^gyrostat.Sawtooth is gone: write a function of the step.$"
+    with pytest.raises(AttributeError, match=sentence):
+        gs.Sawtooth  # noqa: B018
+    with pytest.raises(ImportError, match=sentence):
+        exec("from gyrostat import Sawtooth")
+    assert not hasattr(gs, "Sawtooth")
 
 
 def test_every_diagnostic_is_explained():

@@ -5,6 +5,7 @@ A name is imported on first use, so ``import gyrostat`` is instant and changes n
 """
 
 import gc
+import sys
 from typing import Any
 
 import lazy_loader
@@ -26,6 +27,12 @@ def __getattr__(name: str) -> Any:
             raise
         import difflib
 
+        from gyrostat.errors.what_went import instead_of
+
+        if sentence := instead_of(f"gyrostat.{name}"):
+            # `from gyrostat import NAME` asks first whether the name is there, and would replace the sentence by its own.
+            is_from_import = sys._getframe(1).f_code.co_name == "_handle_fromlist"
+            raise (ImportError if is_from_import else AttributeError)(sentence, name=name) from None
         folded = {public.lower(): public for public in __all__}
         close = difflib.get_close_matches(name.lower(), folded, n=1, cutoff=0.6)
         hint = f"did you mean gs.{folded[close[0]]}?" if close else "dir(gyrostat) lists the public names."

@@ -116,7 +116,6 @@ COMMANDS = (
     ("sweep", "spec.toml", "--out", "o", "--scheduler", "?"),
     ("sweep", "spec.toml", "--seeds", "0", "--set", "?"),
     ("plot", "?"),
-    ("export", "?", "x.csv"),
     ("report", "?"),
     ("report", "folder", "--paper", "?"),
     ("claims", "?"),

@@ -99,5 +99,4 @@ def test_sweeps_take_labels_as_they_are(tmp_path, monkeypatch):
     spec = SPEC.replace("axes.spread = [1.0, 2.0]", "axes.spread = {list = [1.0, 2.0], label = '[/red] $x'}")
     (tmp_path / "spec.toml").write_text("title = '$\\frac{$ [/red]'\nsummary = '[bold]x'\n" + spec)
     asked("sweep", "spec.toml", "--out", "[/red] $x", "--jobs", "0")
-    asked("export", "[/red] $x", "[bold].csv")
-    assert (tmp_path / "[bold].csv").exists() and (tmp_path / "[/red] $x").is_dir()
+    assert (tmp_path / "[/red] $x" / "table.csv").is_file()

@@ -13,7 +13,7 @@ import paper_checks
 import record_criteria
 from gyrostat.experiments.criterion_digest import criterion_digest
 from gyrostat.experiments.declarations import Claim, within
-from gyrostat.experiments.registry import PAPERS, experiments
+from gyrostat.experiments.registry import PAPERS, experiments, find_paper
 from gyrostat.experiments.statistics import crossing, last, median, share_below, slope, wilson
 from gyrostat.reproduce.claims import declared_claims
 
@@ -21,6 +21,21 @@ from gyrostat.reproduce.claims import declared_claims
 def test_every_paper_has_its_file_of_tests():
     here = Path(__file__).parent
     assert all((here / f"test_{paper}.py").exists() for paper in PAPERS)
+
+
+def test_the_citation_file_has_the_references_of_the_papers():
+    yaml = pytest.importorskip("yaml")
+    citation = yaml.safe_load((Path(__file__).parents[2] / "CITATION.cff").read_text())
+    assert {"cff-version", "message", "title", "authors"} <= set(citation) and citation["cff-version"] == "1.2.0"
+    references = {reference["url"]: reference for reference in citation["references"]}
+    papers = [find_paper(name) for name in PAPERS]
+    assert set(references) == {paper.link for paper in papers}
+    for paper in papers:
+        found = references[paper.link]
+        families = [author["family-names"] for author in found["authors"]]
+        assert paper.title.startswith(", ".join(families) + ": ") and str(found["year"]) in paper.title
+        assert found["identifiers"][0]["value"].endswith(paper.link.rsplit("/", 1)[1])
+        assert all(author["given-names"] for author in found["authors"])
 
 
 def test_the_same_seed_gives_the_same_numbers():

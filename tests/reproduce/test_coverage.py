@@ -1,18 +1,16 @@
-"""Numbered items of papers: what is wrong with a list is told, and docs/coverage.md is what the command prints."""
+"""Numbered items of papers: what is wrong with a list is told, and docs/coverage.md is what the script writes."""
 
 from __future__ import annotations
 
-import io
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from rich.console import Console
 
+import coverage_page
+from coverage_page import page, problems_of
 from gyrostat.experiments import registry
 from gyrostat.experiments.declarations import Claim, Experiment, Paper, within
-from gyrostat.reproduce.claims import show_coverage
-from gyrostat.reproduce.coverage import coverage_page, coverage_problems
 
 PAGE = Path(__file__).parents[2] / "docs" / "coverage.md"
 
@@ -52,12 +50,12 @@ def changed(**items):
 
 
 def test_a_complete_list_has_no_problem_and_its_page_shows_everything():
-    assert coverage_problems([PAPER]) == []
-    page = coverage_page([PAPER])
-    assert "5 numbered items: 1 with claims, 4 with a reason instead." in page
-    assert "| Lemma 1 | | not by computation | It is about all dimensions at once. |" in page
-    assert "| Lemma 2 | `toy2026/lemma2/a` | holds | \\|x\\| <= 1. |\n|  | `toy2026/lemma2/b` | not typical |" in page
-    assert "| `toy2026/extra/c` (ours) | holds | Lemma 2 for comparison |" in page and "toy2026/text/d" in page
+    assert problems_of([PAPER]) == []
+    text = page([PAPER])
+    assert "5 numbered items: 1 with claims, 4 with a reason instead." in text
+    assert "| Lemma 1 | | not by computation | It is about all dimensions at once. |" in text
+    assert "| Lemma 2 | `toy2026/lemma2/a` | holds | \\|x\\| <= 1. |\n|  | `toy2026/lemma2/b` | not typical |" in text
+    assert "| `toy2026/extra/c` (ours) | holds | Lemma 2 for comparison |" in text and "toy2026/text/d" in text
 
 
 @pytest.mark.parametrize(
@@ -80,24 +78,23 @@ def test_a_complete_list_has_no_problem_and_its_page_shows_everything():
     ],
 )
 def test_what_is_wrong_is_told(paper, problem):
-    assert coverage_problems([paper]) == [problem]
+    assert problems_of([paper]) == [problem]
 
 
 def test_a_paper_without_items_is_left_alone():
-    assert coverage_problems([replace(PAPER, items={})]) == []
-    assert "The numbered items of this paper are not listed." in coverage_page([replace(PAPER, items={})])
+    assert problems_of([replace(PAPER, items={})]) == []
+    assert "The numbered items of this paper are not listed." in page([replace(PAPER, items={})])
 
 
-def test_every_item_of_the_papers_has_a_claim_or_a_reason_and_the_page_is_current():
-    """Strict for a paper as soon as it lists its items. Write the page with: gyrostat claims --coverage > docs/coverage.md"""
-    papers = [registry.find_paper(name) for name in registry.PAPERS]
-    assert coverage_problems(papers) == []
-    assert PAGE.read_text() == coverage_page(papers)
+def test_every_item_of_the_papers_has_a_claim_or_a_reason_and_the_page_is_current(monkeypatch, tmp_path):
+    """Strict for a paper as soon as it lists its items. Write the page with: make coverage"""
+    monkeypatch.setattr(coverage_page, "PAGE", tmp_path / "coverage.md")
+    assert coverage_page.main([]) == 0
+    assert PAGE.read_text() == coverage_page.PAGE.read_text()
 
 
-def test_the_command_prints_the_page_and_exits_with_what_is_wrong(monkeypatch, capsys):
+def test_the_script_prints_the_page_of_one_paper_and_exits_with_what_is_wrong(monkeypatch, capsys):
     monkeypatch.setattr(registry, "find_paper", lambda name: changed(Lemma_1=""))
-    console = Console(file=io.StringIO())
-    assert show_coverage(console, "xu2024") == 1
-    assert console.file.getvalue() == coverage_page([changed(Lemma_1="")])
-    assert "Lemma 1 has neither" in capsys.readouterr().err
+    assert coverage_page.main(["xu2024"]) == 1
+    printed = capsys.readouterr()
+    assert "| Lemma 2 | `toy2026/lemma2/a` |" in printed.out and "Lemma 1 has neither" in printed.err

@@ -24,7 +24,7 @@ from gyrostat.reproduce.claims import declared_claims, stored_claims
 from gyrostat.reproduce.report import page as report
 from gyrostat.reproduce.report.folder_contents import claim_status, gather, verdict_text
 from gyrostat.reproduce.runner import reproduce
-from gyrostat.reproduce.store import ResultsStore, check_results
+from gyrostat.reproduce.store import ResultsStore
 
 FAKE = Path(__file__).parents[1] / "tools"
 REAL = "xu2024/lemma5"
@@ -526,7 +526,6 @@ def test_report_is_made_again_from_the_store(zoo, folder, tmp_path, monkeypatch,
     before = [path.read_text() for path in paths]
     for path in [*paths, folder / "figures/zoo2024/shapes.png"]:
         path.unlink()
-    assert check_results(folder)[1] == [f"{str(paths[1])!r} is missing"]
     (folder / "pages/gone2020.html").write_text("a paper that is no longer here")
     monkeypatch.setattr(sys, "argv", ["gyrostat", "report", str(folder)])
     with pytest.raises(SystemExit) as end:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import random
@@ -15,6 +16,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import xarray as xr
+from rich.console import Console
 
 import faults
 from checks import call, refuses
@@ -22,6 +24,7 @@ from gyrostat import load_results
 from gyrostat.parallel.checked_files import CHECKSUM, KINDS
 from gyrostat.parallel.interrupts import check_interrupt, interrupts_noted
 from gyrostat.parallel.whole_files import write_whole
+from gyrostat.reproduce.runner import reproduce
 from gyrostat.reproduce.store import ResultsStore
 from gyrostat.sweeps import run_sweep
 from gyrostat.sweeps.store import SweepStore, load_sweep
@@ -95,8 +98,6 @@ def test_the_tool_notices_a_store_that_notices_nothing(sweep_folder):
 
 
 def test_a_resume_computes_again_what_is_lost_and_says_so(whole, sweep_folder, capsys):
-    from rich.console import Console
-
     store = sweep_folder / "store.zarr"
     (store / "signal/c/1/0/0").unlink()  # of a cell whose runs all diverged: the fill value would look like them
     faults.flip(store / "spurious_path/c/0/1/0/0", 40)
@@ -119,18 +120,22 @@ def test_lost_marks_are_made_again_from_the_data(whole, sweep_folder):
     assert faults.content(sweep_folder / "store.zarr") == faults.content(whole / "store.zarr")
 
 
-def test_verify(sweep_folder, results_folder, tmp_path, monkeypatch, capsys):
-    assert call(monkeypatch, capsys, "verify", sweep_folder)[:2] == (
-        0,
-        "4 of 4 cells are done, and all of their data are there and undamaged.\n",
-    )
-    assert call(monkeypatch, capsys, "verify", results_folder)[0] == 0
+def test_a_lost_chunk_is_noticed_by_whatever_reads_it(sweep_folder, fake, tmp_path, monkeypatch, capsys):
+    results, again = tmp_path / "results", Console(width=300)
+    make = functools.partial(reproduce, ["fake2024/fig1"], size="smoke", out=results, jobs=1)
+    make(console=Console(quiet=True))
     (sweep_folder / "store.zarr/signal/c/0/0/0").unlink()
-    (results_folder / "results.zarr/paper/fig1/never/c/0").unlink()
-    for folder, file in ((sweep_folder, "signal/c/0/0/0"), (results_folder, "never/c/0")):
-        status, said, _ = call(monkeypatch, capsys, "verify", folder)
-        assert status == 1 and file in said and "missing" in said
-    assert call(monkeypatch, capsys, "verify", tmp_path)[0] == 2
+    lost = results / "results.zarr/fake2024/fig1/walk/c/0/0"
+    lost.unlink()
+    status, _, error = call(monkeypatch, capsys, "plot", sweep_folder)
+    assert status == 2 and "signal/c/0/0/0' of cell (0, 0) is missing" in error and error.count("\n") == 1
+    refuses(
+        lambda: load_results(results)["fake2024/fig1"], f"{str(lost)!r} is missing", "gyrostat reproduce fake2024/fig1"
+    )
+    assert call(monkeypatch, capsys, "report", results)[0] == 0
+    assert "The stored data are damaged" in (results / "pages/fake2024.html").read_text()
+    assert make(console=again).computed == ["fake2024/fig1"] and lost.is_file()
+    assert f"fake2024/fig1 is computed again: {str(lost)!r} is missing" in capsys.readouterr().out
 
 
 LOSSES = {
@@ -149,7 +154,6 @@ def test_commands_that_read_results_say_what_is_lost(results_folder, tmp_path, m
         ("claims", results_folder),
         ("report", results_folder),
         ("compare", whole, results_folder),
-        ("export", results_folder, "--crate", tmp_path / "crate.zip"),
     ):
         status, said, error = call(monkeypatch, capsys, *command)
         assert status == 2 and LOSSES[lost] in error and "gyrostat reproduce paper/fig1" in error, (command, said)
@@ -175,15 +179,11 @@ def test_a_list_of_claims_that_is_cut_or_not_ours_is_refused(results_folder, mon
 
 
 @pytest.mark.parametrize("lost", ["sweep.json", "store.zarr", "store.zarr/zarr.json", "store.zarr/done/zarr.json"])
-def test_commands_that_read_a_sweep_say_what_is_lost(sweep_folder, tmp_path, monkeypatch, capsys, lost):
+def test_commands_that_read_a_sweep_say_what_is_lost(sweep_folder, monkeypatch, capsys, lost):
     path = sweep_folder / lost
     shutil.rmtree(path) if path.is_dir() else path.unlink()
-    for command in (
-        ("plot", sweep_folder),
-        ("export", sweep_folder, tmp_path / "a.csv", "--crate", tmp_path / "a.zip"),
-    ):
-        status, _, error = call(monkeypatch, capsys, *command)
-        assert status == 2 and "is missing" in error and "run the same sweep again" in error and error.count("\n") == 1
+    status, _, error = call(monkeypatch, capsys, "plot", sweep_folder)
+    assert status == 2 and "is missing" in error and "run the same sweep again" in error and error.count("\n") == 1
     refuses(lambda: load_sweep(sweep_folder), "is missing", "run the same sweep again")
 
 
@@ -195,7 +195,7 @@ def test_a_store_without_a_description_belongs_to_its_own_spec_only(whole, sweep
 
 
 @pytest.mark.filterwarnings("default::UserWarning")
-def test_a_store_of_an_older_version_is_read_with_a_word(sweep_folder, whole, monkeypatch, capsys):
+def test_a_store_of_an_older_version_is_read_with_a_word(sweep_folder, whole):
     def without_seal(path, inside):
         content = json.loads(path.read_text())
         for part in (content, content.get(inside, {})):
@@ -208,8 +208,6 @@ def test_a_store_of_an_older_version_is_read_with_a_word(sweep_folder, whole, mo
     without_seal(sweep_folder / "sweep.json", "")
     with pytest.warns(UserWarning, match="older than checksums"):
         assert np.array_equal(load_sweep(sweep_folder).signal, load_sweep(whole).signal, equal_nan=True)
-    status, said, _ = call(monkeypatch, capsys, "verify", sweep_folder)
-    assert status == 0 and "older than checksums" in said
 
 
 def test_a_full_disk_keeps_the_cells_that_are_written(whole, tmp_path, monkeypatch):

@@ -19,7 +19,6 @@ from gyrostat.cli import (
     compare,
     compare_methods,
     doctor,
-    export,
     fit,
     impute,
     lab,
@@ -29,7 +28,6 @@ from gyrostat.cli import (
     report,
     reproduce,
     sweep,
-    verify,
 )
 from gyrostat.cli.console import printable
 from gyrostat.cli.explained_errors import TRACEBACK, explained
@@ -51,8 +49,6 @@ for _command in (
     check.check,
     sweep.sweep,
     plot.plot,
-    export.export,
-    verify.verify,
     fit.fit,
     predict.predict,
     compare_methods.compare_methods,
@@ -77,12 +73,24 @@ def _options(
     """What gradient descent keeps and what it forgets in over-parameterised matrix models."""
 
 
+def refuse_what_went(command: str, *arguments: str) -> None:
+    """Refuse a command, or an option of a command, that earlier versions had, and say what to use instead."""
+    from gyrostat.errors import GyrostatError
+    from gyrostat.errors.what_went import instead_of
+
+    for name in (command, *(f"{command} {word.split('=')[0]}" for word in arguments)):
+        if sentence := instead_of(f"gyrostat {name}"):
+            raise GyrostatError(sentence)
+
+
 def main() -> None:
     """Run the command line: whatever goes wrong is one sentence on standard error and exit status 2."""
     for stream in (sys.stdout, sys.stderr):  # a name may hold characters that the encoding of the terminal has not
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
     try:
+        if sys.argv[1:] and not sys.argv[1].startswith("-"):
+            refuse_what_went(*sys.argv[1:])
         app(prog_name="gyrostat")
     except KeyboardInterrupt:
         sys.exit(130)

@@ -29,23 +29,12 @@ def claims(
     verdict: Annotated[Verdict | None, typer.Option(help="Only the claims with this verdict.")] = None,
     surprises: Annotated[bool, typer.Option("--surprises", help="Only the claims with an unexpected verdict.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-    coverage: Annotated[
-        bool, typer.Option("--coverage", help="Print which claims check each numbered item of the papers, as Markdown.")
-    ] = False,
 ) -> None:
     """List the claims of a results folder with their verdicts.
 
-    Without a folder, lists the statements that the papers' experiments can check. With --coverage, prints every numbered
-    item that a paper lists (Paper(items=...)). It exits with status 1 if an item has neither a claim nor a reason, if a
-    claim does not exist or the numbering has a gap, or if a claim about a numbered item is listed with none.
+    Without a folder, lists the statements that the papers' experiments can check.
     """
-    from gyrostat.errors import GyrostatError
-    from gyrostat.reproduce.claims import show_claims, show_coverage
-
-    if coverage:
-        if folder is not None or verdict is not None or surprises or as_json:
-            raise GyrostatError("--coverage is about declared claims: of the other options it takes --paper only.")
-        raise typer.Exit(show_coverage(console(), paper))
+    from gyrostat.reproduce.claims import show_claims
 
     show_claims(
         console(),

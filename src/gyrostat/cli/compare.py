@@ -20,25 +20,16 @@ if TYPE_CHECKING:
 def compare(
     first: Annotated[Path, typer.Argument(metavar="DIR1", help="A results folder.")],
     second: Annotated[Path, typer.Argument(metavar="DIR2", help="Another results folder.")],
-    paper: Annotated[
-        list[str] | None,
-        typer.Option(metavar="FILE.py", help="A file or module with a paper that is not installed; may be repeated."),
-    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Compare the verdicts and numbers of two results folders.
 
-    Settings and versions that differ are listed too. A permutation test over runs decides whether a number differs by more
-    than chance. It is paired if both folders have the same seeds, and it tests all numbers together at level 0.05 (Holm).
-    Exit status: 0, or 1 when a verdict changed, or 2 for bad usage.
+    Settings and versions that differ are listed too. Exit status: 0, or 1 when a verdict changed, or 2 for bad usage.
     """
-    from gyrostat.parallel.threads import one_thread
     from gyrostat.parallel.whole_files import plain
+    from gyrostat.reproduce.compare import compare_results
 
-    with one_thread():
-        from gyrostat.reproduce.compare import compare_results
-
-        compared = compare_results(first, second, papers=paper or ())
+    compared = compare_results(first, second)
     if as_json:
         typer.echo(json.dumps(plain(compared.plain), indent=1))
     else:
@@ -51,26 +42,10 @@ def show(compared: Comparison, console: Console) -> None:
     if compared.verdicts:
         rows = [(v["claim"], v["first"], v["second"]) for v in compared.verdicts]
         _print_table(console, "Verdicts that changed", ("claim", "first", "second"), rows)
-    different = [number for number in compared.numbers if number.judgement != "same"]
+    different = [number for number in compared.numbers if number.first != number.second]
     if different:
-        numbers = [
-            (
-                f"{n.claim} {n.name}",
-                _text(n.first),
-                _text(n.second),
-                _text(n.difference),
-                "" if n.p is None else f"{n.p:.2g}",
-                n.judgement,
-                n.test,
-            )
-            for n in different
-        ]
-        _print_table(
-            console,
-            "Numbers that differ",
-            ("number", "first", "second", "difference", "p", "judgement", "test"),
-            numbers,
-        )
+        numbers = [(f"{n.claim} {n.name}", _text(n.first), _text(n.second), _text(n.difference)) for n in different]
+        _print_table(console, "Numbers that differ", ("number", "first", "second", "difference"), numbers)
     if compared.runs:
         _print_table(
             console, "Settings and versions that differ", ("what", "first", "second", "in"), _grouped(compared)
@@ -78,13 +53,9 @@ def show(compared: Comparison, console: Console) -> None:
     for what, names in compared.only.items():
         if names:
             console.print(f"Only {what}: {', '.join(names)}", markup=False, highlight=False)
-    beyond, untested = (
-        sum(number.judgement == word for number in different) for word in ("beyond chance", "not tested")
-    )
     console.print(
         f"{compared.claims} claims in both folders, {len(compared.verdicts)} with another verdict; "
-        f"{len(different)} of {len(compared.numbers)} numbers differ, {beyond} beyond chance"
-        f"{f', {untested} not tested' if untested else ''}.",
+        f"{len(different)} of {len(compared.numbers)} numbers differ.",
         markup=False,
         highlight=False,
     )
@@ -113,6 +84,5 @@ def _print_table(console: Console, title: str, headings: tuple[str, ...], rows: 
     for heading in headings:
         table.add_column(heading, overflow="fold")
     for row in rows:
-        odd = "beyond chance" in row or title.startswith("Verdicts")
-        table.add_row(*(Text(cell, style="bold" if odd else "") for cell in row))
+        table.add_row(*(Text(cell, style="bold" if title.startswith("Verdicts") else "") for cell in row))
     console.print(table)

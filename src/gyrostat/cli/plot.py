@@ -25,13 +25,14 @@ def draw_and_print(folder: Path, console: Console) -> None:
     """Write the figures and ``table.csv`` of a sweep; print the boundary of success and the names of the files."""
     from rich.table import Table
 
+    from gyrostat.parallel.whole_files import write_whole
     from gyrostat.sweeps.plots import draw_sweep, load_predictions, thinned
     from gyrostat.sweeps.store import load_sweep
-    from gyrostat.sweeps.tables import boundary_table, export
+    from gyrostat.sweeps.tables import boundary_table, cell_table
 
     ds = load_sweep(folder)
     files = [*draw_sweep(folder), folder / "table.csv"]
-    export(ds, folder / "table.csv")
+    write_whole(folder / "table.csv", cell_table(ds).to_csv(index=False))
     headings, rows = boundary_table(ds, load_predictions(folder))
     if rows:
         table = Table(title="The boundary: half of the runs succeed", title_justify="left", pad_edge=False)

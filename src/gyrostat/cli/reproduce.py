@@ -26,12 +26,6 @@ def reproduce(
     ] = None,
     size: Annotated[Size, typer.Option(help="How much to compute.")] = Size.standard,
     seed: Annotated[int, typer.Option(metavar="K", help="The same seed gives the same numbers.")] = 0,
-    seeds: Annotated[
-        str | None,
-        typer.Option(
-            metavar="K1,K2,... | K1:K2", help="Run every seed of a list or range and count the surprises of each claim."
-        ),
-    ] = None,
     out: Annotated[Path, typer.Option(metavar="DIR", help="The results folder.")] = Path("results"),
     jobs: Annotated[
         int | None, typer.Option(metavar="N", help="Number of worker processes. [default: one per core]")
@@ -46,10 +40,6 @@ def reproduce(
     Experiments that are finished in the folder are kept, so the same command resumes an interrupted run. The size smoke
     takes seconds, standard takes minutes, and full is the size of the papers. Exit status: 0 when every verdict is the
     expected one, 1 when not, 2 for bad usage or a full disk, 130 when interrupted.
-
-    With --seeds, as in --seeds 1:20 (both ends included), nothing is drawn: DIR/surprises.json and surprises.md say how often
-    each claim had an unexpected verdict. The seeds of an experiment share its compiled programs. Status 1 then means that a
-    claim surprised in more than 2 % of its runs, or that an experiment failed.
     """
     from gyrostat.parallel.interrupts import interrupts_noted
     from gyrostat.parallel.threads import confine_this_process, one_thread
@@ -57,26 +47,16 @@ def reproduce(
     # Here as well as in the runner: NumPy and JAX read the number of threads when they are first used, just below.
     with interrupts_noted(forced=True), one_thread(quick=size is Size.smoke):
         confine_this_process()
-        from gyrostat.errors import GyrostatError
         from gyrostat.reproduce import runner
-        from gyrostat.reproduce.surprise_rates import count_surprises, read_seeds
 
-        chosen, where = names or [], console()
-        if seeds is None:
-            status = runner.reproduce(
-                chosen,
-                size=size.value,
-                seed=seed,
-                out=out,
-                jobs=jobs,
-                fresh=fresh,
-                one_file=one_file,
-                console=where,
-            ).status
-        elif seed:
-            raise GyrostatError("--seed and --seeds exclude each other: add the seed to --seeds.")
-        else:
-            status = count_surprises(
-                chosen, seeds=read_seeds(seeds), size=size.value, out=out, jobs=jobs, fresh=fresh, console=where
-            ).status
-    raise typer.Exit(status)
+        summary = runner.reproduce(
+            names or [],
+            size=size.value,
+            seed=seed,
+            out=out,
+            jobs=jobs,
+            fresh=fresh,
+            one_file=one_file,
+            console=console(),
+        )
+    raise typer.Exit(summary.status)

@@ -216,7 +216,7 @@ class Paper:
     (authors: title, venue and year), ``link`` the address of the paper, and ``doi`` its DOI, which begins with ``10.``.
     ``experiments`` are in the order of the paper. ``presets`` are settings for the live laboratory. ``items`` are the numbered
     items of the paper: the ids of the claims about each (``mine2026/fig1/slug``), or a sentence that says why it cannot be
-    checked by computation (``gyrostat claims --coverage``).
+    checked by computation.
 
     Parameters
     ----------

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -18,7 +17,6 @@ from gyrostat.errors import GyrostatError
 from gyrostat.experiments import registry
 from gyrostat.experiments.declarations import Experiment
 from gyrostat.parallel.whole_files import plain
-from gyrostat.reproduce.coverage import coverage_page, coverage_problems
 from gyrostat.reproduce.store import ClaimRecord, ResultsStore
 
 if TYPE_CHECKING:
@@ -150,24 +148,6 @@ def show_claims(
         table = statements_table if folder is None else claims_table
         for author, part in by_author(records).items():
             console.print(table(part, author))
-
-
-def show_coverage(console: Console, paper: str | None = None) -> int:
-    """Print the numbered items of a paper, or of all built-in ones, as Markdown, and what is wrong with them to stderr.
-
-    Returns the exit status: 0 if nothing is wrong.
-    """
-    chosen = (
-        registry.PAPERS
-        if paper is None
-        else [errors.choice("paper", registry.resolve(paper)[0], registry.paper_names())]
-    )
-    papers = [registry.find_paper(name) for name in chosen]
-    console.file.write(coverage_page(papers))
-    problems = coverage_problems(papers)
-    for problem in problems:
-        print(problem, file=sys.stderr)
-    return int(bool(problems))
 
 
 def stored_claims(

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, packages_distributions
 from importlib.metadata import version as distribution_version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
@@ -25,7 +25,7 @@ from gyrostat.parallel.interrupts import check_interrupt, interrupts_noted
 from gyrostat.parallel.progress import ProgressDisplay, print_line
 from gyrostat.parallel.threads import one_thread
 from gyrostat.parallel.whole_files import reason, write_whole
-from gyrostat.parallel.workers import Listener, explain, run_tasks
+from gyrostat.parallel.workers import explain, run_tasks
 from gyrostat.reproduce.claims import by_author, claims_table, is_surprise, judge
 from gyrostat.reproduce.store import CLAIMS, ClaimRecord, ResultsStore, experiment_of
 from gyrostat.reproduce.tasks import ComputedExperiment, ExperimentTask, experiment_task, select
@@ -97,45 +97,27 @@ def reproduce(
     store.prepare()
     with one_thread(quick=size == "smoke"), interrupts_noted(), ProgressDisplay(console, "experiments") as display:
         session = FolderSession(store, display)
-        run_session(tasks, session, display, jobs=jobs, fresh=fresh)
+        display.expect(items=len(tasks))
+        try:
+            waiting = []
+            for task in tasks:
+                check_interrupt()
+                waiting += [task] if fresh or not session.reuse(task) else []
+            display.expect(weight=sum(task.weight for task in waiting))
+            run_tasks(waiting, jobs, session)
+        except KeyboardInterrupt:
+            session.summary.interrupted = True
+        except OSError as error:
+            session.summary.cannot_write = reason(error)
     _conclude(session.summary, tasks, store, console, one_file=one_file)
     return session.summary
 
 
-class TaskSession(Listener[ExperimentTask], Protocol):
-    """Where the results of tasks go: the workers report to it, and ``reuse`` asks whether a task has been done before."""
-
-    summary: ReproductionSummary
-
-    def reuse(self, task: ExperimentTask) -> bool: ...
-
-
-def run_session(
-    tasks: Sequence[ExperimentTask], session: TaskSession, display: ProgressDisplay, *, jobs: int, fresh: bool
-) -> None:
-    """Run the tasks that have not been done before, or all if ``fresh``; the session's summary says how it ended."""
-    display.expect(items=len(tasks))
-    try:
-        waiting = []
-        for task in tasks:
-            check_interrupt()
-            waiting += [task] if fresh or not session.reuse(task) else []
-        display.expect(weight=sum(task.weight for task in waiting))
-        run_tasks(waiting, jobs, session)
-    except KeyboardInterrupt:
-        session.summary.interrupted = True
-    except OSError as error:
-        session.summary.cannot_write = reason(error)
-
-
 class FolderSession:
-    """The listener of the workers: writes the results of each task as soon as it is finished.
+    """The listener of the workers: writes the results of each task as soon as it is finished."""
 
-    With ``data_only``, it draws no figures and prints no line for each task.
-    """
-
-    def __init__(self, store: ResultsStore, display: ProgressDisplay, *, data_only: bool = False):
-        self.store, self.display, self.data_only = store, display, data_only
+    def __init__(self, store: ResultsStore, display: ProgressDisplay):
+        self.store, self.display = store, display
         self.summary = ReproductionSummary()
 
     def reuse(self, task: ExperimentTask) -> bool:
@@ -150,12 +132,11 @@ class FolderSession:
         self.summary.reused.append(task.name)
         if self._deliver(task, dataset, self.store.run(task.name)["seconds"]):
             self.display.expect(kept=1)
-            if not self.data_only:
-                self.display.print(f"{task.name} kept from before")
+            self.display.print(f"{task.name} kept from before")
         return True
 
     def started(self, task: ExperimentTask) -> None:
-        self.display.started(task, "" if self.data_only else task.name)
+        self.display.started(task, task.name)
 
     def progress(self, task: ExperimentTask, done: float, total: int) -> None:
         self.display.advanced(task, done / total if total else 0.0)
@@ -171,7 +152,7 @@ class FolderSession:
             return
         self.summary.computed.append(task.name)
         if self._deliver(task, result.dataset, seconds):
-            self.display.finished(task, "" if self.data_only else f"{task.name} finished in {seconds:.1f} s")
+            self.display.finished(task, f"{task.name} finished in {seconds:.1f} s")
 
     def failed(self, task: ExperimentTask, line: str, details: str) -> Sequence[ExperimentTask]:
         self.summary.failures[task.name] = line
@@ -186,8 +167,7 @@ class FolderSession:
 
         try:
             records = judge(task.name, task.experiment, dataset, seconds)
-            if not self.data_only:
-                render(task.experiment.figure(dataset), self.store.figure(task.name))
+            render(task.experiment.figure(dataset), self.store.figure(task.name))
         except OSError:
             raise  # as in `finished`
         except Exception as error:
@@ -244,15 +224,6 @@ def _distributions_of(top: str) -> Sequence[str]:
     return sorted(set(packages_distributions().get(top, ())))
 
 
-def how_it_stopped(summary: ReproductionSummary, done: str, folder: Path) -> str:
-    """A sentence about a run that ended early: why, what is ``done``, and how to resume."""
-    why, remedy = "Interrupted", ""
-    if not summary.interrupted:
-        why = f"Stopped, the folder cannot be written to ({summary.cannot_write})"
-        remedy = "free some space and "
-    return f"{why}: {done} are finished and kept in {folder}; {remedy}run the same command again to resume."
-
-
 def _conclude(
     summary: ReproductionSummary,
     tasks: list[ExperimentTask],
@@ -266,7 +237,15 @@ def _conclude(
 
     if summary.interrupted or summary.cannot_write:
         done = len(summary.reused) + len(summary.computed)
-        print_line(console, how_it_stopped(summary, f"{done} of {len(tasks)} experiments", store.folder))
+        why, remedy = "Interrupted", ""
+        if not summary.interrupted:
+            why = f"Stopped, the folder cannot be written to ({summary.cannot_write})"
+            remedy = "free some space and "
+        print_line(
+            console,
+            f"{why}: {done} of {len(tasks)} experiments are finished and kept in {store.folder}; "
+            f"{remedy}run the same command again to resume.",
+        )
         with suppress(OSError) if summary.cannot_write else nullcontext():
             write_report(store, one_file=one_file)
         return

@@ -207,14 +207,10 @@ class ResultsStore:
         """How a finished experiment was run: version, seed, size, settings, seconds, machine and time."""
         return json.loads(self._attributes(name)[RUN])
 
-    def present(self) -> list[str]:
-        """The names ``paper/experiment`` of all groups, finished or not, in natural order."""
-        names = (f"{path.parent.name}/{path.name}" for path in self.data.glob("*/*") if (path / METADATA).exists())
-        return sorted(names, key=natural)
-
     def finished(self) -> list[str]:
         """The names ``paper/experiment`` of all finished experiments, in natural order."""
-        return [name for name in self.present() if self._is_finished(name)]
+        names = (f"{path.parent.name}/{path.name}" for path in self.data.glob("*/*") if (path / METADATA).exists())
+        return sorted((name for name in names if self._is_finished(name)), key=natural)
 
     def _is_finished(self, name: str) -> bool:
         try:
@@ -259,26 +255,6 @@ class ResultsStore:
         ordered = sorted([*kept, *records], key=lambda r: natural(experiment_of(r)))
         checked = [{**record, CHECKSUM: digest(record)} for record in plain(ordered)]
         write_whole(self.claims_file, json.dumps(checked, indent=1, allow_nan=False) + "\n")
-
-
-def check_results(folder: Path) -> tuple[str, list[str]]:
-    """A sentence about the state of a results folder, and what is missing or damaged."""
-    store = ResultsStore(folder)
-    found = [line for name in store.present() for line in store.damage(name)]
-    pages = {path.stem: path for path in (folder / "pages").glob("*.html")}
-    papers = dict.fromkeys(name.split("/")[0] for name in store.finished()) if pages else {}
-    found += [f"{str(folder / 'pages' / f'{paper}.html')!r} is missing" for paper in papers if paper not in pages]
-    try:
-        found += [*store.lost_data().values(), *dict.fromkeys(store.lost_claims().values())]
-    except DamagedStore as error:  # of claims.json
-        found.append(error.fault)
-    found = list(dict.fromkeys(found))
-    if found:
-        return f"{len(found)} {'file is' if len(found) == 1 else 'files are'} missing or damaged in {folder}.", found
-    old = [name for name in store.finished() if not store.is_checked(name)]
-    if old:
-        return f"{len(old)} experiments are older than checksums, so damage in them cannot be noticed.", []
-    return f"{len(store.finished())} experiments are finished, and all of their data are there and undamaged.", []
 
 
 def _lost_its_mark(group: Path) -> bool:

@@ -44,7 +44,7 @@ from gyrostat.parallel.checked_files import (
 )
 from gyrostat.parallel.whole_files import plain, reason, writable, write_whole
 from gyrostat.stores.fingerprint import differences
-from gyrostat.sweeps.damage import DONE, SEED, damage, damaged_chunks, missing_chunks, read_marks
+from gyrostat.sweeps.damage import DONE, SEED, damage, damaged_chunks, missing_chunks
 from gyrostat.sweeps.spec import QUANTILES, RUN_OUTCOMES, Point, Spec, as_data, data_text
 
 if TYPE_CHECKING:
@@ -379,7 +379,7 @@ class SweepStore:
         if found := self.damage():
             raise DamagedStore(
                 found[0] + (f" (and {len(found) - 1} more)" if len(found) > 1 else ""),
-                f"run the same sweep again to compute what is lost; gyrostat verify {self.folder} lists it",
+                "run the same sweep again to compute what is lost",
             )
         if not self.is_checked():
             warnings.warn(f"{str(self.folder)!r} is older than checksums, so damage cannot be detected.", stacklevel=2)
@@ -463,19 +463,6 @@ def load_sweep(folder: Path) -> xr.Dataset:
     if not bool((ds.done > 0).any()):
         raise GyrostatError(f"no cell of {str(folder)!r} is done yet: there is nothing to show.")
     return ds
-
-
-def check_sweep(folder: Path) -> tuple[str, list[str]]:
-    """A sentence about the state of a sweep, and what is missing or damaged."""
-    store = SweepStore(folder)
-    found = store.damage()
-    if found:
-        return f"{len(found)} {'file is' if len(found) == 1 else 'files are'} missing or damaged in {folder}.", found
-    marks = read_marks(store.data)
-    counted = f"{int((marks > 0).sum())} of {marks.size} cells are done"
-    if not store.is_checked():
-        return f"{counted}; {folder} is older than checksums, so damage cannot be detected.", []
-    return f"{counted}, and all of their data are there and undamaged.", []
 
 
 def value_text(value: Any) -> str:

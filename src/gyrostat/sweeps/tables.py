@@ -1,24 +1,19 @@
-"""Tables of a sweep: one row per cell (CSV), the boundary of success next to its predictions, and all data as netCDF."""
+"""Tables of a sweep: one row per cell, and the boundary of success next to its predictions."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gyrostat import errors
 from gyrostat.engine.summary import has_diverged
 from gyrostat.experiments.statistics import crossing
-from gyrostat.parallel.whole_files import write_whole
 from gyrostat.sweeps.plots import axes_of, combinations, final_values, is_ordered, measured, quantile
 
 if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
-
-SUFFIXES = (".csv", ".nc")
 
 
 def cell_table(ds: xr.Dataset) -> pd.DataFrame:
@@ -35,18 +30,6 @@ def cell_table(ds: xr.Dataset) -> pd.DataFrame:
         for q, word in ((0.25, "lower_quartile"), (0.5, "median"), (0.75, "upper_quartile")):
             columns[f"{name}_{word}"] = quantile(flat, name, q)
     return xr.Dataset({name: ("cell", x.values) for name, x in columns.items()}).to_dataframe()
-
-
-def export(ds: xr.Dataset, path: Path) -> None:
-    """Write all data as netCDF (``.nc``), or the table of cells as CSV (``.csv``)."""
-    if errors.choice("kind of file", path.suffix, SUFFIXES) == ".csv":
-        write_whole(path, cell_table(ds).to_csv(index=False))
-        return
-    path.parent.mkdir(parents=True, exist_ok=True)
-    # SciPy's writer is always installed. It has no 64-bit integers, and counts and steps do not need them.
-    data = {k: v.astype("int32") for k, v in ds.variables.items() if v.dtype == "int64" and k not in ds.coords}
-    coordinates = {k: v.astype("int32") for k, v in ds.coords.items() if v.dtype == "int64"}
-    ds.assign(data).assign_coords(coordinates).to_netcdf(path, engine="scipy")
 
 
 def boundary_table(ds: xr.Dataset, predictions: Mapping[str, xr.DataArray]) -> tuple[list[str], list[list[str]]]:

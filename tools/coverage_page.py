@@ -1,11 +1,22 @@
-"""Coverage (``gyrostat claims --coverage``): every numbered item of a paper with its claims, or why none can be computed."""
+"""Writes docs/coverage.md: every numbered item of the papers with the claims that check it, or why none can be computed.
+
+    python tools/coverage_page.py [PAPER | FILE.py ...]
+
+prints what is wrong with the items (``Paper(items=...)``), and exits with status 1 then. With names or files of papers, it
+prints their page and writes nothing.
+"""
 
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
+from gyrostat.experiments import registry
 from gyrostat.experiments.declarations import Claim, Experiment, Paper
+
+PAGE = Path(__file__).parents[1] / "docs" / "coverage.md"
 
 ITEM = re.compile(r"(?!Section)(?P<kind>[A-Z][a-z]+(?: [a-z]+)*) (?P<section>(?:[A-Z]|\d+)\.)?(?P<number>\d+)\b")
 """The name of a numbered item: ``Lemma 8``, ``Theorem 3.1``, ``Lemma B.2``; sections need no claims of their own."""
@@ -23,7 +34,7 @@ HEAD = """\
 
 The tables list every numbered item of the papers, the [claims](claims.md) that check it, and what we expect of each claim: that
 it holds, or in which sense it fails ([kinds](claims.md#what-a-claim-means)). Claims with "(ours)" are about
-statements that the paper does not make. Written by `gyrostat claims --coverage`.
+statements that the paper does not make. Written by `make coverage`.
 """
 
 
@@ -37,7 +48,7 @@ def claims_by_id(papers: Sequence[Paper]) -> dict[str, tuple[Experiment, Claim]]
     }
 
 
-def coverage_problems(papers: Sequence[Paper]) -> list[str]:
+def problems_of(papers: Sequence[Paper]) -> list[str]:
     """Sentences about what is wrong with the items of papers; nothing is asked of a paper that lists no items.
 
     An item needs a claim or a reason, its claims must exist, numbers must have no gap, and every claim must belong to an item,
@@ -87,10 +98,10 @@ def _claims_without_item(paper: Paper) -> dict[str, tuple[Experiment, Claim]]:
     return {name: both for name, both in claims_by_id([paper]).items() if name not in attached}
 
 
-def coverage_page(papers: Sequence[Paper]) -> str:
+def page(papers: Sequence[Paper]) -> str:
     """The page of all papers as Markdown.
 
-    >>> coverage_page([Paper(name="a", title="A (2026)", experiments=[], items={"Remark 1": "It is an opinion."})])[-80:]
+    >>> page([Paper(name="a", title="A (2026)", experiments=[], items={"Remark 1": "It is an opinion."})])[-80:]
     '...| Remark 1 | | not by computation | It is an opinion. |\\n'
     """
     known = claims_by_id(papers)
@@ -150,3 +161,20 @@ def _cell(text: str) -> str:
     '\\|&lt;X, A>\\| <= 1 for U\\*'
     """
     return re.sub("<(?=[A-Za-z/!])", "&lt;", text).replace("|", "\\|").replace("*", "\\*")
+
+
+def main(names: Sequence[str]) -> int:
+    """Write the page of the built-in papers, or print that of ``names``; the exit status is 1 if an item is wrong."""
+    papers = [registry.find_paper(registry.resolve(name)[0]) for name in names or registry.PAPERS]
+    if names:
+        print(page(papers), end="")
+    else:
+        PAGE.write_text(page(papers))
+    problems = problems_of(papers)
+    for problem in problems:
+        print(problem, file=sys.stderr)
+    return int(bool(problems))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

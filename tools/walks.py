@@ -1,6 +1,6 @@
 """Prints the files of the package that an operation crosses: those of which a function is called, in order of first call.
 
-    python tests/tools/walks.py [run|figure|fit|slider|sweep ...]
+    python tools/walks.py [run|figure|fit|slider|sweep ...]
 
 `docs/architecture.md` quotes what it prints. Code that runs at import does not count.
 """

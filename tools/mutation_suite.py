@@ -26,7 +26,7 @@ from typing import Any
 
 from mutations import MUTATIONS, Mutation
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "gyrostat"
 KEPT = ROOT / ".cache" / "mutation"
 PAGE, SUMMARY = ROOT / "docs" / "mutations.md", ROOT / "docs" / "claims.md"

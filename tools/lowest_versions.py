@@ -9,7 +9,7 @@ import re
 import tomllib
 from pathlib import Path
 
-EXTRAS = ("dask", "lab", "crate", "test")
+EXTRAS = ("dask", "lab", "test")
 """The extras whose lower bounds are installed too; those of ``datasets`` and ``bench`` are used by benchmarks only."""
 
 NOT_PINNED = ("gyrostat", "torch")
@@ -31,4 +31,4 @@ def pins(project: Path) -> list[str]:
 
 
 if __name__ == "__main__":
-    print("\n".join(pins(Path(__file__).parents[2] / "pyproject.toml")))
+    print("\n".join(pins(Path(__file__).parents[1] / "pyproject.toml")))

@@ -1,6 +1,6 @@
 """Attacks that once succeeded, tried again as a user would try them; prints the table of ``docs/robustness.md``.
 
-``python tests/tools/attacks.py`` takes about two minutes. Commands run in this process, the laboratory in one of its own. The
+``python tools/attacks.py`` takes about two minutes. Commands run in this process, the laboratory in one of its own. The
 column "now" is what happened in this run; the column "before" is what happened before the checks were built.
 """
 
@@ -92,14 +92,14 @@ def made_sweep(name: str = "out") -> Path:
 
 
 def deleted(what: str, then: str) -> str:
-    """Delete a part of a finished sweep, then export it, or run it again and compare it with what it was."""
+    """Delete a part of a finished sweep, then draw it, or run it again and compare it with what it was."""
     from gyrostat.sweeps.store import load_sweep
 
     folder = made_sweep()
     path = folder / "store.zarr" / what
     shutil.rmtree(path) if path.is_dir() else path.unlink()
-    if then == "export":
-        return command("export", "out", "cells.csv")
+    if then == "plot":
+        return command("plot", "out")
     ended = command("sweep", "spec.toml", "--out", "out", "--jobs", "0")
     same = load_sweep(folder).identical(load_sweep(Path("made")))
     return f"{ended}, {'the same numbers as before' if same else 'OTHER NUMBERS'}"
@@ -346,9 +346,9 @@ def attacks(lab: Laboratory) -> list[Attack]:
     return [
         Attack(
             "1 lost data",
-            "delete a chunk of a finished sweep, export it",
+            "delete a chunk of a finished sweep, draw it",
             "exit 0, infinity in the table",
-            lambda: deleted("signal/c/0/0/0", "export"),
+            lambda: deleted("signal/c/0/0/0", "plot"),
             stores,
         ),
         Attack(

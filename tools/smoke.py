@@ -9,7 +9,7 @@ import tempfile
 import warnings
 from pathlib import Path
 
-TOOLS = Path(__file__).parent
+FAKE = Path(__file__).parents[1] / "tests/tools/fake2024.py"
 TABLE = {
     "num_steps": 20,
     "seeds": 2,
@@ -38,26 +38,16 @@ def runs(folder: Path) -> None:
 def sweeps(folder: Path) -> None:
     from gyrostat.sweeps import sweep
     from gyrostat.sweeps.plots import draw_sweep
-    from gyrostat.sweeps.store import check_sweep
-    from gyrostat.sweeps.tables import export
 
     found = sweep(TABLE, out=folder, jobs=1)
     assert sweep(TABLE, out=folder, jobs=0).identical(found)
-    assert not check_sweep(folder)[1]
     draw_sweep(folder)
-    for name in ("all.nc", "cells.csv"):
-        export(found, folder / name)
 
 
 def reproduction(folder: Path) -> None:
-    command = [sys.executable, "-m", "gyrostat", "reproduce", f"{TOOLS / 'fake2024.py'}/fig1", "--size", "smoke"]
+    command = [sys.executable, "-m", "gyrostat", "reproduce", f"{FAKE}/fig1", "--size", "smoke"]
     subprocess.run([*command, "--out", str(folder)], check=True, capture_output=True)
-    subprocess.run([sys.executable, "-m", "gyrostat", "verify", str(folder)], check=True, capture_output=True)
-    subprocess.run(
-        [sys.executable, "-m", "gyrostat", "export", str(folder), "--crate", str(folder / "a.zip")],
-        check=True,
-        capture_output=True,
-    )
+    subprocess.run([sys.executable, "-m", "gyrostat", "report", str(folder)], check=True, capture_output=True)
 
 
 def tables(folder: Path) -> None:

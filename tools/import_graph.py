@@ -1,4 +1,4 @@
-"""Draws which room imports which, for `docs/architecture.md`: python tests/tools/import_graph.py docs/images/rooms.png
+"""Draws which room imports which, for `docs/architecture.md`: python tools/import_graph.py docs/images/rooms.png
 
 Left: the arrows that are needed to reach every room (the transitive reduction). Right: how many modules of a room (row)
 import a module of another room (column); everything lies below the diagonal, because rooms import downwards only.
@@ -14,7 +14,7 @@ import grimp
 import matplotlib.pyplot as plt
 import numpy as np
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[1]
 PAINT = "#0072B2"
 SHIFTS = (0.0, 0.35, -0.35)
 """Levels are shifted sideways, so that fewer arrows run behind a room."""

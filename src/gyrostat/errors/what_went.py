@@ -1,0 +1,23 @@
+"""What went, and what to use instead: the answers to commands, options and public names of earlier versions."""
+
+INSTEAD = {
+    "gyrostat bench": "run make bench in a clone of the repository.",
+    "gyrostat claims --coverage": "docs/coverage.md is the page; in a clone of the repository, make coverage writes it.",
+    "gyrostat compare --paper": "leave it out, because the code of a paper is no longer needed.",
+    "gyrostat export": "gs.load_results(DIR) reads results, xarray.open_zarr('DIR/store.zarr', consolidated=False) reads a "
+    "sweep, and gyrostat plot DIR writes its table.csv.",
+    "gyrostat reproduce --seeds": "run gyrostat reproduce --seed K for each seed; in a clone of the repository, "
+    "tools/surprises.py does so and counts the surprises.",
+    "gyrostat verify": "run the command that wrote the folder again, which says what is missing or damaged and computes it "
+    "again; gyrostat plot DIR and gs.load_results(DIR) refuse it, and gyrostat report DIR says so on the page.",
+}
+"""Each command, option of a command and public name (``gyrostat.NAME``) that is gone, with what to use instead."""
+
+
+def instead_of(name: str) -> str | None:
+    """The sentence that answers a command, an option or a name that is gone; None for any other.
+
+    >>> instead_of("gyrostat bench")
+    'gyrostat bench is gone: run make bench in a clone of the repository.'
+    """
+    return f"{name} is gone: {INSTEAD[name]}" if name in INSTEAD else None
