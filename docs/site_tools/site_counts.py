@@ -34,7 +34,6 @@ NOT_RUN = {
     r"gyrostat sweep overlap-spread ": "makes 25 500 runs",
     r"gyrostat reproduce xu2024/fig1 ": "tests/test_docs.py runs it at the size smoke",
     r"gyrostat reproduce smith2026/fig1": "needs the paper to be installed",
-    r"gyrostat reproduce smith2026/smith2026.py .*--seeds": "makes twenty runs of an experiment",
     r"gyrostat reproduce smith2026/smith2026.py --size smoke$": "the tutorial on your own paper runs it",
 }
 """Commands that the tests only parse, by how they begin, and why."""

@@ -72,12 +72,6 @@ print(dict(result.success.sizes), "runs that diverged:", int((result.diverged < 
 # %% [markdown]
 # A run that diverges is never dropped: it counts as a failure in `success`, and a warning says how many there are.
 #
-# `gyrostat verify` checks that every cell is there and undamaged:
-
-# %%
-# !gyrostat verify diagram
-
-# %% [markdown]
 # ## On all cores, and on a cluster
 #
 # `--jobs` is the number of worker processes; the default is one per core. On a [Dask](https://distributed.dask.org)

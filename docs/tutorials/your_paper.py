@@ -45,14 +45,13 @@ _ = Path("smith2026/smith2026.py").write_text(source.replace("spread: float = 5.
 # !gyrostat reproduce smith2026/smith2026.py --size smoke --jobs 1 --out second
 
 # %% [markdown]
-# `compare` lists the verdicts and numbers that differ, and says whether the difference is larger than chance explains:
+# `compare` lists the verdicts, numbers, settings and versions that differ:
 
 # %%
-# !gyrostat compare first second --paper smith2026/smith2026.py
+# !gyrostat compare first second
 
 # %% [markdown]
 # ## Next
 #
-# - [Your paper](../how-to-your-paper.md): install it under its own name, add a predictor, hand the results to a referee
-#   as a crate.
+# - [Your paper](../how-to-your-paper.md): install it under its own name, add a predictor, hand the results to a referee.
 # - [What a claim means](../claims.md): criteria that can fail, verdicts, surprises.

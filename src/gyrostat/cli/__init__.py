@@ -78,7 +78,7 @@ def refuse_what_went(command: str, *arguments: str) -> None:
     from gyrostat.errors import GyrostatError
     from gyrostat.errors.what_went import instead_of
 
-    for name in (command, *(f"{command} {word.split('=')[0]}" for word in arguments)):
+    for name in (*(f"{command} {word.split('=')[0]}" for word in arguments), command):
         if sentence := instead_of(f"gyrostat {name}"):
             raise GyrostatError(sentence)
 

@@ -5,7 +5,8 @@ INSTEAD = {
     "gyrostat claims --coverage": "docs/coverage.md is the page; in a clone of the repository, make coverage writes it.",
     "gyrostat compare --paper": "leave it out, because the code of a paper is no longer needed.",
     "gyrostat export": "gs.load_results(DIR) reads results, xarray.open_zarr('DIR/store.zarr', consolidated=False) reads a "
-    "sweep, and gyrostat plot DIR writes its table.csv.",
+    "sweep, to_netcdf writes either, and gyrostat plot DIR writes table.csv.",
+    "gyrostat export --crate": "pack the folder, which holds data, settings, seeds, versions, figures and the report.",
     "gyrostat reproduce --seeds": "run gyrostat reproduce --seed K for each seed; in a clone of the repository, "
     "tools/surprises.py does so and counts the surprises.",
     "gyrostat verify": "run the command that wrote the folder again, which says what is missing or damaged and computes it "
