@@ -472,6 +472,7 @@ GOOD = gs.Problem(ENVIRONMENTS, gs.Identity())
         ({"seeds": "abc"}, ["seeds"]),
         ({"seed": 0.5}, ["seed", "0.5"]),
         ({"record": ["sginal"]}, ["diagnostic", "'sginal'", "did you mean 'signal'"]),
+        ({"record": ["block_norms"]}, ["the diagnostic block_norms is gone", "function of the snapshot"]),
         ({"record": [3]}, ["record", "3"]),
         ({"record": "signal"}, ["record", "list", "'signal'"]),
         ({"record_at": 0}, ["record_at", "at least 1"]),

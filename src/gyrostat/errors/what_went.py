@@ -1,6 +1,14 @@
-"""What went, and what to use instead: the answers to commands, options and public names of earlier versions."""
+"""What went, and what to use instead: the answers to commands, options and names of earlier versions."""
+
+DIAGNOSTICS = (
+    *("imbalance_values", "block_norms", "block_errors"),
+    *("cofactor_values", "principal_cosines", "excess_cost"),
+)
 
 INSTEAD = {
+    **{f"the diagnostic {name}": "put a function of the snapshot into record." for name in DIAGNOSTICS},
+    "gyrostat.Geometric": "use a function of the step, such as lambda t: (0.1, 0.01 * 0.1 ** (t / 1000)), or "
+    "optax.exponential_decay.",
     "gyrostat bench": "run make bench in a clone of the repository.",
     "gyrostat claims --coverage": "docs/coverage.md is the page; in a clone of the repository, make coverage writes it.",
     "gyrostat compare --paper": "leave it out, because the code of a paper is no longer needed.",
@@ -12,7 +20,7 @@ INSTEAD = {
     "gyrostat verify": "run the command that wrote the folder again, which says what is missing or damaged and computes it "
     "again; gyrostat plot DIR and gs.load_results(DIR) refuse it, and gyrostat report DIR says so on the page.",
 }
-"""Each command, option of a command and public name (``gyrostat.NAME``) that is gone, with what to use instead."""
+"""Each command, option of a command, public name (``gyrostat.NAME``) and diagnostic that is gone, with what to use instead."""
 
 
 def instead_of(name: str) -> str | None:
