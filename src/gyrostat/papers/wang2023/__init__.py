@@ -5,7 +5,6 @@ from gyrostat.papers.wang2023 import (
     appendix_c_facts,
     appendix_d_one_step,
     appendix_e_f_low_rank,
-    completion_30x30,
     fig1_jumps,
     fig2_depth,
     fig3_annealing,
@@ -16,8 +15,6 @@ from gyrostat.papers.wang2023 import (
     lemma_a1_small_ridge,
     remark2_1_langevin,
     representation_cost,
-    ridge_and_step_size,
-    several_environments,
     thm3_1_landscape,
     thm3_1_larger_problems,
     thm3_2_absorbing_sets,
@@ -35,7 +32,6 @@ EXPERIMENTS = (
     remark2_1_langevin.LANGEVIN,
     update_conventions.CONVENTIONS_STUDY,
     initialisations.INITIALISATIONS,
-    ridge_and_step_size.PHASES,
     fold.FOLD,
     thm3_1_landscape.LANDSCAPE,
     thm3_1_larger_problems.LARGER,
@@ -47,8 +43,6 @@ EXPERIMENTS = (
     appendix_c_facts.FACTS_OF_ALGEBRA,
     appendix_d_one_step.ONE_STEP,
     appendix_e_f_low_rank.LOW_RANK,
-    completion_30x30.COMPLETION,
-    several_environments.HETERO,
 )
 
 PAPER = Paper(

@@ -1,8 +1,7 @@
-"""Xiong, Ding, Du 2024: over-parameterised gradient descent in matrix sensing. Figures, theory items, and two studies."""
+"""Xiong, Ding, Du 2024: over-parameterised gradient descent in matrix sensing. Figures, theory items, and a study."""
 
 from gyrostat.experiments.declarations import Paper
 from gyrostat.papers.xiong2024 import (
-    environments_and_noise,
     fig1_1_factorisation,
     fig1_2_sensing,
     fig_i1_one_or_two_factors,
@@ -39,8 +38,6 @@ EXPERIMENTS = (
     rectangular_sensing.RECTANGULAR,
     lemmas_g1_g2_angles_and_isometry.LEMMAS_G,
     other_methods.PEERS,
-    environments_and_noise.HETERO,
-    environments_and_noise.NOISE,
 )
 
 PAPER = Paper(

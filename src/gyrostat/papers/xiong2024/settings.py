@@ -82,13 +82,13 @@ def factorisation(values: Sequence[float] = (1.0, 1.0), dimension: int = DIMENSI
 
 
 def sensing(
-    per_row: float, design: int, values: Sequence[float] = (1.0, 1.0), dimension: int = DIMENSION, noise: float = 0.0
+    per_row: float, design: int, values: Sequence[float] = (1.0, 1.0), dimension: int = DIMENSION
 ) -> gs.Problem:
     """Recover diag(values, 0, ...) from ``per_row * dimension`` Gaussian measurements, shared by all runs of a ``design``.
 
     The rows are kept in single precision: the reading is off by 1e-6 of itself, and losses still go down to rounding.
     """
-    measurements = gs.Dense(round(per_row * dimension), design=design, noise=noise, precision="single")
+    measurements = gs.Dense(round(per_row * dimension), design=design, precision="single")
     return gs.Problem(gs.Environments.diagonal(dimension, values), measurements)
 
 

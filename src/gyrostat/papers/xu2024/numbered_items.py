@@ -5,7 +5,7 @@ Equations that only define something, or repeat a statement that has its own ite
 
 ITEMS: dict[str, tuple[str, ...] | str] = {
     "Algorithm 1": ("xu2024/fig5/pooled-no-distinction", "xu2024/laws/mixed-batch"),
-    "Algorithm 2": ("xu2024/fig5/hetero-invariant-only", "xu2024/laws/orders"),
+    "Algorithm 2": ("xu2024/fig5/hetero-invariant-only",),
     "Figure 1": ("xu2024/fig1/core-only",),
     "Theorem 1": (
         "xu2024/fig5/hetero-invariant-only",
@@ -14,8 +14,6 @@ ITEMS: dict[str, tuple[str, ...] | str] = {
         "xu2024/thm3/keeps-away",
     ),
     "Algorithm 3": (
-        "xu2024/laws/fresh-batch",
-        "xu2024/laws/orders",
         "xu2024/error-law/start",
         "xu2024/order/cyclic-transition",
         "xu2024/order/cyclic-sharper",
@@ -26,7 +24,7 @@ ITEMS: dict[str, tuple[str, ...] | str] = {
     "Proposition 1": ("xu2024/prop1/order-of-overlap", "xu2024/prop1/jacobi-edge", "xu2024/prop1/universal-constant"),
     "Assumption 2": ("xu2024/window/covers-the-experiments",),
     "(7)": ("xu2024/condition7/diagonal-works", "xu2024/condition7/off-diagonal-breaks"),
-    "Definition 1": ("xu2024/lemmas1-4/lemma-1", "xu2024/laws/fresh-batch"),
+    "Definition 1": ("xu2024/lemmas1-4/lemma-1",),
     "Assumption 3": ("xu2024/lemmas9-14/batch-needed",),
     "Theorem 2": (
         "xu2024/thm2/slope-in-m",
@@ -49,7 +47,7 @@ ITEMS: dict[str, tuple[str, ...] | str] = {
     ),
     "(11)": ("xu2024/fig5/hetero-invariant-only", "xu2024/fig3/robust-ends"),
     "Theorem 3": ("xu2024/thm3/reaches-the-mean", "xu2024/thm3/keeps-away"),
-    "Example 1": ("xu2024/thm7/invariant-neurons", "xu2024/thm7/pooled-both", "xu2024/laws/features"),
+    "Example 1": ("xu2024/thm7/invariant-neurons", "xu2024/thm7/pooled-both"),
     "(22)": ("xu2024/lemma8/dynamics",),
     "(23)": ("xu2024/lemma8/dynamics",),
     "(24)": ("xu2024/lemma8/dynamics",),
@@ -140,10 +138,8 @@ ITEMS: dict[str, tuple[str, ...] | str] = {
         "xu2024/thm7/invariant-neurons",
         "xu2024/thm7/shrinkage-needed",
         "xu2024/thm7/printed-norm",
-        "xu2024/laws/truncation",
-        "xu2024/laws/algorithm-4",
     ),
-    "Remark 1": ("xu2024/thm7/invariant-neurons", "xu2024/thm7/printed-norm", "xu2024/laws/mean-response"),
+    "Remark 1": ("xu2024/thm7/invariant-neurons", "xu2024/thm7/printed-norm"),
     "Theorem 7": ("xu2024/thm7/invariant-neurons", "xu2024/thm7/pooled-both"),
     "Theorem 8": (
         "xu2024/kappa/recovered",
