@@ -1,9 +1,10 @@
 """Do the claims notice bugs? ``make mutation`` seeds each bug of ``mutations.py`` in a copy of the package and judges claims.
 
 A bug is killed when some claim has an unexpected verdict at both seeds (and has not without the bug), or when an experiment
-raises an error. Experiments run at smoke size, those that a bug names first; the first kill ends its trial. Results are kept
-in ``.cache/mutation``, by the code of the experiment and the bug, so that the command resumes and a later call computes only
-what has changed. Compiled programs are kept there as well: JAX finds them by the program itself, which a bug changes or not.
+raises an error. Experiments run at smoke size, those that a bug names first; the first kill ends its trial. A bug that no claim
+notices is also killed when the test that it names fails (and does not without the bug). Results are kept in
+``.cache/mutation``, by the code of the experiment and the bug, so that the command resumes and a later call computes only what
+has changed. Compiled programs are kept there as well: JAX finds them by the program itself, which a bug changes or not.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import multiprocessing
 import os
 import re
 import shutil
+import subprocess
 import sys
 import tempfile
 import threading
@@ -41,12 +43,15 @@ SETTINGS = {
 UNCHANGED = Mutation("unchanged", "errors.py", "", "", "No bug.", ())
 
 Ask = Callable[[Mutation, str, int], dict[str, Any]]
-"""Runs an experiment on a mutated package with a seed: gives its ``surprises`` (slugs) and what it ``raised``, if anything."""
+"""Runs an experiment on a mutated package with a seed: gives its ``surprises`` (slugs) and what it ``raised``, if anything.
+
+A test (``tests/...``) has the surprise ``fails`` if it fails; its seed means nothing.
+"""
 
 
 @dataclass(frozen=True)
 class Trial:
-    """The outcome of a bug: what killed it (a claim or an error, empty for a survivor), and the experiments that were tried.
+    """The outcome of a bug: what killed it (a claim, a test or an error, empty for a survivor), and what was tried.
 
     A bug that has not been run has none of both.
     """
@@ -57,7 +62,7 @@ class Trial:
 
 
 def trial(mutation: Mutation, ask: Ask, *, more: Sequence[str] = ()) -> Trial:
-    """Try the experiments of a bug, and ``more``, until a claim notices it."""
+    """Try the experiments of a bug, and ``more``, until a claim notices it, and then its test."""
     tried = []
     for name in dict.fromkeys((*mutation.tries, *more)):
         tried.append(name)
@@ -74,7 +79,10 @@ def trial(mutation: Mutation, ask: Ask, *, more: Sequence[str] = ()) -> Trial:
                 break
         if noticed:
             return Trial(mutation, f"`{name}/{min(noticed)}`", tuple(tried))
-    return Trial(mutation, "", tuple(tried))
+    if not mutation.test:
+        return Trial(mutation, "", tuple(tried))
+    fails, fails_anyway = (ask(each, mutation.test, SEEDS[0])["surprises"] for each in (mutation, UNCHANGED))
+    return Trial(mutation, f"`{mutation.test}`" if fails and not fails_anyway else "", (*tried, mutation.test))
 
 
 class KeptRuns:
@@ -112,10 +120,13 @@ class KeptRuns:
 
 
 def run_key(mutation: Mutation, name: str, seed: int) -> str:
-    """A digest of what a run depends on: the code of the experiment, the bug and the seed."""
+    """A digest of what a run depends on: the code of the experiment or of the test, the bug and the seed."""
     from gyrostat.reproduce.tasks import experiment_task
+    from gyrostat.stores.fingerprint import core_digest
 
-    parts = (experiment_task(name, "smoke", seed).code, mutation.file, mutation.old, mutation.new, name, str(seed))
+    file, _, is_test = name.partition("::")
+    code = core_digest() + (ROOT / file).read_text() if is_test else experiment_task(name, "smoke", seed).code
+    parts = (code, mutation.file, mutation.old, mutation.new, name, str(seed))
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:20]
 
 
@@ -138,6 +149,8 @@ class MutatedProcess:
 
     def run(self, name: str, seed: int) -> dict[str, Any]:
         """The surprises of an experiment, or the error that it raises; a process that dies counts as an error."""
+        if "::" in name:
+            return {"name": name, "seed": seed, "surprises": ["fails"] * self.fails(name), "raised": ""}
         try:
             self.link.send((name, seed))
             found = self.link.recv()
@@ -145,6 +158,16 @@ class MutatedProcess:
             self.process.join()
             found = {"surprises": [], "raised": f"an error that ends the process ({self.process.exitcode})"}
         return {"name": name, "seed": seed, **found}
+
+    def fails(self, test: str) -> bool:
+        """Whether a test fails on the copy."""
+        command = [sys.executable, "-m", "pytest", "-p", "no:xdist", "-p", "no:cacheprovider", test]
+        run = subprocess.run(
+            command, cwd=ROOT, env=os.environ | {"PYTHONPATH": str(self.tree)}, capture_output=True, text=True
+        )
+        if run.returncode > 1:
+            raise SystemExit(f"{test} cannot be run: {run.stdout}{run.stderr}")
+        return run.returncode == 1
 
     def end(self) -> None:
         """End the process and delete its copy of the package."""
@@ -229,9 +252,10 @@ def summary(trials: Sequence[Trial]) -> str:
     """The kill rate and the survivors, as Markdown."""
     run = [t for t in trials if t.tried]
     survivors = [t for t in run if not t.killer]
-    killed = len(run) - len(survivors)
+    killed, by_tests = len(run) - len(survivors), sum("::" in t.killer for t in run)
     share = f" ({killed / len(run):.0%})" if run else ""
-    lines = [f"{killed} of {len(run)} seeded bugs{share} are noticed by a claim at smoke size."]
+    by_whom = f"{killed - by_tests} by a claim at smoke size, {by_tests} by a test"
+    lines = [f"{killed} of {len(run)} seeded bugs{share} are noticed: {by_whom}."]
     if len(run) < len(trials):
         lines.append(f"{len(trials) - len(run)} more have not been run.")
     if survivors:
@@ -255,8 +279,8 @@ def page(trials: Sequence[Trial]) -> str:
         "`make mutation` plants bugs in copies of the package, one at a time, and runs experiments at smoke size on each until",
         "a [claim](claims.md) has an unexpected verdict. A bug is killed when the same claim surprises at two seeds "
         f"({' and '.join(map(str, SEEDS))})",
-        "but not without the bug, or when an experiment raises an error. A result is kept until the core, the code of its",
-        "experiment or the bug changes.",
+        "but not without the bug, or when an experiment raises an error. A bug that no claim notices is killed when the test",
+        "in the table fails. A result is kept until the core, the code of its experiment or test, or the bug changes.",
         "",
         "| bug | file | what is wrong | killed by |",
         "|---|---|---|---|",

@@ -334,6 +334,39 @@ def test_residual_belongs_to_its_gradient(i):
     refuted(joint(G, np.roll(square, 1), M), joint(*brute, M))  # the residual of another batch
 
 
+# --- rank-one samples -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("index", [1, None])
+def test_truncated_rank_one_batch(index):
+    """Algorithm 4, one environment and a mixture: large predictions are left out of the gradient, not of the mean response."""
+    environments, samples = matrix_environments(4, TWO), gs.RankOne(6, truncation=4.0, noise=0.7)
+    A = product_like(environments)
+    A = 2 * A @ A.T / np.trace(A @ A.T)  # one sample in eight has a prediction above 4
+
+    def read(key):
+        scene = Scene(environments, SymmetricMatrices(4), jnp.asarray(A))
+        reading = samples.mix((), key, scene) if index is None else samples.sense((), key, scene, TWO.at(index))
+        return reading[0].gradient, reading[0].response_mean
+
+    with double():
+        G, response = map(np.asarray, jax.jit(jax.vmap(read))(jax.random.split(jax.random.key(560), N)))
+    rng = np.random.default_rng(561)
+    x, noise = rng.standard_normal((N, 6, 4)), 0.7 * rng.standard_normal((N, 6))
+    chosen = rng.choice(2, p=TWO.weights, size=(N, 6)) if index is None else np.full((N, 6), index)
+    targets = np.stack([np.asarray(environments.target(sigma)) for sigma in TWO.values])
+    y = np.einsum("nmi,nmij,nmj->nm", x, targets[chosen], x) + noise
+
+    def brute(truncation, responses):
+        G = np.stack([reference.rank_one_gradient(A, *sample, truncation) for sample in zip(x, y, strict=True)])
+        return functionals(G, A) | {"response": responses, "response times entry": responses * G[:, 0, -1]}
+
+    ours = functionals(G, A) | {"response": response, "response times entry": response * G[:, 0, -1]}
+    holds(f"rank one {index}", ours, brute(4.0, y.mean(axis=1)))
+    refuted(ours, brute(np.inf, y.mean(axis=1)))  # nothing is left out
+    refuted(ours, brute(4.0, np.einsum("nmi,ij,nmj->nm", x, A, x).mean(axis=1)))  # the mean prediction
+
+
 # --- fixed designs --------------------------------------------------------------------------------
 
 

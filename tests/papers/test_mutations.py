@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -26,7 +27,9 @@ def test_the_table_is_one():
     names = [m.name for m in MUTATIONS]
     known = {f"{paper}/{name}" for paper in PAPERS for name in experiments(paper)}
     assert len(set(names)) == len(names) >= 40
-    assert all(m.tries and set(m.tries) <= known and m.sentence.endswith(".") for m in MUTATIONS)
+    assert all((m.tries or m.test) and set(m.tries) <= known and m.sentence.endswith(".") for m in MUTATIONS)
+    for file, _, name in (m.test.partition("::") for m in MUTATIONS if m.test):
+        assert f"\ndef {name}(" in (mutation_suite.ROOT / file).read_text()
     rooms = {m.file.split("/")[0] for m in MUTATIONS}
     assert rooms == {"measurements", "algorithms", "models", "environments", "engine", "diagnostics", "theory"}
 
@@ -81,9 +84,31 @@ def test_an_error_kills_and_more_experiments_are_tried_on_survivors():
     assert trial(BUG, asking(found), more=["p/one", "p/three"]).tried == ("p/one", "p/two", "p/three")
 
 
+@pytest.mark.parametrize(
+    ("found", "killer"),
+    [
+        ({("bug", "tests/a.py::b", FIRST): ["fails"]}, "`tests/a.py::b`"),
+        ({}, ""),
+        (
+            {(name, "tests/a.py::b", FIRST): ["fails"] for name in ("bug", "unchanged")},
+            "",
+        ),  # it fails without the bug too
+        ({("bug", "p/two", s): ["b"] for s in SEEDS}, "`p/two/b`"),  # a claim comes first
+    ],
+)
+def test_a_bug_that_no_claim_notices_is_killed_by_its_test(found, killer):
+    assert trial(replace(BUG, test="tests/a.py::b"), asking(found)).killer == killer
+
+
 def test_the_page_names_survivors_and_what_was_not_run():
-    trials = [Trial(BUG, "", BUG.tries), Trial(BUG, "`p/one/a`", ("p/one",)), Trial(BUG)]
-    assert "1 of 2 seeded bugs (50%)" in page(trials) and "1 more have not been run." in page(trials)
+    trials = [
+        Trial(BUG, "", BUG.tries),
+        Trial(BUG, "`p/one/a`", ("p/one",)),
+        Trial(BUG, "`t.py::b`", ("t.py::b",)),
+        Trial(BUG),
+    ]
+    assert "2 of 3 seeded bugs (67%) are noticed: 1 by a claim at smoke size, 1 by a test." in page(trials)
+    assert "1 more have not been run." in page(trials)
     assert "| **survives** |" in page(trials) and "| not run |" in page(trials)
     begin, end = mutation_suite.MARKS
     text = with_summary(f"before\n{begin}\nold\n{end}\nafter\n", trials)

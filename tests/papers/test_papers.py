@@ -39,9 +39,9 @@ def test_the_citation_file_has_the_references_of_the_papers():
 
 
 def test_the_same_seed_gives_the_same_numbers():
-    experiment = experiments("xu2024")["diagonal"]
+    experiment = experiments("xu2024")["fig5"]
     again = experiment.compute(seed=20261115, progress=None, **experiment.sizes["smoke"])
-    assert again.equals(paper_checks.data("xu2024", "diagonal"))
+    assert again.equals(paper_checks.data("xu2024", "fig5"))
     other = experiment.compute(seed=20261116, progress=None, **experiment.sizes["smoke"])
     assert not other.equals(again)
 

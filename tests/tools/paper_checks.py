@@ -23,10 +23,8 @@ _OF_XIONG = (
     "thm5.1",
     "lemmasG",
     "peers",
-    "hetero",
-    "noise",
 )
-MOSTLY_COMPILE = {"xu2024": ("data", "thm3", "kappa", "indefinite", "diagonal"), "xiong2024": _OF_XIONG}
+MOSTLY_COMPILE = {"xu2024": ("data", "thm3", "kappa", "indefinite"), "xiong2024": _OF_XIONG}
 """Experiments that compile for seconds at smoke size and compute for tenths of one: they compile hastily, like most tests.
 
 The others keep the optimisations that users get, without which figure 1 of Wang 2023 would compute for a minute, not a second.

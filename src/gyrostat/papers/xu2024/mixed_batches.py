@@ -118,6 +118,7 @@ LAWS = Experiment(
     claims=[
         Claim(
             slug="mixed-batch",
+            ours=True,
             statement=(
                 "In a mixed batch every sample draws its environment, so the variance along v v^T is 3/2 of that "
                 "with equal counts."
@@ -127,6 +128,7 @@ LAWS = Experiment(
         ),
         Claim(
             slug="whole-population",
+            ours=True,
             statement=(
                 "With infinitely many samples, a mixed batch (4) and a full batch (Theorem 6) read A - sum_e w_e A_e, with the "
                 "weights of the environments."
