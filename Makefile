@@ -9,17 +9,19 @@ BIN := .venv/bin
 export PYTHONDONTWRITEBYTECODE :=
 INSTALL := $(BIN)/python -m pip install -qq --no-compile --disable-pip-version-check -c constraints.txt
 
-.PHONY: reproduce test lab browser lint format bench evidence evidence-pages map map-data test-integrations integration-table faults fuzz lowest calibration docs docs-pages docs-serve clean mutation surprises coverage
+.PHONY: reproduce test test-all lab browser lint format bench evidence evidence-pages map map-data test-integrations integration-table faults fuzz lowest calibration docs docs-pages docs-serve clean mutation surprises coverage
 
 reproduce: .venv/installed
 	$(BIN)/gyrostat reproduce --out $(OUT)
 
-# Imports and types are checked beside the tests, and fail the command too. Long files come first in the order of names, doctests last.
-test: .venv/installed-test browser
+# `make test` leaves out the tests that are marked slow; `make test-all` runs them too, as CI does. Imports and types are checked
+# beside the tests, and fail the command too. Long files come first in the order of names, doctests last.
+test: MARKED := -m "not slow"
+test test-all: .venv/installed-test browser
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check -q
 	{ $(BIN)/lint-imports --no-cache --no-logo && $(BIN)/mypy; } & checks=$$!; \
-	  $(BIN)/pytest -n auto --dist loadfile --no-loadscope-reorder; tests=$$?; wait $$checks && exit $$tests
+	  $(BIN)/pytest -n auto --dist loadfile --no-loadscope-reorder $(MARKED); tests=$$?; wait $$checks && exit $$tests
 
 # The documentation site, into site/, without a request to the network; docs-serve shows it on this machine only, since a browser
 # searches only in pages that come from a server.
