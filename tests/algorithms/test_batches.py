@@ -10,7 +10,6 @@ import pytest
 from scipy import stats
 
 import gyrostat as gs
-import reference
 from conftest import given_environments
 from gyrostat.algorithms.batches import Batches
 from gyrostat.measurements import Measurements, Reading
@@ -58,19 +57,6 @@ def test_cyclic_goes_round(x64):
 )
 def test_a_given_order_is_followed(order, wanted, x64):
     assert visited(gs.OneEnvironment(order), LAW, 12).tolist() == wanted
-
-
-def test_a_given_order_is_that_of_the_run():
-    """Without noise, HeteroSGD in a given order is the plain recursion over these targets."""
-    law, order = gs.Finite([-1.0, 3.0], [0.25, 0.75]), [0, 0, 1, 1, 1]
-    environments = gs.VectorEnvironments([1.0, 0.0], [1], law)
-    algorithm = gs.HeteroSGD(0.05, init_scale=0.3, order=order, model=gs.Diagonal())
-    found = gs.run(algorithm, gs.Problem(environments, gs.Identity()), num_steps=20, record=["distance"], record_at=21)
-    targets = [np.asarray(environments.target(sigma)) for sigma in law.values]
-    start = (np.full(2, 0.3), np.full(2, 0.3))
-    path = reference.population_run("Diagonal", start, targets, order * 4, 0.05)
-    wanted = [np.linalg.norm(reference.product("Diagonal", p) - [1.0, 0.0]) for p in path]
-    np.testing.assert_allclose(found.distance.values[0], wanted, atol=1e-13)
 
 
 @pytest.mark.parametrize(
@@ -130,15 +116,6 @@ def test_full_averages_by_weights(x64):
     reading, asked = gs.Full().read(Which(), jnp.asarray(0), 0, jax.random.key(0), jax.random.key(1), scene)
     assert int(asked) == 3 == gs.Full().queries(law)
     assert float(reading.residual_square) == pytest.approx(0.2 + 4 * 0.3, rel=1e-14)  # the mean of squares
-
-
-def test_full_on_the_population_is_the_mixture(x64):
-    environments = given_environments(4, gs.Finite([1.0, -2.0, 3.0], [0.5, 0.2, 0.3]))
-    scene = Scene(environments, SymmetricMatrices(4), jnp.eye(4))
-    key = jax.random.key(0)
-    full, _ = gs.Full().read(gs.Identity(), (), 0, key, key, scene)
-    mixed, _ = gs.Pooled().read(gs.Identity(), (), 0, key, key, scene)
-    np.testing.assert_allclose(full.gradient, mixed.gradient, atol=1e-14)
 
 
 @pytest.mark.parametrize("order", ["iid", "cyclic", "shuffled"])

@@ -8,9 +8,7 @@ import pytest
 import gyrostat as gs
 import reference
 from completion_problem import ENVIRONMENTS, OBSERVED, TRUTH
-from conftest import Watch, rectangular_environments
-
-PAIRS = [(0, 0), (2, 3), (1, 1), (2, 0)]
+from conftest import Watch
 
 CHAIN = gs.WarmUp(3, 0.02, gs.Annealing(gs.Constant(0.1, 0.2), gs.Constant(0.05, 0.01), at=6))
 
@@ -51,20 +49,3 @@ def test_weight_decay_is_what_torch_does():
         optimiser.step()
     theirs = np.concatenate([p.detach().numpy().ravel() for p in theta])
     np.testing.assert_allclose(path[-1], theirs, rtol=1e-11, atol=1e-13)
-
-
-def test_heterogeneous_entries_visit_one_environment_at_a_time(x64):
-    environments = rectangular_environments(3, 4, gs.Finite([-1.0, 2.0]))
-    algorithm = gs.RidgeDescent(0.05, 0.01, model=gs.DeepLinear(3, 4), batches=gs.OneEnvironment("cyclic"))
-    watch = Watch()
-    found = gs.run(
-        algorithm, gs.Problem(environments, gs.Entries(PAIRS)), num_steps=4, record=[watch.diagnostic], record_at=5
-    )
-    shapes = algorithm.model.shapes((3, 4))
-    cuts = np.cumsum([a * b for a, b in shapes])[:-1]
-    path = found.params.values[0]
-    params = tuple(x.reshape(s) for x, s in zip(np.split(path[0], cuts), shapes, strict=True))
-    for t in range(4):
-        truth = np.asarray(environments.target(np.array([[[-1.0]], [[2.0]]])[t % 2]))
-        params = reference.completion_step(params, truth, PAIRS, 0.05, 0.01, "weight_decay")
-        np.testing.assert_allclose(path[t + 1], np.concatenate([p.ravel() for p in params]), rtol=1e-11, atol=1e-13)

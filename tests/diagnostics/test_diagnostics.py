@@ -63,14 +63,6 @@ def test_diagnostic_equals_its_formula(name, x64):
     np.testing.assert_allclose(found, EXPECTED[name], rtol=1e-11)  # singular values: rounding times a few
 
 
-def test_parts_add_up(x64):
-    from gyrostat.diagnostics.signal_and_loss import parts
-
-    r, q, e = (np.asarray(x) for x in parts(SNAPSHOT))
-    np.testing.assert_allclose(U_STAR @ r.T + V_STAR @ q.T + e, W, atol=1e-13)
-    np.testing.assert_allclose(np.hstack([U_STAR, V_STAR]).T @ e, 0, atol=1e-13)
-
-
 def test_diagonal_diagnostics_are_those_of_the_diagonal_matrix(x64):
     law = gs.Finite([1.0, 3.0])
     u, v = RNG.standard_normal((2, 4))
@@ -175,7 +167,6 @@ def test_a_diagnostic_of_ones_own_is_found_by_name(registry):
             r"gives an array with 2 dimensions and dims names 0: write dims=",
         ),
         (lambda: gs.diagnostic("a", "b", name="x")(lambda s: jnp.max(s.product)), "gives a number and dims names 2"),
-        (lambda: gs.diagnostic("row", name="x")(lambda s: s.product @ s.product.T), "dims names 1"),
         (lambda: gs.diagnostic(lambda s: s.produkt, name="typo"), "a snapshot has environments, model, params, shape"),
         (lambda: gs.diagnostic(lambda s: np.linalg.norm(s.product), name="slow"), "use jax.numpy instead of numpy"),
         (lambda: gs.diagnostic(lambda s: float(s.product.sum()), name="slow"), r"neither float\(\) nor if"),
@@ -300,13 +291,3 @@ def test_what_cannot_be_recorded_is_refused():
     refuses(lambda: record(signal), "'signal' exists already", "another name")
     refuses(lambda: record(whole_product), "2 dimensions", "dims=['row', 'column']")
     refuses(lambda: record("signal", gs.Diagnostic("signal", top_entry)), "two different diagnostics", "'signal'")
-
-
-def test_the_distance_to_the_mean_is_that_of_its_text():
-    """||A - E A_e||: A_e is the whole target, so that A = E A_e is at distance 0."""
-    law = gs.Finite([1.0, 4.0])
-    environments = gs.Environments(np.eye(3, 1), np.eye(3, 1, k=-1), law)
-    snapshot = Snapshot(environments, gs.Symmetric(), (np.diag([1.0, 2.5, 0.0]) ** 0.5,), (3, 3))
-    distance = gs.DIAGNOSTICS["distance_to_mean"]
-    assert float(distance.value(snapshot)) == pytest.approx(0, abs=1e-7)
-    assert distance.description.startswith("||A - E A_e||_F")

@@ -131,20 +131,6 @@ def test_late_speed_is_read_from_the_hessian(k, m):
     assert found.rate == pytest.approx(-2 * np.log(1 - 1e-3 * found.slowest), rel=1e-9)
 
 
-def test_late_speed_of_factorisation_in_closed_form():
-    """Eigenvalues are the sums s_i(F)^2 + s_j(G)^2, zeros included: the slowest takes a zero of one side."""
-    F, G = zero_of_the_loss(K, seed=3)
-    f, g = (np.linalg.svd(x, compute_uv=False) for x in (F, G))
-    found = gs.late_speed(F, G, 0.01, RANK)
-    assert found.steepest == pytest.approx(f[0] ** 2 + g[0] ** 2, rel=1e-12)
-    assert found.slowest == pytest.approx(min(f[-1], g[RANK - 1]) ** 2, rel=1e-10)
-    beta, sigma = 1.3, 2.0
-    F, G = beta * np.eye(N1, K), sigma / beta * np.eye(N2, RANK) @ np.eye(RANK, K)
-    found = gs.late_speed(F, G, 0.1, RANK)
-    assert found.slowest == pytest.approx(min(beta**2, (sigma / beta) ** 2), rel=1e-12)
-    assert found.steepest == pytest.approx(beta**2 + (sigma / beta) ** 2, rel=1e-12)
-
-
 @pytest.mark.parametrize("eta", [0.05, 0.5, 0.97])
 def test_late_speed_is_that_of_descent(eta):
     """Sensing with 60 rows from close to a zero of the loss; the largest step size is limited by the steepest direction."""

@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 import gyrostat as gs
-from completion_problem import ENVIRONMENTS, EPS, OBSERVED, TRUTH
+from completion_problem import ENVIRONMENTS, OBSERVED
 from conftest import Watch
-from gyrostat.algorithms.update_rules import UpdateRule
 from gyrostat.diagnostics.base import resolve
 from gyrostat.engine.compile import Program
 from gyrostat.engine.reduction import hidden_layers
@@ -164,40 +163,6 @@ def test_runs_that_leak_are_computed_again_or_refused(levels):
         gs.run(algorithm, SGD, reduction="always", **options)
 
 
-class Signs(UpdateRule):
-    """A rule that depends on the coordinates of the hidden layers."""
-
-    def __call__(self, model, params, reading, step_size, ridge):
-        directions = model.pullback(params, reading.gradient)
-        return tuple(p - step_size * jnp.sign(g) for p, g in zip(params, directions, strict=True))
-
-
-FOUR = gs.DeepLinear(4, 20)
-INEXACT = [
-    (gs.RidgeDescent(0.1, model=FOUR), SGD, "FanInUniform at depth 4"),
-    (gs.RidgeDescent(0.1, model=FOUR, start=gs.FanInGaussian()), SGD, "FanInGaussian at depth 4"),
-    (
-        gs.RidgeDescent(0.1, model=gs.DeepLinear(widths=(2, 9, 8, 9, 2)), start=gs.Orthogonal()),
-        SGD,
-        "Orthogonal at depth 4",
-    ),
-    (
-        gs.Algorithm(FOUR, gs.Orthogonal(), gs.Full(), gs.Constant(0.1), Signs()),
-        SGD,
-        "Signs depends on the coordinates",
-    ),
-    (gs.RidgeDescent(0.1, model=gs.DeepLinear(3, 3), start=gs.Orthogonal()), SGD, "4 dimensions of a hidden layer"),
-]
-
-
-@pytest.mark.parametrize("i", range(len(INEXACT)))
-def test_where_it_is_not_exact_always_is_refused_with_the_reason(i):
-    algorithm, problem, reason = INEXACT[i]
-    with pytest.raises(gs.GyrostatError, match=f"not exact here: {reason}.*'auto' or 'never'"):
-        gs.run(algorithm, problem, num_steps=2, reduction="always")
-    assert not choose_reduction("auto", algorithm, problem)
-
-
 def test_both_reductions_at_once():
     """Factorisation by a deep network: rows and columns, and then the widths."""
     problem = gs.Problem(gs.RandomRectangular(40, 30, 1, values=[1.0]), gs.Identity())
@@ -218,17 +183,6 @@ def test_both_reductions_at_once():
             np.testing.assert_allclose(small[name], whole[name], rtol=1e-12, atol=1e-12)
 
 
-def test_krylov_bases_are_orthonormal_and_hold_every_image(x64):
-    rng = np.random.default_rng(0)
-    first, W, last = rng.standard_normal((30, 2)), rng.standard_normal((30, 30)), rng.standard_normal((3, 30))
-    P, Q = (np.asarray(basis) for basis in hidden_layers.krylov_bases((first, W, last)))
-    assert [P.shape[1], Q.shape[1]] == hidden_layers.krylov_widths(3, 2) == [30, 30]
-    for basis in (P, Q):
-        np.testing.assert_allclose(basis.T @ basis, np.eye(30), atol=1e-12)
-    for X, part in ((first, P[:, :2]), (W.T @ last.T, P[:, :5]), (W.T @ W @ first, P[:, :7]), (W @ first, Q[:, :5])):
-        np.testing.assert_allclose(part @ (part.T @ X), X, atol=1e-9 * np.abs(X).max())
-
-
 def test_only_random_starts_of_three_layers_use_krylov_spaces():
     """With given layers, a level may be empty."""
     model = gs.DeepLinear(3, 40)
@@ -237,16 +191,6 @@ def test_only_random_starts_of_three_layers_use_krylov_spaces():
     assert hidden_layers.kind(model, gs.ScaledGaussian(0.1), (2, 2)) == "krylov"
     assert hidden_layers.kind(gs.DeepLinear(widths=(2, 9, 8, 2)), gs.Orthogonal(), (2, 2)) is None
     assert hidden_layers.kind(gs.DeepLinear(2, 9), given, (2, 2)) == "closed"
-
-
-@pytest.mark.parametrize("shape", [(2, 3), (4, 1)])
-def test_one_entry_is_that_of_the_product(shape, x64):
-    rng = np.random.default_rng(1)
-    layers = tuple(jnp.asarray(rng.standard_normal(s)) for s in ((5, shape[1]), (4, 5), (shape[0], 4)))
-    model, params = hidden_layers.NarrowedNetwork(tuple(W.shape for W in layers)), (*layers, jnp.asarray(0.5))
-    A = layers[2] @ layers[1] @ layers[0]
-    for i, j in np.ndindex(*shape):
-        assert float(model.entry(params, i, j)) == pytest.approx(float(A[i, j]), rel=1e-12)
 
 
 def test_numbers_too_small_are_zero_so_that_nothing_slows_down():
@@ -260,8 +204,3 @@ def test_numbers_too_small_are_zero_so_that_nothing_slows_down():
 
     with double():
         assert float(jax.jit(lambda x: x / 2)(jnp.asarray(np.finfo(float).tiny))) == 0
-
-
-def test_the_problem_is_that_of_the_paper():
-    assert np.linalg.matrix_rank(TRUTH) == 1 and TRUTH[0, 1] == 1 / EPS
-    np.testing.assert_allclose(ENVIRONMENTS.invariant, TRUTH, rtol=1e-6)

@@ -117,25 +117,6 @@ def test_divergence_is_noted_at_the_step_of_the_engine(model):
         )
 
 
-@pytest.mark.parametrize("model", PAIRS)
-def test_a_run_does_not_depend_on_the_others(model):
-    together, _ = in_numpy(model, NumpyGradientStep(), 0.1)
-    for run in range(RUNS):
-        alone, _ = in_numpy(model, NumpyGradientStep(), 0.1, params=tuple(p[run : run + 1] for p in starts(model)))
-        np.testing.assert_allclose(alone[0], together[run], rtol=0, atol=1e-13)
-
-
-@pytest.mark.parametrize("model", PAIRS)
-def test_the_fused_step_is_the_pullback(model):
-    rng = np.random.default_rng(2)
-    params, numpy_model = starts(model), PAIRS[model][1]
-    G = rng.standard_normal(numpy_model.product(params).shape)
-    wanted = [0.9 * p - 0.2 * g for p, g in zip(params, numpy_model.pullback(params, G), strict=True)]
-    for spare in (None, tuple(np.full_like(p, np.nan) for p in params)):
-        for found, moved in zip(numpy_model.gradient_step(params, G.copy(), 0.2, 0.9, spare), wanted, strict=True):
-            np.testing.assert_allclose(found, moved, rtol=0, atol=1e-14)
-
-
 def test_the_loop_leaves_the_start_alone_and_records_what_was_asked():
     start = starts("diagonal")
     before = [p.copy() for p in start]

@@ -78,16 +78,6 @@ def test_equal_matrices_have_no_spurious_part_and_keep_their_number():
     gs.run(gs.HeteroSGD(0.05), gs.Problem(environments, gs.Identity()), num_steps=3)
 
 
-def test_a_run_forgets_the_part_that_differs():
-    rng = np.random.default_rng(0)
-    a, b = np.linalg.qr(rng.standard_normal((10, 2)))[0].T
-    A_star = np.outer(a, a)
-    environments = gs.Environments.from_matrices(A_star, [A_star + s * np.outer(b, b) for s in (-7.0, 9.0)])
-    result = gs.run(gs.HeteroSGD(0.05), gs.Problem(environments, gs.FreshGaussian(4000)), num_steps=250, seeds=8)
-    end = result.isel(step=-1).median("seed")
-    assert float(end.signal) > 0.9 and float(end.spurious) < 0.1
-
-
 def test_rectangular_targets_are_the_given_matrices(x64):
     left, right = orthonormal(0, 5, 4), orthonormal(1, 4, 4)
     A_star = left[:, :2] @ np.diag([2.0, 1.0]) @ right[:, :2].T
@@ -120,13 +110,6 @@ def test_dependent_features_lower_the_rank(x64):
         target = environments.target(environments.law.at(index).sigma)
         assert np.abs(np.asarray(target) - (a @ a.T + b @ own @ b.T)).max() < ROUNDING
     gs.run(gs.PooledSGD(0.01), gs.Problem(environments, gs.FreshGaussian(100)), num_steps=2, seeds=2)
-
-
-def test_orthonormal_features_are_the_bases():
-    basis = orthonormal(0, 6, 3)
-    environments = gs.Environments.from_features(basis[:, :1], basis[:, 1:], gs.TwoPoint(rank=2))
-    assert np.abs(environments.invariant_basis - basis[:, :1]).max() < ROUNDING
-    assert np.abs(environments.spurious_basis - basis[:, 1:]).max() < ROUNDING
 
 
 @pytest.mark.parametrize(

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-import pytest
 
 import gyrostat as gs
-from conftest import orthonormal, rectangular_environments
+from conftest import orthonormal
 
 N1, N2, K = 5, 4, 3
 
@@ -31,15 +29,6 @@ def test_targets_of_rectangular_environments(x64):
     np.testing.assert_allclose(environments.spurious_block(A_star + B), S, atol=1e-14)
     L, R = orthonormal(22, 6, 6), orthonormal(23, 5, 5)
     np.testing.assert_allclose(environments.rotated(L, R).target(S), L @ (A_star + B) @ R.T, atol=1e-13)
-
-
-def test_a_square_rectangle_is_the_square_case(x64):
-    basis = orthonormal(24, 5, 2)
-    law = gs.Finite([-1.0, 2.0])
-    wide = gs.RectangularEnvironments(basis[:, :1], basis[:, :1], basis[:, 1:], basis[:, 1:], law, values=[1.5])
-    plain = gs.Environments(basis[:, :1], basis[:, 1:], law, values=[1.5])
-    for sigma in law.values:
-        np.testing.assert_allclose(wide.target(sigma), plain.target(sigma), atol=1e-15)
 
 
 def test_random_rectangles_have_orthonormal_bases_of_their_own(x64):
@@ -68,18 +57,3 @@ def test_a_diagonal_truth(x64):
     environments = gs.Environments.diagonal(4, [3.0, -1.0])
     np.testing.assert_array_equal(environments.invariant, np.diag([3.0, -1.0, 0.0, 0.0]))
     assert environments.law.count == 1 and environments.mean_target.shape == (4, 4)
-
-
-def test_an_algorithm_of_one_environment_runs_on_rectangles():
-    """Everything that is not symmetric goes through the same loop: HeteroSGD finds a rectangular invariant."""
-    law = gs.Finite([-2.0, 2.0])
-    algorithm = gs.HeteroSGD(0.05, init_scale=0.3, order="cyclic", model=gs.Asymmetric(2))
-    problem = gs.Problem(rectangular_environments(N1, N2, law), gs.Identity())
-    found = gs.run(algorithm, problem, num_steps=600, record=["signal", "spurious"], record_at=2)
-    assert found.signal[0, -1] == pytest.approx(1.0, abs=0.02) and found.spurious[0, -1] < 0.1
-
-
-def test_modules_keep_what_they_were_given():
-    step = gs.ImbalanceStep(below=0.1)
-    assert step.at is None and step.beta is None and float(step.below) == 0.1
-    assert eqx.tree_equal(gs.Given(np.eye(3, 2)).params, (np.eye(3, 2),))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -15,118 +16,98 @@ from checks import refuses
 from gyrostat.jax_tools.readable_modules import ReadableModule
 
 E = np.eye(3)
-LAW = gs.TwoPoint(mean=1.0, spread=6.0)
-FLAT = gs.Constant(0.1)
-NOUNS = {
-    "HeteroSGD(0.05)": gs.HeteroSGD(0.05),
+NOUNS = [
+    "HeteroSGD(0.05)",
+    "PooledSGD(0.3)",
+    "PooledGD(0.1, model=Symmetric(width=2))",
+    "GradientDescent(0.2, width=4, start=0.05)",
+    "GradientDescent(0.2, model=DeepLinear(depth=4))",
+    "ScaledGD(0.2, damping=0.1)",
+    "PrecGD(0.2)",
+    "QuadraticNetwork(0.01, pooled=True)",
+    "Algorithm(Symmetric(), ScaledIdentity(0.001), Pooled(), Constant(0.05), events=(Shrinkage(),))",
+    "OneEnvironment(order='shuffled', amplify=7.0)",
+    "Full()",
+    "Pooled()",
+    "ImbalanceStep(below=0.1, beta=1.0)",
+    "Shrinkage()",
+    "FanInGaussian(scale=0.5)",
+    "FanInUniform()",
+    "Orthogonal()",
+    "OrthonormalZero()",
+    "ImbalancedGaussian(0.5)",
+    "ScaledGaussian(0.5)",
+    "ScaledIdentity(0.5)",
+    "SymmetricGaussian(0.5)",
+    "Spectral()",
+    "Constant(0.1, ridge=0.2)",
+    "Annealing(Constant(0.1), Constant(0.1), 3)",
+    "WarmUp(500, 0.03, Constant(0.1))",
+    "Periodic([(10, Constant(0.1)), (5, Constant(0.2))], start=3)",
+    "Piecewise([(0, 5, Constant(0.1)), (5, None, Constant(0.2))])",
+    "GradientStep(decay=1.0)",
+    "Preconditioned(damping='residual')",
+    "RidgeStep(convention='appendix')",
+    "Momentum(beta=0.8)",
+    "Nesterov(beta=0.8)",
+    "Adam(beta2=0.99)",
+    "ArrayEnvironments([[2.0, 0.0], [0.0, 0.0]])",
+    "ArrayEnvironments([0.0, 2.0], spurious=[[3.0, 0.0], [-1.0, 0.0]])",
+    "Absent()",
+    "TwoPoint(mean=0.1, spread=0.7, rank=2, independent=True)",
+    "Uniform(spread=3.0, rank=2, independent=True)",
+    "Gaussian(mean=0.5)",
+    "Environments([[1.0], [0.0], [0.0]])",
+    "Environments([[1.0], [0.0], [0.0]], spurious_basis=[[0.0], [1.0], [0.0]], law=TwoPoint(spread=6.0), values=[2.0])",
+    "VectorEnvironments([1.0, -1.0, 0.0], spurious_coordinates=[2], law=TwoPoint(spread=6.0))",
+    "RectangularEnvironments([[1.0], [0.0], [0.0]], [[1.0], [0.0]], values=[3.0])",
+    "Observed((20,), 2)",
+    "RandomEnvironments(60, law=TwoPoint(spread=6.0), overlap=0.1)",
+    "FeatureEnvironments(9, 2, TwoPoint(spread=6.0))",
+    "RandomRectangular(5, 4, rank=2)",
+    "Dense(100, redraw=True)",
+    "DenseData([[1.0, 2.0], [3.0, 4.0]], [1.0, 2.0], [0, 1], batch_size=1)",
+    "Entries(((0, 0), (1, 1)), batch_size=1)",
+    "FixedGaussian(8000, noise=0.1)",
+    "FreshGaussian(8000)",
+    "Identity()",
+    "RankOne(1000, truncation=12.5)",
+    "Problem(RandomEnvironments(60, law=TwoPoint(spread=6.0)), FreshGaussian(8000))",
+    "Asymmetric(width=4)",
+    "DeepLinear(depth=2, width=5)",
+    "DeepLinear(widths=(2, 7, 3))",
+    "Diagonal(gradient_factor=2.0)",
+    "Symmetric()",
+    "SymmetricDifference(width=2)",
+]
+"""Shortest calls, one of every noun."""
+
+WRITTEN_OTHERWISE = {
     "HeteroSGD(0.05, init_scale=0.01, order='cyclic', model=Diagonal(), amplify=2.0)": gs.HeteroSGD(
         0.05, init_scale=0.01, order="cyclic", model=gs.Diagonal(), amplify=2
     ),
-    "HeteroSGD(Annealing(Constant(0.1), Constant(0.01), 50))": gs.HeteroSGD(
-        gs.Annealing(FLAT, gs.Constant(0.01), at=50)
-    ),
-    "PooledSGD(0.3)": gs.PooledSGD(0.3),
-    "PooledGD(0.1, model=Symmetric(width=2))": gs.PooledGD(0.1, model=gs.Symmetric(2)),
-    "GradientDescent(0.2, width=4, start=0.05)": gs.GradientDescent(0.2, width=4, start=0.05),
     "GradientDescent(0.2, width=4, symmetric=True, start=ScaledIdentity(0.1), events=(ImbalanceStep(at=5),))": (
-        gs.GradientDescent(0.2, width=4, symmetric=True, start=gs.ScaledIdentity(0.1), events=(gs.ImbalanceStep(at=5),))
+        gs.GradientDescent(0.2, width=4, symmetric=True, start=gs.ScaledIdentity(0.1), events=[gs.ImbalanceStep(at=5)])
     ),
-    "GradientDescent(0.2, model=DeepLinear(depth=4))": gs.GradientDescent(0.2, model=gs.DeepLinear(4)),
-    "ScaledGD(0.2, damping=0.1)": gs.ScaledGD(0.2, damping=0.1),
-    "PrecGD(0.2)": gs.PrecGD(0.2),
-    "QuadraticNetwork(0.01, pooled=True)": gs.QuadraticNetwork(0.01, pooled=True),
     "RidgeDescent(0.2, ridge=0.1, convention='main_text')": gs.RidgeDescent(0.2, 0.1, convention="main_text"),
-    "RidgeDescent(WarmUp(5, 0.03, Constant(0.2, ridge=0.1)), start=Orthogonal())": gs.RidgeDescent(
-        gs.WarmUp(5, 0.03, gs.Constant(0.2, 0.1)), start=gs.Orthogonal()
-    ),
-    "Algorithm(Symmetric(), ScaledIdentity(0.001), Pooled(), Constant(0.05), events=(Shrinkage(),))": gs.Algorithm(
-        gs.Symmetric(), gs.ScaledIdentity(1e-3), gs.Pooled(), gs.Constant(0.05), events=[gs.Shrinkage()]
-    ),
-    "OneEnvironment(order='shuffled', amplify=7.0)": gs.OneEnvironment("shuffled", 7.0),
-    "Full()": gs.Full(),
-    "Pooled()": gs.Pooled(),
-    "ImbalanceStep(below=0.1, beta=1.0)": gs.ImbalanceStep(below=0.1, beta=1),
-    "Shrinkage()": gs.Shrinkage(),
-    "FanInGaussian(scale=0.5)": gs.FanInGaussian(0.5),
-    "FanInUniform()": gs.FanInUniform(),
-    "Orthogonal()": gs.Orthogonal(),
-    "OrthonormalZero()": gs.OrthonormalZero(),
     "Given([[1.0, 0.0], [0.0, 1.0]], [2.0])": gs.Given(np.eye(2), [2.0]),
-    "ImbalancedGaussian(0.5)": gs.ImbalancedGaussian(0.5),
-    "ScaledGaussian(0.5)": gs.ScaledGaussian(0.5),
-    "ScaledIdentity(0.5)": gs.ScaledIdentity(0.5),
-    "SymmetricGaussian(0.5)": gs.SymmetricGaussian(0.5),
-    "Spectral()": gs.Spectral(),
-    "Constant(0.1, ridge=0.2)": gs.Constant(0.1, 0.2),
-    "Annealing(Constant(0.1), Constant(0.1), 3)": gs.Annealing(FLAT, FLAT, 3),
-    "WarmUp(500, 0.03, Constant(0.1))": gs.WarmUp(500, 0.03, FLAT),
-    "Periodic([(10, Constant(0.1)), (5, Constant(0.2))], start=3)": gs.Periodic(
-        [(10, FLAT), (5, gs.Constant(0.2))], start=3
-    ),
-    "Piecewise([(0, 5, Constant(0.1)), (5, None, Constant(0.2))])": gs.Piecewise(
-        [(0, 5, FLAT), (5, None, gs.Constant(0.2))]
-    ),
-    "GradientStep(decay=1.0)": gs.GradientStep(1.0),
-    "Preconditioned(damping='residual')": gs.Preconditioned("residual"),
-    "RidgeStep(convention='appendix')": gs.RidgeStep("appendix"),
-    "Momentum(beta=0.8)": gs.Momentum(0.8),
-    "Nesterov(beta=0.8)": gs.Nesterov(0.8),
-    "Adam(beta2=0.99)": gs.Adam(beta2=0.99),
-    "ArrayEnvironments([[2.0, 0.0], [0.0, 0.0]])": gs.ArrayEnvironments([[2.0, 0.0], [0.0, 0.0]]),
-    "ArrayEnvironments([0.0, 2.0], spurious=[[3.0, 0.0], [-1.0, 0.0]])": gs.ArrayEnvironments(
-        [0.0, 2.0], [[3.0, 0.0], [-1.0, 0.0]]
-    ),
-    "Absent()": gs.Absent(),
-    "Finite([[[-1.0]], [[3.0]]])": gs.Finite([-1.0, 3.0]),
-    "Finite([[[-1.0]], [[3.0]]], weights=[0.25, 0.75])": gs.Finite([-1.0, 3.0], [0.25, 0.75]),
-    "TwoPoint(spread=6.1)": gs.TwoPoint(spread=6.1),
     "TwoPoint(mean=0.3, spread=0.0, rank=3)": gs.TwoPoint(0.3, 0.0, rank=3),
-    "TwoPoint(mean=0.1, spread=0.7, rank=2, independent=True)": gs.TwoPoint(0.1, 0.7, rank=2, independent=True),
-    "Uniform(spread=3.0, rank=2, independent=True)": gs.Uniform(1.0, 3.0, rank=2, independent=True),
-    "Gaussian(mean=0.5)": gs.Gaussian(0.5),
-    "Environments([[1.0], [0.0], [0.0]])": gs.Environments(E[:, :1]),
-    "Environments([[1.0], [0.0], [0.0]], spurious_basis=[[0.0], [1.0], [0.0]], law=TwoPoint(spread=6.0), values=[2.0])": (
-        gs.Environments(E[:, :1], E[:, 1:2], LAW, values=[2.0])
-    ),
-    "VectorEnvironments([1.0, -1.0, 0.0], spurious_coordinates=[2], law=TwoPoint(spread=6.0))": gs.VectorEnvironments(
-        [1.0, -1.0, 0.0], [2], LAW
-    ),
-    "RectangularEnvironments([[1.0], [0.0], [0.0]], [[1.0], [0.0]], values=[3.0])": gs.RectangularEnvironments(
-        E[:, :1], np.eye(2, 1), values=[3.0]
-    ),
-    "Observed((20,), 2)": gs.Observed((20,), 2),
-    "RandomEnvironments(60, law=TwoPoint(spread=6.0), overlap=0.1)": gs.RandomEnvironments(60, 1, LAW, overlap=0.1),
-    "FeatureEnvironments(9, 2, TwoPoint(spread=6.0))": gs.FeatureEnvironments(9, 2, LAW),
-    "RandomRectangular(5, 4, rank=2)": gs.RandomRectangular(5, 4, 2),
-    "Dense(100, redraw=True)": gs.Dense(100, redraw=True),
-    "DenseData([[1.0, 2.0], [3.0, 4.0]], [1.0, 2.0], [0, 1], batch_size=1)": gs.DenseData(
-        [[1.0, 2.0], [3.0, 4.0]], [1.0, 2.0], [0, 1], batch_size=1
-    ),
-    "Entries(((0, 0), (1, 1)), batch_size=1)": gs.Entries([(0, 0), (1, 1)], batch_size=1),
-    "FixedGaussian(8000, noise=0.1)": gs.FixedGaussian(8000, noise=0.1),
-    "FreshGaussian(8000)": gs.FreshGaussian(8000),
-    "Identity()": gs.Identity(),
-    "RankOne(1000, truncation=12.5)": gs.RankOne(1000, 12.5),
-    "Problem(RandomEnvironments(60, law=TwoPoint(spread=6.0)), FreshGaussian(8000))": gs.Problem(
-        gs.RandomEnvironments(60, law=LAW), gs.FreshGaussian(8000)
-    ),
-    "Asymmetric(width=4)": gs.Asymmetric(4),
-    "DeepLinear()": gs.DeepLinear(),
-    "DeepLinear(depth=2, width=5)": gs.DeepLinear(2, 5),
-    "DeepLinear(widths=(2, 7, 3))": gs.DeepLinear(widths=(2, 7, 3)),
-    "Diagonal(gradient_factor=2.0)": gs.Diagonal(2.0),
-    "Symmetric()": gs.Symmetric(),
-    "SymmetricDifference(width=2)": gs.SymmetricDifference(2),
+    "Finite([[[-1.0]], [[3.0]]], weights=[0.25, 0.75])": gs.Finite([-1.0, 3.0], [0.25, 0.75]),
 }
 NOT_TEXT = {"Optax", "Sampler", "UpdateRule"}
 """A function of the user or of optax has no text, and the base class of update rules makes no step."""
 
 
-@pytest.mark.parametrize("text", NOUNS)
-def test_the_text_is_the_shortest_call_that_makes_an_equal_object(text):
+def evaluated(text: str) -> Any:
     names: dict = {}
     exec("from gyrostat import *", names)
-    assert repr(NOUNS[text]) == text and bool(eval(text, names) == NOUNS[text])
+    return eval(text, names)
+
+
+@pytest.mark.parametrize("text", [*NOUNS, *WRITTEN_OTHERWISE])
+def test_the_text_is_the_shortest_call_that_makes_an_equal_object(text):
+    noun = WRITTEN_OTHERWISE[text] if text in WRITTEN_OTHERWISE else evaluated(text)
+    assert repr(noun) == text and bool(evaluated(text) == noun)
 
 
 def test_every_public_noun_is_among_them():
@@ -136,17 +117,14 @@ def test_every_public_noun_is_among_them():
         for name, x in public.items()
         if inspect.isclass(x) and issubclass(x, ReadableModule) and not inspect.isabstract(x)
     }
-    assert nouns - NOT_TEXT <= {type(x).__name__ for x in NOUNS.values()}
+    assert nouns - NOT_TEXT <= {text.partition("(")[0] for text in (*NOUNS, *WRITTEN_OTHERWISE)}
 
 
 def test_the_table_for_notebooks_holds_every_argument_and_escapes_text():
     html = gs.HeteroSGD(0.05, order="cyclic")._repr_html_()
     for word in ("HeteroSGD", "step_size", "0.05", "init_scale", "0.001", "&#39;cyclic&#39;"):
         assert word in html
-    assert (
-        "RandomEnvironments"
-        in NOUNS["Problem(RandomEnvironments(60, law=TwoPoint(spread=6.0)), FreshGaussian(8000))"]._repr_html_()
-    )
+    assert "RandomEnvironments" in gs.Problem(gs.RandomEnvironments(60), gs.Identity())._repr_html_()
     law = gs.Sampler(lambda key: jax.random.normal(key))
     assert "&lt;function" in law._repr_html_() and "<function" not in law._repr_html_()
 
@@ -183,24 +161,15 @@ def test_a_users_own_noun_prints_its_fields():
 
 MISSPELT = [
     (lambda: gs.HeteroSGD(lr=0.05), "step_size"),
-    (lambda: gs.HeteroSGD(learning_rate=0.05), "step_size"),
     (lambda: gs.HeteroSGD(0.05, initscale=1.0), "init_scale"),
     (lambda: gs.GradientDescent(0.05, k=3), "width"),
     (lambda: gs.FreshGaussian(m=80), "num_samples"),
-    (lambda: gs.FreshGaussian(n_samples=80), "num_samples"),
-    (lambda: gs.RandomEnvironments(d=60), "dimension"),
-    (lambda: gs.TwoPoint(std=6.0), "spread"),
-    (lambda: gs.Symmetric(widht=3), "width"),
     (lambda: gs.RidgeDescent(0.1, weight_decay=0.1), "ridge"),
     (lambda: gs.run(gs.HeteroSGD(0.05), None, steps=3), "num_steps"),
-    (lambda: gs.run(gs.HeteroSGD(0.05), None, num_steps=3, n_seeds=3), "seeds"),
     (lambda: gs.run_grid(None, {}, T=3), "num_steps"),
     (lambda: gs.offshoots(None, None, att=[3]), "at"),
     (lambda: gs.sweep("step-spread", output="x"), "out"),
     (lambda: gs.late_speed(E, E, 0.1, rnak=1), "rank"),
-    (lambda: gs.jumps([[1.0]], [0], ratoi=1), "ratio"),
-    (lambda: gs.absorbing(ridg=1), "ridge"),
-    (lambda: gs.isometry_constant(dim=1), "dimension"),
 ]
 
 
@@ -218,13 +187,9 @@ def test_an_argument_like_no_other_lists_all():
 
 CLASSES = [
     (lambda: gs.HeteroSGD(0.05, model=gs.Diagonal), "model", "make one: gs.Diagonal()."),
-    (lambda: gs.GradientDescent(0.05, model=gs.Symmetric), "model", "make one: gs.Symmetric()."),
     (lambda: gs.HeteroSGD(gs.Constant), "step_size", "make one: gs.Constant(step_size=...)."),
     (lambda: gs.GradientDescent(0.1, start=gs.ScaledIdentity), "init_scale", "make one: gs.ScaledIdentity(scale=...)."),
-    (lambda: gs.RandomEnvironments(5, law=gs.TwoPoint), "law", "make one: gs.TwoPoint()."),
     (lambda: gs.Problem(gs.RandomEnvironments, gs.Identity()), "environments", "gs.RandomEnvironments(dimension=...)."),
-    (lambda: gs.Problem(gs.RandomEnvironments(5), gs.Identity), "measurements", "make one: gs.Identity()."),
-    (lambda: gs.WarmUp(5, 0.1, gs.Constant), "then", "make one: gs.Constant(step_size=...)."),
     (lambda: gs.run(gs.HeteroSGD, None, num_steps=3), "algorithm", "make one: gs.HeteroSGD(step_size=...)."),
     (lambda: gs.run(gs.HeteroSGD(0.1), gs.Problem, num_steps=3), "problem", "gs.Problem(environments=..., measure"),
     (lambda: gs.GradientDescent(0.1, events=(gs.Shrinkage,)), "events", "make one: gs.Shrinkage()."),

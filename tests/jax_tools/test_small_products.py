@@ -92,13 +92,3 @@ def test_runs_are_last_where_products_are_small(monkeypatch, x64):
     runs_first = gs.run(algorithm, problem, num_steps=40, seeds=RUNS, record=["distance"])
     assert not asked
     np.testing.assert_allclose(runs_last.distance, runs_first.distance, rtol=1e-12)
-
-
-def test_a_run_that_left_the_finite_range_is_nan_from_then_on_and_reaches_nothing():
-    problem = gs.Problem(gs.Environments.diagonal(4, [1.0]), gs.Identity())
-    algorithm = gs.GradientDescent(3.0, width=2, symmetric=True, start=1.0)
-    found = gs.run(algorithm, problem, num_steps=60, seeds=3, record=["distance"], record_at=61, tolerance=1e-3)
-    left = found.diverged.values
-    assert (left > 0).all() and np.isinf(found.reached.values).all()
-    for run, at in zip(found.distance.values, left, strict=True):
-        assert np.isnan(run[int(at) :]).all() and np.isfinite(run[: int(at)]).all()

@@ -68,28 +68,6 @@ def test_other_numbers_and_no_number_are_other_designs(x64):
     keys = jax.random.key(1), jax.random.key(2)
     first, second = (gs.Dense(6, operator="rows").init(key, RECTANGLE, space, ALONE).matrices for key in keys)
     assert np.abs(np.asarray(first) - np.asarray(second)).min() > 0
-    shared = [gs.Dense(6, operator="rows", design=1).init(key, RECTANGLE, space, ALONE).matrices for key in keys]
-    np.testing.assert_array_equal(shared[0], one)
-    np.testing.assert_array_equal(shared[1], one)
-
-
-def test_rows_of_a_run_through_the_gram_operator():
-    """Twelve dimensions and nine rows: "auto" takes the Gram matrix; NumPy takes the rows and gets the same path."""
-    measurements, eta = gs.Dense(9, noise=0.2, design=3), 0.05
-    start = gs.Given(0.5 * np.eye(4, 2), 0.3 * np.eye(3, 2))
-    names = ["left_factor", "right_factor"]
-    algorithm = gs.GradientDescent(eta, width=2, start=start)
-    found = gs.run(algorithm, gs.Problem(RECTANGLE, measurements), num_steps=8, record=names, record_at=[8])
-    rows = measurements.rows(RECTANGLE, RectangularMatrices(4, 3))
-    batches = []
-    for e, sigma in enumerate(LAW.values):
-        X, target = np.asarray(rows.matrices[e]), np.asarray(RECTANGLE.target(sigma))
-        batches.append((X.reshape(-1, 4, 3), X @ target.ravel() + np.asarray(rows.noises[e])))
-    params = tuple(np.asarray(p) for p in start.params)
-    for _ in range(8):
-        params = reference.full_step("Asymmetric", params, batches, LAW.weights, eta)
-    np.testing.assert_allclose(found.left_factor.values[0, 0], params[0], atol=1e-12)
-    np.testing.assert_allclose(found.right_factor.values[0, 0], params[1], atol=1e-12)
 
 
 @pytest.mark.parametrize("kind", SPACES)
@@ -158,17 +136,6 @@ def test_single_precision_refuses_designs_that_jax_multiplies_wrongly():
 
 
 # --- the mean square residual ---------------------------------------------------------------------
-
-
-def test_residual_of_the_population(x64):
-    scene = scene_of("rectangle")
-    A = np.asarray(scene.product)
-    reading, _ = gs.Identity().sense((), None, scene, LAW.at(1))
-    M = A - np.asarray(RECTANGLE.target(LAW.values[1]))
-    assert float(reading.residual_square) == pytest.approx(np.linalg.norm(M) ** 2, rel=1e-13)
-    reading, _ = gs.Identity().mix((), None, scene)
-    mean = A - np.asarray(RECTANGLE.mean_target)
-    assert float(reading.residual_square) == pytest.approx(np.linalg.norm(mean) ** 2, rel=1e-13)
 
 
 @pytest.mark.parametrize("batch_size", [None, 4])

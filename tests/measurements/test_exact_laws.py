@@ -230,31 +230,6 @@ def test_mixture_in_blocks(monkeypatch):
     holds("mix blocks", functionals(ours, M), functionals(brute, M))
 
 
-def _wrong_fresh(rng, M, m, kind):
-    """Fresh batches with one mistake each."""
-    flat = M.ravel()
-    W = reference.gaussian(rng, M.shape, N).reshape(N, -1)
-    unit = flat / np.linalg.norm(flat)
-    s = rng.chisquare(m, N)
-    across = rng.chisquare(m, N) if kind == "independent chi-square" else s
-    if kind != "no projection":
-        W = W - (W @ unit)[:, None] * unit
-    G = s[:, None] / m * flat + np.linalg.norm(M) * np.sqrt(across)[:, None] / m * W
-    return G.reshape(N, *M.shape)
-
-
-@pytest.mark.parametrize("kind", ["right", "no projection", "independent chi-square"])
-def test_wrong_fresh_laws_are_refuted(kind):
-    environments = matrix_environments(4, TWO)
-    M = np.asarray(product_like(environments) - environments.target(TWO.values[1]))
-    ours = functionals(_wrong_fresh(np.random.default_rng(3), M, 6, kind), M)
-    brute = functionals(reference.sense(np.random.default_rng(4), M, 6, 0.0, N), M)
-    if kind == "right":  # the class without a mistake passes, so it is the mistake that is rejected
-        holds("rig", ours, brute)
-    else:
-        refuted(ours, brute)
-
-
 def test_mixture_without_multinomial_counts_is_refuted():
     """A fixed number of samples of each environment, by its weight, instead of a random number."""
     law = gs.Finite([-6.0, 6.0])
@@ -378,26 +353,6 @@ def empty_design(D: int, K: int = 1) -> fixed.RevealedDesign:
     return fixed.RevealedDesign(zeros, zeros, table, jnp.zeros(K, dtype=jnp.int32), jnp.zeros((), dtype=jnp.int32))
 
 
-def wrong_answers(slip: str, D: int, m: int, steps: int) -> np.ndarray:
-    """The rule of gram_product for N designs by NumPy, with the directions in one array, and with a mistake."""
-    rng = np.random.default_rng(31 * m + D)
-    Q, P, b, Y = np.zeros((N, D, D)), np.zeros((N, D, D)), np.ones((N, D)) / np.sqrt(D), []
-    inside = lambda x: np.einsum("nij,nik,nk->nj", Q, Q, x, optimize=True)  # noqa: E731
-    for n in range(steps):
-        if n < min(m, D):  # a new direction; afterwards the span holds every question
-            q, z = b, rng.standard_normal((N, D))
-            for _ in range(2):
-                q = q - inside(q)
-                z = z if slip == "rows not orthogonalised" else z - inside(z)
-            q = q / np.linalg.norm(q, axis=1, keepdims=True)
-            chi = np.sqrt(rng.chisquare(m if slip == "wrong degrees of freedom" else m - n, (N, 1)))
-            P[:, n] = z - q * np.sum(q * z, axis=1, keepdims=True) + chi * q
-            Q[:, n] = q
-        Y.append(np.einsum("nij,nik,nk->nj", P, P, b, optimize=True))
-        b = following(b, Y[-1], m)
-    return np.stack(Y, axis=1)
-
-
 def following(b, y, m):
     """The next question, made of the last one and its answer: adaptive, as gradient descent is."""
     b = 0.7 * b + y / m - 0.4 * (b * y).sum(-1, keepdims=True) / m * b[..., ::-1]
@@ -421,7 +376,6 @@ def _answers(keys, m, D, steps):
     return jax.vmap(one)(keys)
 
 
-@functools.cache
 def fixed_answers(kind: str, D: int, m: int, steps: int) -> dict[str, np.ndarray]:
     """Functionals of the answers of N designs to a sequence of questions."""
     if kind == "brute":
@@ -431,12 +385,10 @@ def fixed_answers(kind: str, D: int, m: int, steps: int) -> dict[str, np.ndarray
             Y.append(np.einsum("nij,nik,nk->nj", X, X, b, optimize=True))
             b = following(b, Y[-1], m)
         Y = np.stack(Y, axis=1)
-    elif kind == "engine":
+    else:
         with double():
             keys = jax.random.split(jax.random.key(31 * m + D), N)
             Y = np.asarray(_answers(keys, jnp.asarray(float(m)), D, steps))
-    else:
-        Y = wrong_answers(kind, D, m, steps)
     first, middle, last = Y[:, 0], Y[:, steps // 2], Y[:, -1]
     return {
         "first": np.sum(first**2, axis=1),
@@ -453,16 +405,6 @@ def fixed_answers(kind: str, D: int, m: int, steps: int) -> dict[str, np.ndarray
 def test_fixed_design_answers_adaptive_questions(m):
     """m = 1, m < D, m = D and m > D; seven questions in five dimensions, so the span fills up."""
     holds(f"fixed {m}", fixed_answers("engine", 5, m, 7), fixed_answers("brute", 5, m, 7))
-
-
-@pytest.mark.usefixtures("optimised")
-@pytest.mark.parametrize("slip", ["right", "wrong degrees of freedom", "rows not orthogonalised"])
-def test_wrong_fixed_designs_are_refuted(slip):
-    ours, brute = fixed_answers(slip, 5, 5, 7), fixed_answers("brute", 5, 5, 7)
-    if slip == "right":
-        holds("fixed rig", ours, brute)
-    else:
-        refuted(ours, brute)
 
 
 @pytest.mark.usefixtures("optimised")

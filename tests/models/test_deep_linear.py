@@ -20,21 +20,13 @@ MODELS = [gs.DeepLinear(2, 5), gs.DeepLinear(3, 2), gs.DeepLinear(5, 6), gs.Deep
 
 
 @pytest.mark.parametrize("i", range(len(MODELS)))
-def test_product_and_pullback_equal_the_twin_and_torch(i, x64):
-    torch = pytest.importorskip("torch")
+def test_product_and_pullback_equal_the_twin(i, x64):
     model, G = MODELS[i], np.random.default_rng(9).standard_normal(SHAPE)
     params = random_layers(model, i)
     found, moved = jax.jit(lambda params: (model.product(params), model.pullback(params, G)))(params)
     np.testing.assert_allclose(found, reference.product("DeepLinear", params), rtol=1e-12, atol=1e-12)
-    theta = [torch.tensor(p, requires_grad=True) for p in params]
-    A = theta[0]
-    for W in theta[1:]:
-        A = W @ A
-    (A * torch.tensor(G)).sum().backward()
-    twins = reference.pullback("DeepLinear", params, G)
-    for ours, twin, theirs in zip(moved, twins, theta, strict=True):
+    for ours, twin in zip(moved, reference.pullback("DeepLinear", params, G), strict=True):
         np.testing.assert_allclose(ours, twin, rtol=1e-11, atol=1e-11)  # products of five matrices, in another order
-        np.testing.assert_allclose(ours, theirs.grad.numpy(), rtol=1e-11, atol=1e-11)
 
 
 @pytest.mark.parametrize("i", range(len(MODELS)))

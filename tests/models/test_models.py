@@ -12,7 +12,6 @@ import gyrostat as gs
 import reference
 from gyrostat.jax_tools.float64 import double
 from gyrostat.models.spaces import RectangularMatrices, SymmetricMatrices, Vectors
-from gyrostat.models.symmetric_coordinates import smat, svec
 
 MODELS = {"Symmetric": 1, "SymmetricDifference": 2, "Diagonal": 2}
 SPACES = {
@@ -39,19 +38,6 @@ def test_coordinates_are_an_isometry(d, seed, kind):
         np.testing.assert_allclose(space.element(a), A, rtol=1e-12, atol=1e-12)
 
 
-def test_symmetric_coordinates_equal_the_twin(x64):
-    space = SymmetricMatrices(4)
-    A = np.asarray(space.project(np.random.default_rng(0).standard_normal((4, 4))))
-    np.testing.assert_allclose(space.coordinates(A), reference.svec(A), rtol=1e-14)
-    np.testing.assert_allclose(reference.smat(reference.svec(A)), A, rtol=1e-14)
-
-
-def test_numpy_coordinates_of_symmetric_matrices_are_an_isometry_and_invertible():
-    A, B = (M + M.T for M in np.random.default_rng(0).standard_normal((2, 6, 6)))
-    np.testing.assert_allclose(svec(A) @ svec(B), np.sum(A * B), rtol=1e-12)
-    np.testing.assert_allclose(smat(svec(A)), A, atol=1e-14)
-
-
 def test_projection_is_the_nearest_symmetric_matrix():
     space, rng = SymmetricMatrices(3), np.random.default_rng(1)
     B = rng.standard_normal((3, 3))
@@ -59,16 +45,6 @@ def test_projection_is_the_nearest_symmetric_matrix():
     for _ in range(20):
         S = rng.standard_normal((3, 3))
         assert np.linalg.norm(B - (S + S.T) / 2) >= nearest
-
-
-def test_standard_gaussian_of_symmetric_matrices(x64):
-    n, space = 20_000, SymmetricMatrices(3)
-    X = np.asarray(jax.vmap(space.gaussian)(jax.random.split(jax.random.key(0), n)))
-    assert (np.swapaxes(X, 1, 2) == X).all()
-    wanted = np.where(np.eye(3) == 1, 1.0, 0.5)
-    # The variance of a sample variance is 2 v^2 / n; five standard deviations over six entries.
-    assert (np.abs(X.var(axis=0) - wanted) < 5 * wanted * np.sqrt(2 / n)).all()
-    assert (np.abs(X.mean(axis=0)) < 5 / np.sqrt(n)).all()
 
 
 @pytest.mark.parametrize("model", MODELS)
@@ -80,45 +56,6 @@ def test_product_and_pullback_equal_the_twin(model, x64):
     G = reference.gaussian(rng, A.shape)
     for ours, twin in zip(chosen.pullback(params, G), reference.pullback(model, params, G), strict=True):
         np.testing.assert_allclose(ours, twin, rtol=1e-12, atol=1e-12)
-
-
-@pytest.mark.parametrize("model", MODELS)
-def test_gradient_factor_two_is_the_gradient_of_torch(model, x64):
-    torch = pytest.importorskip("torch")
-    rng = np.random.default_rng(3)
-    params = random_params(model, rng)
-    G = reference.gaussian(rng, reference.product(model, params).shape)
-    theta = [torch.tensor(p, requires_grad=True) for p in params]
-    A = {
-        "Symmetric": lambda U: U @ U.T,
-        "SymmetricDifference": lambda U, V: U @ U.T - V @ V.T,
-        "Diagonal": lambda u, v: u * u - v * v,
-    }[model](*theta)
-    (A * torch.tensor(G)).sum().backward()
-    for factor in (1.0, 2.0):
-        ours = getattr(gs, model)(gradient_factor=factor).pullback(params, G)
-        for mine, theirs in zip(ours, theta, strict=True):
-            # The documented factor: eq. (3) prints half of the true gradient. Both are doubles: rounding
-            # only.
-            np.testing.assert_allclose(2 / factor * mine, theirs.grad.numpy(), rtol=1e-12, atol=1e-12)
-
-
-@pytest.mark.parametrize("model", MODELS)
-def test_pullback_is_half_the_finite_difference_of_the_loss(model, x64):
-    rng = np.random.default_rng(4)
-    params, chosen = random_params(model, rng), getattr(gs, model)()
-    target = reference.gaussian(rng, reference.product(model, params).shape)
-
-    def loss(theta):
-        return np.sum((reference.product(model, theta) - target) ** 2) / 2
-
-    direction = random_params(model, rng)
-    h = 1e-5
-    ahead, behind = (tuple(p + s * h * q for p, q in zip(params, direction, strict=True)) for s in (1, -1))
-    slope = (loss(ahead) - loss(behind)) / (2 * h)
-    G = reference.product(model, params) - target
-    ours = sum(np.sum(np.asarray(g) * q) for g, q in zip(chosen.pullback(params, G), direction, strict=True))
-    assert 2 * ours == pytest.approx(slope, rel=1e-7)  # central differences: h^2 = 1e-10 times third derivatives
 
 
 @pytest.mark.parametrize("model", MODELS)

@@ -351,31 +351,3 @@ def test_a_callback_for_lightning():
     with pytest.warns(UserWarning, match=FAILED):
         lightning.Trainer(max_epochs=2, accelerator="cpu", callbacks=[callback], **quiet).fit(Module(), rows)
     assert list(callback.reports) == [4, 6, 8, 10] and said[0].startswith("Step 4:\n") and "e1" in said[1]
-
-
-def test_a_callback_for_the_trainer_of_hugging_face(tmp_path):
-    transformers = pytest.importorskip("transformers")
-    pytest.importorskip("accelerate")
-    from gyrostat.torch import trainer_report_callback
-
-    class Model(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.network = network()
-
-        def forward(self, X, y):
-            return {"loss": loss(self.network, (X, y))}
-
-    batches = {label: {"X": X, "y": y} for label, (X, y) in regressions().items()}
-    said = []
-    fails = fails_at_first()
-    callback = trainer_report_callback(
-        lambda m, b: fails(m.network, (b["X"], b["y"])), batches, every=2, say=said.append
-    )
-    rows = [{"X": x, "y": y} for x, y in zip(*regressions()["e0"], strict=True)]
-    options = {"per_device_train_batch_size": 10, "num_train_epochs": 1, "report_to": [], "use_cpu": True}
-    arguments = transformers.TrainingArguments(str(tmp_path), disable_tqdm=True, save_strategy="no", **options)
-    trainer = transformers.Trainer(Model(), arguments, train_dataset=rows, callbacks=[callback])
-    with pytest.warns(UserWarning, match=FAILED):
-        trainer.train()
-    assert list(callback.reports) == [4] and said[0].startswith("Step 4:\n")

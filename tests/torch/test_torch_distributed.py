@@ -46,14 +46,6 @@ def test_processes_find_their_number_by_themselves(ranks):
     assert [found["process"] for found in ranks] == [[0, 2], [1, 2]]
 
 
-def test_every_step_is_one_environment_and_no_row_is_seen_twice(ranks):
-    steps = list(zip(*(found["seen"] for found in ranks), strict=True))
-    assert len(steps) == 2 * 12  # 3 + 4 + 5 whole batches of 2 x 8 rows, in whole rounds of three, twice
-    for mine, yours in steps:
-        assert len(mine) == len(yours) == 8 and len({*mine, *yours}) == 16
-        assert len(set(two_processes.LABELS[mine + yours])) == 1
-
-
 def test_they_take_the_steps_of_one_process_with_twice_the_batch(ranks, alone):
     seen, state = alone
     both = zip(*(found["seen"] for found in ranks), strict=True)

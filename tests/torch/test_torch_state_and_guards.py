@@ -107,6 +107,10 @@ def test_trainers_that_call_set_epoch_keep_the_start():
         list(sampler)  # it would silently repeat the epoch
     sampler.set_epoch(0, start=0)
     assert list(sampler) == whole[0]
+    sampler.set_epoch(0, start=12)
+    assert list(sampler) == [] and sampler.epoch == 1
+    with pytest.raises(GyrostatError, match=r"start must be .* at most 12, the batches of an epoch; got 13"):
+        sampler.set_epoch(0, start=13)
 
 
 @pytest.mark.parametrize("fetched", [1, 6, 8])
@@ -150,16 +154,6 @@ def test_what_is_no_state_is_refused():
 
 
 # --- processes -------------------------------------------------------------------------------------------------------------
-
-
-def test_the_process_is_found_when_iterating(monkeypatch):
-    sampler = EnvironmentBatchSampler(LABELS, 4)
-    assert (sampler.rank, sampler.num_replicas, len(sampler)) == (0, 1, 12)
-    monkeypatch.setattr("torch.distributed.is_initialized", lambda: True)
-    monkeypatch.setattr("torch.distributed.get_rank", lambda: 1)
-    monkeypatch.setattr("torch.distributed.get_world_size", lambda: 2)
-    assert (sampler.rank, sampler.num_replicas, len(sampler)) == (1, 2, 5)
-    assert list(sampler) == list(EnvironmentBatchSampler(LABELS, 4, rank=1, num_replicas=2))
 
 
 def test_a_launcher_without_a_process_group_is_refused(monkeypatch):
