@@ -47,6 +47,16 @@ def test_projection_is_the_nearest_symmetric_matrix():
         assert np.linalg.norm(B - (S + S.T) / 2) >= nearest
 
 
+def test_standard_gaussian_of_symmetric_matrices(x64):
+    n, space = 20_000, SymmetricMatrices(3)
+    X = np.asarray(jax.vmap(space.gaussian)(jax.random.split(jax.random.key(0), n)))
+    assert (np.swapaxes(X, 1, 2) == X).all()
+    wanted = np.where(np.eye(3) == 1, 1.0, 0.5)
+    # The variance of a sample variance is 2 v^2 / n; five standard deviations over six entries.
+    assert (np.abs(X.var(axis=0) - wanted) < 5 * wanted * np.sqrt(2 / n)).all()
+    assert (np.abs(X.mean(axis=0)) < 5 / np.sqrt(n)).all()
+
+
 @pytest.mark.parametrize("model", MODELS)
 def test_product_and_pullback_equal_the_twin(model, x64):
     rng = np.random.default_rng(2)

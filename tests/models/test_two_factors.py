@@ -7,18 +7,9 @@ import pytest
 
 import gyrostat as gs
 import reference
-from conftest import orthonormal, random_factors
+from conftest import orthonormal
 
 N1, N2, K = 5, 4, 3
-
-
-def test_two_factors_equal_the_twin(x64):
-    params, M = random_factors(0), np.random.default_rng(1).standard_normal((N1, N2))
-    model = gs.Asymmetric()
-    np.testing.assert_allclose(model.product(params), reference.product("Asymmetric", params), rtol=1e-13)
-    for ours, twin in zip(model.pullback(params, M), reference.pullback("Asymmetric", params, M), strict=True):
-        np.testing.assert_allclose(ours, twin, rtol=1e-12, atol=1e-13)
-    assert model.factor(params) is params[0] and model.cofactor(params) is params[1]
 
 
 @pytest.mark.parametrize("width", [None, 1, 3, 7])
