@@ -336,5 +336,5 @@ LOW_RANK = Experiment(
             measure=_definition,
         ),
     ],
-    weight=1,
+    weight=2,
 )

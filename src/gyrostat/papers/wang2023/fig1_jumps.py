@@ -438,5 +438,5 @@ FIG1 = Experiment(
             names={"agree": "share of the offshoots that agree", "share_after": "share that leave after the jump"},
         ),
     ],
-    weight=14,
+    weight=9,
 )

@@ -197,5 +197,5 @@ FIG2 = Experiment(
             names={"ridge_over_fold_4": "ridge over fold, L = 4", "ridge_over_fold_3": "ridge over fold, L = 3"},
         ),
     ],
-    weight=11,
+    weight=12,
 )

@@ -255,5 +255,5 @@ FIG3 = Experiment(
             measure=_fold,
         ),
     ],
-    weight=15,
+    weight=14,
 )

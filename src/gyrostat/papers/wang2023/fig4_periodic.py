@@ -249,5 +249,5 @@ FIG4 = Experiment(
             names={f"rank_2_{p}": f"share that ends at rank 2, phases of {p} steps" for p in (1000, 2000)},
         ),
     ],
-    weight=6,
+    weight=5,
 )

@@ -252,5 +252,5 @@ PYTORCH_START = Experiment(
             measure=_start_scale,
         ),
     ],
-    weight=17,
+    weight=10,
 )

@@ -186,5 +186,5 @@ FOLD = Experiment(
             measure=_falls_with_epsilon,
         ),
     ],
-    weight=8,
+    weight=10,
 )

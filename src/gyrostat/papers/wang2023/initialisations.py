@@ -147,5 +147,5 @@ INITIALISATIONS = Experiment(
             names={"distance": "largest distance of the two distributions", "p": "p-value"},
         ),
     ],
-    weight=25,
+    weight=17,
 )

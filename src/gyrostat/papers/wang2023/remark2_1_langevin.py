@@ -333,5 +333,5 @@ LANGEVIN = Experiment(
             measure=_own_covariance,
         ),
     ],
-    weight=10,
+    weight=9,
 )

@@ -265,5 +265,5 @@ BALANCE = Experiment(
             measure=_excess_falls,
         ),
     ],
-    weight=3,
+    weight=2,
 )

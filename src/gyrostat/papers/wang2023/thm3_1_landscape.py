@@ -243,5 +243,5 @@ LANDSCAPE = Experiment(
             measure=_rank_of_product,
         ),
     ],
-    weight=15,
+    weight=7,
 )

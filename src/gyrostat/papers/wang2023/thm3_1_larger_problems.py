@@ -361,5 +361,5 @@ LARGER = Experiment(
             measure=_formula,
         ),
     ],
-    weight=8,
+    weight=2,
 )

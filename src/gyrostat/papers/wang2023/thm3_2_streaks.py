@@ -292,5 +292,5 @@ STREAKS = Experiment(
             measure=_lasting_jumps,
         ),
     ],
-    weight=3,
+    weight=9,
 )

@@ -164,5 +164,5 @@ CONVENTIONS_STUDY = Experiment(
             names={f"ridge_{rule}": f"ridge, {name}" for rule, name in NAMES.items()},
         ),
     ],
-    weight=6,
+    weight=9,
 )

@@ -205,5 +205,5 @@ FIG11 = Experiment(
             names={"log10_gap": "gap of the losses [powers of ten]"},
         ),
     ],
-    weight=11,
+    weight=7,
 )

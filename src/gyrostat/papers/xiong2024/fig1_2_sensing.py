@@ -349,5 +349,5 @@ FIG12 = Experiment(
             names={f"loss_{a:g}": f"loss, alpha = {a:g}" for a in EXACT},
         ),
     ],
-    weight=95,
+    weight=34,
 )

@@ -184,5 +184,5 @@ FIG_I1 = Experiment(
             ),
         ),
     ],
-    weight=60,
+    weight=12,
 )

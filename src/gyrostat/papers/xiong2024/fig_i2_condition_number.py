@@ -136,5 +136,5 @@ FIG_I2 = Experiment(
             names={f"plateau_{k:g}": f"flat for eta x iterations, kappa = {k:g}" for k in KAPPAS},
         ),
     ],
-    weight=8,
+    weight=4,
 )

@@ -143,7 +143,7 @@ FIG_I3 = Experiment(
             ),
         ),
     ],
-    weight=20,
+    weight=7,
 )
 
 
@@ -244,5 +244,5 @@ FIG_I5 = Experiment(
             },
         ),
     ],
-    weight=10,
+    weight=6,
 )

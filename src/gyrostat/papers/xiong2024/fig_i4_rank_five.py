@@ -135,5 +135,5 @@ FIG_I4 = Experiment(
             },
         ),
     ],
-    weight=30,
+    weight=31,
 )

@@ -188,5 +188,5 @@ IMBALANCE = Experiment(
             ),
         ),
     ],
-    weight=10,
+    weight=14,
 )

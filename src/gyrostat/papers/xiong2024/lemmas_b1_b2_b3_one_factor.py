@@ -401,5 +401,5 @@ LEMMAS_B = Experiment(
             measure=_third_phase,
         ),
     ],
-    weight=3,
+    weight=2,
 )

@@ -443,5 +443,5 @@ LEMMAS_D = Experiment(
             measure=_logarithm,
         ),
     ],
-    weight=8,
+    weight=2,
 )

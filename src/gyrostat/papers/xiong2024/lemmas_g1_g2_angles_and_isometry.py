@@ -246,4 +246,5 @@ LEMMAS_G = Experiment(
             measure=_readings,
         ),
     ],
+    weight=6,
 )

@@ -181,5 +181,5 @@ PEERS = Experiment(
             measure=_flat_in_kappa,
         ),
     ],
-    weight=60,
+    weight=31,
 )

@@ -244,5 +244,5 @@ RECTANGULAR = Experiment(
             measure=lambda ds: within(0, 1e-9, largest_gap=ds.transposed.max()),
         ),
     ],
-    weight=10,
+    weight=6,
 )

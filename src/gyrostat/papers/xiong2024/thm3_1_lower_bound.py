@@ -254,5 +254,5 @@ THEOREM31 = Experiment(
             ),
         ),
     ],
-    weight=6,
+    weight=10,
 )

@@ -220,5 +220,5 @@ THEOREM41 = Experiment(
             measure=lambda ds: within(0, 0, points_above=_outside(ds)[2]),
         ),
     ],
-    weight=3,
+    weight=4,
 )

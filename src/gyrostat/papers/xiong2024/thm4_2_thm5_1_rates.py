@@ -161,7 +161,7 @@ THEOREM42 = Experiment(
             ),
         ),
     ],
-    weight=12,
+    weight=7,
 )
 
 # ----------------------------------------------------------------------------------------- Theorem 5.1
@@ -385,5 +385,5 @@ THEOREM51 = Experiment(
             measure=_literal,
         ),
     ],
-    weight=10,
+    weight=12,
 )

@@ -268,5 +268,5 @@ AMPLIFY = Experiment(
             measure=_untouched,
         ),
     ],
-    weight=30,
+    weight=19,
 )

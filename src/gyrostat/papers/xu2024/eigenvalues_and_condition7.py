@@ -119,7 +119,7 @@ KAPPA = Experiment(
     compute=kappa_data,
     draw=draw_spectrum,
     claims=_spectrum_claims("both eigenvalues of a target with kappa = 4"),
-    weight=15,
+    weight=10,
 )
 
 INDEFINITE = Experiment(
@@ -131,7 +131,7 @@ INDEFINITE = Experiment(
     compute=indefinite_data,
     draw=draw_spectrum,
     claims=_spectrum_claims("a positive and a negative eigenvalue"),
-    weight=15,
+    weight=7,
 )
 
 
@@ -226,5 +226,5 @@ CONDITION7 = Experiment(
             ),
         ),
     ],
-    weight=12,
+    weight=6,
 )

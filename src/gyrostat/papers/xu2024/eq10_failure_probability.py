@@ -199,5 +199,5 @@ FAILURE = Experiment(
             measure=_tail,
         ),
     ],
-    weight=7,
+    weight=4,
 )

@@ -135,5 +135,5 @@ ERROR_LAW = Experiment(
             measure=_start,
         ),
     ],
-    weight=8,
+    weight=5,
 )

@@ -78,7 +78,7 @@ FIG1 = Experiment(
             },
         )
     ],
-    weight=10,
+    weight=6,
 )
 
 
@@ -188,5 +188,4 @@ FIG2 = Experiment(
             names={"least_spread": "smallest M at which the moment falls"},
         ),
     ],
-    weight=2,
 )

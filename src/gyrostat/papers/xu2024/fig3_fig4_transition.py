@@ -239,7 +239,7 @@ FIG3 = Experiment(
             ),
         ),
     ],
-    weight=40,
+    weight=32,
 )
 
 
@@ -394,5 +394,5 @@ FIG4 = Experiment(
             ),
         ),
     ],
-    weight=36,
+    weight=31,
 )

@@ -119,7 +119,7 @@ FIG5 = Experiment(
             },
         ),
     ],
-    weight=3,
+    weight=7,
 )
 
 # ---------------------------------------------------------------------------------------------- Figure 6
@@ -216,7 +216,7 @@ FIG6 = Experiment(
             },
         ),
     ],
-    weight=15,
+    weight=10,
 )
 
 # ---------------------------------------------------------------------------------------- Theorems 3 and 6
@@ -319,7 +319,7 @@ THEOREM3 = _theorem(
         "standard": {"seeds": 50, "num_samples": 100_000},
         "full": {"seeds": 200, "num_samples": 100_000},
     },
-    5,
+    4,
 )
 THEOREM6 = _theorem(
     "thm6",
@@ -330,5 +330,5 @@ THEOREM6 = _theorem(
         "standard": {"seeds": 16, "num_samples": 4_000_000},
         "full": {"seeds": 50, "num_samples": 4_000_000},
     },
-    5,
+    3,
 )

@@ -144,5 +144,5 @@ WITHOUT_REPLACEMENT = Experiment(
             ),
         ),
     ],
-    weight=4,
+    weight=2,
 )

@@ -114,5 +114,5 @@ LEMMA15 = Experiment(
             measure=lambda ds: within(1e-3, 8, largest=ds.time.where(ds.g < 0.01).max()),
         ),
     ],
-    weight=4,
+    weight=2,
 )

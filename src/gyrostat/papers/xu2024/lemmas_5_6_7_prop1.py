@@ -428,5 +428,4 @@ PROPOSITION1 = Experiment(
             ),
         ),
     ],
-    weight=8,
 )

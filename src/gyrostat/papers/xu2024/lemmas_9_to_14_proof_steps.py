@@ -390,5 +390,5 @@ PROOF_STEPS = Experiment(
             ),
         ),
     ],
-    weight=4,
+    weight=2,
 )

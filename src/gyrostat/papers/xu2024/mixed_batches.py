@@ -137,5 +137,5 @@ LAWS = Experiment(
             measure=_moments("whole", 1 - 1e-9, 1 + 1e-9),
         ),
     ],
-    weight=2,
+    weight=4,
 )

@@ -115,7 +115,7 @@ ORDER = Experiment(
             ),
         ),
     ],
-    weight=10,
+    weight=15,
 )
 
 
@@ -303,5 +303,5 @@ PREDICTOR = Experiment(
             },
         ),
     ],
-    weight=55,
+    weight=41,
 )

@@ -200,5 +200,5 @@ CONJECTURE = Experiment(
             measure=_works("law"),
         ),
     ],
-    weight=4,
+    weight=2,
 )

@@ -192,7 +192,7 @@ THEOREM2 = Experiment(
             ),
         ),
     ],
-    weight=60,
+    weight=41,
 )
 
 
@@ -282,5 +282,5 @@ DATA = Experiment(
             measure=_data_slope,
         ),
     ],
-    weight=18,
+    weight=11,
 )

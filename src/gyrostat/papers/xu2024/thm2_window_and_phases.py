@@ -172,7 +172,7 @@ WINDOW = Experiment(
             reason="M2 = 18 where 10752 is needed: the constants of the proof are far from what the algorithm needs.",
         ),
     ],
-    weight=50,
+    weight=59,
 )
 
 
@@ -349,5 +349,5 @@ PHASES = Experiment(
             ),
         ),
     ],
-    weight=15,
+    weight=13,
 )

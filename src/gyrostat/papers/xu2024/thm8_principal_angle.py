@@ -219,7 +219,7 @@ THEOREM8 = Experiment(
             ),
         ),
     ],
-    weight=3,
+    weight=2,
 )
 
 
