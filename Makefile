@@ -14,7 +14,7 @@ INSTALL := $(BIN)/python -m pip install -qq --no-compile --disable-pip-version-c
 reproduce: .venv/installed
 	$(BIN)/gyrostat reproduce --out $(OUT)
 
-# `make test` leaves out the tests that are marked slow; `make test-all` runs them too, as CI does. Imports and types are checked
+# `make test` leaves out the tests that tests/slow_tests.txt lists; `make test-all` runs them too, as CI does. Imports and types are checked
 # beside the tests, and fail the command too. Long files come first in the order of names, doctests last.
 test: MARKED := -m "not slow"
 test test-all: .venv/installed-test browser

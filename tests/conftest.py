@@ -21,6 +21,7 @@ if "PYTEST_XDIST_WORKER" not in os.environ:
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import equinox as eqx
@@ -46,6 +47,21 @@ def pytest_configure():
     confine_this_process()
     # Most programs of tests run only briefly: without most optimisations, compiling takes at most two thirds of the time.
     jax.config.update(HASTY, True)
+
+
+SLOW = set((Path(__file__).parent / "slow_tests.txt").read_text().splitlines())
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """Mark what ``slow_tests.txt`` lists; of a test with parameters the first case stays quick."""
+    known = set()
+    for item in items:
+        function, _, case = item.nodeid.partition("[")
+        file = function.split("::")[0]
+        if f"{file}[{case}" in SLOW or (function in SLOW and (not case or function in known)):
+            item.add_marker(pytest.mark.slow)
+        known.add(function)
 
 
 def pytest_collection_finish():

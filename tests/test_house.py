@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import gyrostat
+from gyrostat.experiments import registry
 
 HOME = Path(gyrostat.__file__).parent
 TESTS = Path(__file__).parent
@@ -69,3 +70,21 @@ def test_the_package_imports_no_benchmark():
 def test_tests_mirror_the_rooms():
     folders = {path.name for path in TESTS.iterdir() if path.is_dir() and any(path.glob("*.py"))}
     assert folders - {"tools", "fuzz"} == {*ROOMS, "benchmarks"}
+
+
+def test_every_slow_test_that_is_listed_exists():
+    listed = [line for line in (TESTS / "slow_tests.txt").read_text().splitlines() if not line.startswith("#")]
+    files = {path.relative_to(TESTS.parent).as_posix(): path for path in TESTS.rglob("test_*.py")}
+    tests = {
+        f"{file}::{node.name}"
+        for file, path in files.items()
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.FunctionDef)
+    }
+    cases = {
+        f"{file}[{experiment}]"
+        for file in files
+        if (paper := Path(file).stem.removeprefix("test_")) in registry.PAPERS
+        for experiment in registry.experiments(paper)
+    }
+    assert [line for line in listed if line not in tests | cases] == [] and len(set(listed)) == len(listed)

@@ -162,7 +162,7 @@ def test_a_change_of_its_code_is_computed_again(skeleton, from_file, tmp_path):
     shutil.copytree(from_file, tmp_path / "out")
     copy = shutil.copy(skeleton / "smith2026.py", tmp_path)
     run = ("-m", "gyrostat", "reproduce", "smith2026.py", "--size", "smoke", "--out", "out")
-    for text, kept in (("", True), ("# another line\n", False)):
+    for text, kept in (("", True), ("# a remark\n", True), ("ANOTHER = 1\n", False)):
         with Path(copy).open("a") as module:
             module.write(text)
         said = python(*run, cwd=tmp_path)

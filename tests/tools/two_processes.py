@@ -47,10 +47,10 @@ def train(network: torch.nn.Module, sampler: EnvironmentBatchSampler) -> list[li
 
 def main(rank: int, folder: Path) -> None:
     meeting = f"file://{folder / 'meeting'}"  # no port that another process could take
+    sampler = EnvironmentBatchSampler(LABELS, 8, order="shuffled", seed=5)  # finds its process when it is iterated
     distributed.init_process_group("gloo", init_method=meeting, rank=rank, world_size=2, timeout=timedelta(seconds=60))
     # The networks start apart; DistributedDataParallel gives all of them rank 0's parameters.
     wrapped = DistributedDataParallel(network(rank))
-    sampler = EnvironmentBatchSampler(LABELS, 8, order="shuffled", seed=5)
     seen = train(wrapped, sampler)
     found = {"seen": seen, "process": [sampler.rank, sampler.num_replicas], "state": wrapped.module.state_dict()}
     torch.save(found, folder / f"rank{rank}.pt")
