@@ -6,7 +6,8 @@ are used again only if their fingerprint is the one of today, and :func:`differe
 It covers what a function can reach: code, defaults, closures, the globals that it names, functions and classes among these in
 turn, as they are while the program runs. It also covers the files of the user's modules among these and all that they import,
 definition by definition. Comments, layout and docstrings do not count. Libraries count by their versions, and of gyrostat
-those rooms that can change a number. Not covered: files that a function opens, and modules whose names are computed.
+those rooms that can change a number. Not covered: files that a function opens, modules that are imported by a text
+(``import_module("helper")``), and values that the running program sets in a module that only functions import, inside.
 """
 
 from __future__ import annotations
@@ -16,18 +17,16 @@ import dis
 import functools
 import hashlib
 import importlib.metadata
+import importlib.util
 import json
 import os
 import platform
 import sys
-import sysconfig
 import types
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
-from importlib.machinery import ModuleSpec
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -52,8 +51,8 @@ MOST_NAMED = 4
 
 PLAIN = (type(None), bool, int, float, complex, str, bytes, range, type(...), type(NotImplemented))
 ARRAYS_OF = ("numpy", "jax", "jaxlib", "torch")
-WITHOUT_VALUE = ("_thread", "threading", "weakref")
-"""Modules of locks and references, which count by their class alone."""
+WITHOUT_VALUE = ("_thread", "threading", "weakref", "os")
+"""Modules of locks, references and the environment of the process, which count by their class alone."""
 
 HIDDEN = (
     *("__dict__", "__weakref__", "__doc__", "__module__", "__annotations__", "__annotate__", "__annotate_func__"),
@@ -62,7 +61,8 @@ HIDDEN = (
 )
 """Members of a class that change no number, or that change by themselves."""
 
-STDLIB = tuple({Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "platstdlib")})
+PYTHON = ".".join(platform.python_version_tuple()[:2])
+STDLIB = Path(os.__file__).resolve().parent
 MAIN = "__main__"
 
 
@@ -71,10 +71,7 @@ def core_digest(*more: str) -> str:
     """The digest of all files in ``ROOMS``, and of ``more`` files of the package, as this process first found them."""
     home = Path(gyrostat.__file__).parent
     files = {file for room in ROOMS for file in (home / room).rglob("*.py")} | {home / name for name in more}
-    digest = hashlib.sha256()
-    for file in sorted(files):
-        digest.update(file.relative_to(home).as_posix().encode() + b"\0" + file.read_bytes())
-    return digest.hexdigest()[:12]
+    return _hex(b"".join(f.relative_to(home).as_posix().encode() + b"\0" + f.read_bytes() for f in sorted(files)))
 
 
 def fingerprint(values: Mapping[str, Any], *, core: Iterable[str] = (), files: Iterable[Path] = ()) -> dict[str, str]:
@@ -91,7 +88,7 @@ def fingerprint(values: Mapping[str, Any], *, core: Iterable[str] = (), files: I
     for name, value in values.items():
         reader.read(f"setting `{name}`", value)
     for file in files:
-        reader.write(f"file `{file.name}`", _parts_of(file)[0])
+        reader.write(f"file `{file.name}`", _parts_of(file.read_bytes(), "")[0])
     version = f"{gyrostat.__version__}+{core_digest(*core)}"
     return {"gyrostat": version, "jax": str(_version("jax")), **reader.parts()}
 
@@ -125,25 +122,30 @@ class _Reader:
         self.visited: dict[int, tuple[tuple[Any, ...], Any]] = {}
         self.namesakes: Counter[tuple[str, str]] = Counter()
         self.globals_read: set[tuple[str, str]] = set()
-        self.modules: set[str] = set()
         self.names: set[str] = set()
         self.referred: dict[str, types.ModuleType] = {}
+        self.modules_read: set[str] = set()
         self.libraries: dict[str, bool] = {}
         # The package of a function that is asked for is the user's own, also when it is installed.
-        self.own = {module.split(".")[0] for module in map(_module_of, roots) if _imports_gyrostat(module)}
+        self.own = {MAIN}
+        for root in roots:
+            module = getattr(getattr(root, "func", root), "__module__", None) or ""
+            top = module.split(".")[0]
+            file = _file_of(module) if top != "gyrostat" else None
+            if file and any(name.split(".")[0] == "gyrostat" for name in _parts_of(file.read_bytes(), module)[1]):
+                self.own.add(top)
 
     def parts(self) -> dict[str, str]:
         """Versions and digests by name, also of those values of the modules referred to that some function can name."""
-        while values := [*self._named_values()]:
+        while values := [
+            (home, name, vars(module)[name])
+            for home, module in self.referred.items()
+            for name in sorted(self.names & vars(module).keys())
+            if (home, name) not in self.globals_read
+        ]:
             for home, name, value in values:
                 self._read_global(home, name, value)
         return {**self.versions, **{name: digest.hexdigest()[:12] for name, digest in self.digests.items()}}
-
-    def _named_values(self) -> Iterator[tuple[str, str, Any]]:
-        for home, module in self.referred.items():
-            for name in sorted(self.names & vars(module).keys()):
-                if (home, name) not in self.globals_read:
-                    yield home, name, vars(module)[name]
 
     def write(self, part: str, *words: object) -> None:
         """Add words to a part."""
@@ -159,13 +161,17 @@ class _Reader:
         elif isinstance(value, type):
             self._read_class(part, value)
         elif isinstance(value, types.ModuleType):
-            self._read_module(part, value)
+            home = _main(value.__name__)
+            self.write(part, "module", home)
+            if not self._is_library(home):
+                self._read_files(home)
+                self.referred[home] = value  # its values are read in the end
         elif isinstance(value, types.CodeType):
-            self._read_code(part, value)
+            self._read_code(part, value, docstring=None)
         elif kind is tuple:
             self._read_all(part, "tuple", value)
         elif isinstance(value, set | frozenset):
-            self.write(part, "set", sorted(self._alone(item) for item in value))
+            self._read_all(part, "set", sorted(value, key=repr))
         # Python merges equal constants at its own discretion; of all that comes now, it matters which ones are the same object.
         elif id(value) in self.seen[part]:
             self.write(part, "again", self.seen[part][id(value)][0])
@@ -179,86 +185,71 @@ class _Reader:
         for value in values:
             self.read(part, value)
 
-    def _alone(self, value: Any) -> str:
-        """The digest of a value by itself."""
-        scratch = f"item {len(self.digests)}"
-        self.read(scratch, value)
-        self.seen.pop(scratch, None)
-        return self.digests.pop(scratch).hexdigest()
+    def _read_object(self, part: str, value: Any) -> None:
+        """An object by its class and what a copy is made from; what has no such value, as a file, by its class alone."""
+        kind = type(value)
+        library = kind.__module__.split(".")[0]
+        if kind in (list, dict, types.MappingProxyType):
+            self._read_all(part, kind.__name__, value if kind is list else value.items())
+        elif isinstance(value, types.MethodType):
+            self._read_all(part, "method", [value.__func__, value.__self__])
+        elif isinstance(value, property):
+            self._read_all(part, "property", [value.fget, value.fset, value.fdel])
+        elif library in ("builtins", "jaxlib") and hasattr(value, "__wrapped__"):
+            # Static methods; and jitted functions, whose own state has counters and line numbers.
+            self._read_all(part, kind.__name__, [value.__wrapped__])
+        elif library in ARRAYS_OF and hasattr(value, "__array__") and _is_plain_dtype(value.dtype):
+            array = np.asarray(value)
+            self.write(part, "array", kind.__qualname__, str(array.dtype), array.shape)
+            self.digests[part].update(array.tobytes())
+        else:
+            self.read(part, kind)
+            if library not in WITHOUT_VALUE:
+                self._read_all(part, "state", _state(value))
 
-    def _read_code(self, part: str, code: types.CodeType) -> None:
+    def _read_code(self, part: str, code: types.CodeType, docstring: str | None) -> None:
         arguments = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
         counts = (code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags & 0x3FF)
         self.write(part, "code", code.co_code, code.co_exceptiontable, code.co_names, arguments, *counts)
-        self._read_all(part, "constants", code.co_consts)
+        self._read_all(part, "constants", [None if constant == docstring else constant for constant in code.co_consts])
 
     def _read_function(self, part: str, function: types.FunctionType) -> None:
         # Not `__module__`, which decorators of libraries copy from the user's function.
         home = _main(function.__globals__.get("__name__") or "")
         if not self._is_new(part, "function", home, function.__qualname__, function):
             return
-        cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
-        if self._is_library(home):
-            for name, cell in cells.items():
-                self._read_cell(part, name, cell)
+        is_library = self._is_library(home)
+        own = f"`{function.__qualname__.split('.')[0]}` of module `{home}`"
+        for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+            of_cell = part if is_library else f"closure value `{name}` of {own}"
+            self.write(of_cell, "cell", name)
+            try:
+                value = cell.cell_contents
+            except ValueError:  # a name that is bound later
+                continue
+            self.read(of_cell, value)
+        if is_library:
             return
-        top = function.__qualname__.split(".")[0]
-        own = f"`{top}` of module `{home}`"
         self._read_files(home)
-        facts = _facts(function.__code__)
-        self.names |= facts.names
-        text = function.__doc__
-        self._read_code(own, _without(function.__code__, text) if text else function.__code__)
-        attributes = {name: x for name, x in vars(function).items() if name not in HIDDEN}
+        self._read_code(own, function.__code__, function.__doc__)
+        attributes = {name: value for name, value in vars(function).items() if name not in HIDDEN}
         self._read_all(own, "defaults", [function.__defaults__, function.__kwdefaults__, attributes])
-        for name, cell in cells.items():
-            self._read_cell(f"closure value `{name}` of {own}", name, cell)
-        for name in sorted(facts.globals & function.__globals__.keys()):
+        names: set[str] = set()
+        for code in _nested_codes(function.__code__):
+            # Texts, too: getattr(settings, "eta").
+            self.names.update(code.co_names, (text for text in code.co_consts if isinstance(text, str)))
+            module = ""
+            for step in dis.get_instructions(code):
+                if step.opname in ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS"):
+                    names.add(step.argval)
+                # Imports inside a function that is in no file.
+                elif home == MAIN and step.opname == "IMPORT_NAME":
+                    module = step.argval
+                    self._read_files(module)
+                elif home == MAIN and step.opname == "IMPORT_FROM":
+                    self._read_files(f"{module}.{step.argval}")
+        for name in sorted(names & function.__globals__.keys()):
             self._read_global(home, name, function.__globals__[name])
-        for imported in facts.imports:
-            self._read_import(own, imported, function.__globals__)
-
-    def _is_new(self, part: str, kind: str, home: str, name: str, value: Any) -> bool:
-        """Refer to a function or a class; whether it was not referred to before. Several can have one name."""
-        if is_new := id(value) not in self.visited:
-            self.visited[id(value)] = (kind, home, name, self.namesakes[home, name]), value
-            self.namesakes[home, name] += 1
-        self.write(part, *self.visited[id(value)][0])
-        return is_new
-
-    def _read_cell(self, part: str, name: str, cell: types.CellType) -> None:
-        self.write(part, "cell", name)
-        try:
-            value = cell.cell_contents
-        except ValueError:  # a name that is bound later
-            return
-        self.read(part, value)
-
-    def _read_global(self, home: str, name: str, value: Any) -> None:
-        if (home, name) not in self.globals_read:
-            self.globals_read.add((home, name))
-            self.read(f"`{name}` of module `{home}`", value)
-
-    def _read_import(self, part: str, imported: _Import, context: dict[str, Any]) -> None:
-        """A module that a function imports when it runs. It is imported here, so that it is read before and after alike."""
-        if not imported.level and self._is_library(imported.name):
-            return
-        try:
-            module = __import__(imported.name, context, None, imported.names, imported.level)
-        except Exception as error:  # whatever the user's module raises: so will the function, if it comes so far
-            self.write(part, "cannot be imported", imported.name, type(error).__name__)
-            return
-        self._read_module(part, module)
-        if not imported.names:
-            self._read_files(imported.name)
-
-    def _read_module(self, part: str, module: types.ModuleType) -> None:
-        """A module of the user's by its files; its values are read in the end."""
-        home = _main(module.__name__)
-        self.write(part, "module", home)
-        if not self._is_library(home):
-            self._read_files(home)
-            self.referred[home] = module
 
     def _read_class(self, part: str, kind: type) -> None:
         home = _main(kind.__module__)
@@ -271,107 +262,55 @@ class _Reader:
                     self.write(own, name)
                     self.read(own, member)
 
-    def _read_object(self, part: str, value: Any) -> None:
-        """An object by its class and its value; what has no value that could be copied, such as a file, by its class alone."""
-        kind = type(value)
-        if kind is list:
-            self._read_all(part, "list", value)
-        elif kind is dict or kind is types.MappingProxyType:
-            self._read_all(part, kind.__name__, (item for pair in value.items() for item in pair))
-        elif isinstance(value, types.MethodType):
-            self._read_all(part, "method", [value.__func__, value.__self__])
-        elif isinstance(value, types.BuiltinFunctionType):
-            owner = value.__self__
-            self.write(part, "builtin", value.__module__, value.__qualname__)
-            self.read(part, None if isinstance(owner, types.ModuleType) else owner)
-        elif isinstance(value, staticmethod | classmethod):
-            self._read_all(part, kind.__name__, [value.__func__])
-        elif isinstance(value, property):
-            self._read_all(part, "property", [value.fget, value.fset, value.fdel])
-        elif kind.__module__.startswith("jaxlib") and hasattr(value, "__wrapped__"):
-            self._read_all(part, "jitted", [value.__wrapped__])  # its own state has counters and line numbers
-        elif _is_array(value):
-            array = np.asarray(value)
-            self.write(part, "array", kind.__qualname__, str(array.dtype), array.shape)
-            if array.dtype.hasobject:
-                self._read_all(part, "objects", array.ravel().tolist())
-            else:
-                self.digests[part].update(array.tobytes())
-        else:
-            self.read(part, kind)
-            if value is not os.environ and kind.__module__ not in WITHOUT_VALUE:
-                self._read_all(part, "state", _state(value))
+    def _is_new(self, part: str, kind: str, home: str, name: str, value: Any) -> bool:
+        """Refer to a function or a class; whether it was not referred to before. Several can have one name."""
+        if is_new := id(value) not in self.visited:
+            self.visited[id(value)] = (kind, home, name, self.namesakes[home, name]), value
+            self.namesakes[home, name] += 1
+        self.write(part, *self.visited[id(value)][0])
+        return is_new
+
+    def _read_global(self, home: str, name: str, value: Any) -> None:
+        if (home, name) not in self.globals_read:
+            self.globals_read.add((home, name))
+            self.read(f"`{name}` of module `{home}`", value)
 
     def _read_files(self, module: str) -> None:
         """The files of a module of the user's and of those that it imports, and the versions of libraries."""
         waiting = [module]
         while waiting:
             name = waiting.pop()
-            if name in self.modules or self._is_library(name):
+            if not name or name in self.modules_read or self._is_library(name):
                 continue
-            self.modules.add(name)
-            self.versions["python"] = ".".join(platform.python_version_tuple()[:2])
-            file = _file_of(name) if name != MAIN else None
-            if file is None:  # a notebook, a script, a folder, or no module at all: only what is reached counts
-                continue
-            parts, imports = _parts_of(file)
-            for part, digest in parts:
-                self.write(f"{part} of module `{name}`{FILE}", digest)
-            waiting += _modules_named(name, imports, is_package=file.name == "__init__.py")
+            self.modules_read.add(name)
+            self.versions["python"] = PYTHON
+            # Importing a module runs the packages around it. A paper's imports all of its experiments.
+            if not name.startswith(PAPERS):
+                waiting.append(name.rpartition(".")[0])
+            file = _file_of(name)
+            if file is not None:  # of a notebook, a script, or no module at all, only what is reached counts
+                package = name if file.stem == "__init__" else name.rpartition(".")[0]
+                parts, imports = _parts_of(file.read_bytes(), package)
+                for part, digest in parts.items():
+                    self.write(f"{part} of module `{name}`{FILE}", digest)
+                waiting += imports
 
     def _is_library(self, module: str) -> bool:
         """Whether a module counts by its version, which is noted: Python's own, installed ones, and the core of gyrostat."""
         top = module.split(".")[0]
-        if top in ("gyrostat", MAIN, *self.own):
-            return top == "gyrostat" and not module.startswith(PAPERS)
-        if module not in self.libraries:
-            version = _library_version(module)
+        if top == "gyrostat":
+            return not module.startswith(PAPERS)
+        if top not in self.own and module not in self.libraries:
+            file = _file_of(module)
+            name, version = top, None
+            if file is not None and {"site-packages", "dist-packages"} & {*file.parts}:
+                version = _version(top)
+            elif top in sys.stdlib_module_names if file is None else file.is_relative_to(STDLIB):
+                name, version = "python", PYTHON
             self.libraries[module] = version is not None
             if version is not None:
-                self.versions["python" if _is_pythons(module) else top] = version
-        return self.libraries[module]
-
-
-class _Import(NamedTuple):
-    """An import statement: ``from name import names``, with as many dots as ``level``."""
-
-    name: str
-    names: tuple[str, ...]
-    level: int
-
-
-class _Facts(NamedTuple):
-    """What a code object, with the code inside it, refers to."""
-
-    globals: frozenset[str]
-    names: frozenset[str]
-    imports: tuple[_Import, ...]
-
-
-@functools.cache
-def _facts(code: types.CodeType) -> _Facts:
-    steps = list(dis.get_instructions(code))
-    inner = [_facts(constant) for constant in code.co_consts if isinstance(constant, types.CodeType)]
-    read = {step.argval for step in steps if step.opname in ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS")}
-    texts = {constant for constant in code.co_consts if isinstance(constant, str)}
-    imports = [
-        _Import(step.argval, steps[i - 1].argval or (), steps[i - 2].argval)
-        for i, step in enumerate(steps)
-        if step.opname == "IMPORT_NAME"
-    ]
-    if {"import_module", "__import__"} & set(code.co_names):
-        imports += [_Import(text, ("__name__",), 0) for text in sorted(texts) if text.replace(".", "_").isidentifier()]
-    return _Facts(
-        frozenset(read).union(*(facts.globals for facts in inner)),
-        # Texts, too: getattr(settings, "eta").
-        frozenset(texts).union(code.co_names, *(facts.names for facts in inner)),
-        (*imports, *(imported for facts in inner for imported in facts.imports)),
-    )
-
-
-def _without(code: types.CodeType, text: str) -> types.CodeType:
-    """Code without its docstring."""
-    return code.replace(co_consts=tuple(None if constant == text else constant for constant in code.co_consts))
+                self.versions[name] = version
+        return self.libraries.get(module, False)
 
 
 def _main(module: str) -> str:
@@ -379,51 +318,30 @@ def _main(module: str) -> str:
     return MAIN if module in ("", "__mp_main__") else module
 
 
-def _module_of(value: Any) -> str:
-    function = getattr(value, "func", value)
-    return str(function.__module__) if isinstance(function, types.FunctionType | type) else ""
+def _nested_codes(code: types.CodeType) -> Iterator[types.CodeType]:
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from _nested_codes(constant)
 
 
-def _imports_gyrostat(module: str) -> bool:
-    file = _file_of(module) if module.split(".")[0] not in ("gyrostat", MAIN, "") else None
-    return file is not None and any(i.name.split(".")[0] == "gyrostat" for i in _parts_of(file)[1])
-
-
-def _is_array(value: Any) -> bool:
-    of = type(value).__module__.split(".")[0]
-    is_key = "key<" in str(getattr(value, "dtype", ""))  # JAX's keys, which NumPy cannot hold
-    return of in ARRAYS_OF and hasattr(value, "__array__") and hasattr(value, "dtype") and not is_key
+def _is_plain_dtype(dtype: Any) -> bool:
+    """Whether the bytes of an array are its value: not for JAX's keys, nor for arrays of objects."""
+    return "key<" not in str(dtype) and not getattr(dtype, "hasobject", False)
 
 
 def _state(value: Any) -> list[Any]:
-    """What a copy of an object is made from; nothing if it cannot be copied."""
+    """What a copy of an object is made from; its name, if it cannot be copied."""
     try:
         reduced = value.__reduce_ex__(2)
     except Exception:  # whatever an object raises that cannot be copied
-        return [getattr(value, "__dict__", None)]
+        return [getattr(value, "__dict__", None), getattr(value, "__name__", None)]
     if isinstance(reduced, str):
-        return [reduced, getattr(value, "__wrapped__", None)]
+        return [reduced, getattr(value, "__module__", None), getattr(value, "__wrapped__", None)]
     return [*reduced[1:3], *(list(items) for items in reduced[3:5] if items is not None)]
 
 
 # Files
-
-
-def _library_version(module: str) -> str | None:
-    """The version of Python or of the installed package that a module belongs to; None for the user's own."""
-    if _is_pythons(module):
-        return ".".join(platform.python_version_tuple()[:2])
-    file = _file_of(module)
-    is_installed = file is not None and {"site-packages", "dist-packages"} & set(file.parts)
-    return _version(module.split(".")[0]) if is_installed else None
-
-
-def _is_pythons(module: str) -> bool:
-    top = module.split(".")[0]
-    if top not in sys.stdlib_module_names:
-        return False
-    file = _file_of(top)
-    return file is None or any(file.is_relative_to(folder) for folder in STDLIB)
 
 
 @functools.cache
@@ -437,99 +355,56 @@ def _version(top: str) -> str | None:
 
 
 def _file_of(module: str) -> Path | None:
-    """The file of a module; None for a notebook, for a folder of modules, and for a name that is no module."""
-    if module.startswith("gyrostat."):
-        path = Path(gyrostat.__file__).parent.joinpath(*module.split(".")[1:])
-        return next((file for file in (path.with_suffix(".py"), path / "__init__.py") if file.is_file()), None)
-    loaded = sys.modules.get(module)
-    spec = None if loaded is not None else _spec_of(module)
-    file = getattr(loaded, "__file__", None) or (spec.origin if spec is not None and spec.has_location else None)
-    return Path(file).resolve() if file and Path(file).is_file() else None
-
-
-def _spec_of(module: str) -> ModuleSpec | None:
-    """Where a module would be imported from. Unlike :func:`importlib.util.find_spec`, this runs no code of its packages."""
-    parent = module.rpartition(".")[0]
-    folders = None
-    if parent:
-        outer = getattr(sys.modules.get(parent), "__spec__", None) or _spec_of(parent)
-        folders = outer.submodule_search_locations if outer is not None else None
-        if folders is None:
-            return None
-    specs = (finder.find_spec(module, folders) for finder in sys.meta_path)
-    return next((spec for spec in specs if spec is not None), None)
-
-
-Parts = tuple[tuple[tuple[str, str], ...], tuple[_Import, ...]]
-
-
-def _parts_of(file: Path) -> Parts:
-    """The digests of what a file defines, by name, and its imports."""
-    content = file.read_bytes()
-    if file.suffix == ".py":
-        with suppress(SyntaxError):  # a file that no import can run through
-            return _parts_of_source(content)
-    return (("`all`", _hex(content)),), ()
+    """The file of a module, which is not imported; None for a notebook, for a folder, and for a name that is no module."""
+    top, *inner = module.split(".")
+    try:
+        spec = importlib.util.find_spec(top)
+    except ValueError:  # a script, or a module that was made by hand
+        spec = None
+    if spec is None:
+        return None
+    files = [Path(spec.origin or "")]
+    if inner:
+        folders = [Path(folder, *inner) for folder in spec.submodule_search_locations or ()]
+        files = [file for folder in folders for file in (folder / "__init__.py", folder.with_name(f"{folder.name}.py"))]
+    return next((file.resolve() for file in files if file.is_file()), None)
 
 
 @functools.cache
-def _parts_of_source(content: bytes) -> Parts:
-    tree = ast.parse(content)
-    nodes = list(ast.walk(tree))
-    for node in nodes:
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-            _remove_docstring(node)
+def _parts_of(content: bytes, package: str) -> tuple[dict[str, str], list[str]]:
+    """The digests of what a file of a package defines, by name, and the modules, or what may be modules, that it imports."""
+    try:
+        tree = ast.parse(content)
+    except (SyntaxError, ValueError):  # a file that no import can run through, or that is not Python
+        return {"`all`": _hex(content)}, []
+    imports = []
+    for node in ast.walk(tree):
+        match node:
+            case ast.Import():
+                imports += [alias.name for alias in node.names]
+            case ast.ImportFrom():
+                around = package.split(".")[: package.count(".") + 2 - node.level] if node.level else []
+                base = ".".join([*around, *filter(None, [node.module])])
+                imports += [base, *(f"{base}.{alias.name}" for alias in node.names)]
+            case ast.AST(body=[ast.Expr(value=ast.Constant(value=str())), *rest]):
+                node.body = rest or [ast.Pass()]  # type: ignore[attr-defined]
     definitions: dict[str, str] = defaultdict(str)
     others = ""
     for statement in tree.body:
         text = ast.dump(statement)
-        names = _names_bound(statement)
+        if isinstance(statement, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            names = [statement.name]
+        else:
+            nodes = ast.walk(statement)
+            names = sorted(
+                {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+            )
         others += repr(names or text)  # names as well: their order can matter
         for name in names:
             definitions[f"`{name}`"] += text
     definitions["`import` and other statements"] = others
-    return tuple((name, _hex(text.encode())) for name, text in definitions.items()), tuple(_imports_in(nodes))
+    return {name: _hex(text.encode()) for name, text in definitions.items()}, imports
 
 
 def _hex(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()[:12]
-
-
-def _remove_docstring(node: ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) -> None:
-    first = node.body[0] if node.body else None
-    if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str):
-        node.body = node.body[1:] or [ast.Pass()]
-
-
-def _names_bound(statement: ast.stmt) -> list[str]:
-    """The names that a definition or an assignment binds; none for another statement."""
-    if isinstance(statement, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-        return [statement.name]
-    targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]
-    names = [target.id for target in targets if isinstance(target, ast.Name)]
-    return names if len(names) == len(targets) and not isinstance(statement, ast.For) else []
-
-
-def _imports_in(nodes: Iterable[ast.AST]) -> Iterator[_Import]:
-    """The imports in a file, also those inside functions, and calls such as ``import_module("helper")``."""
-    for node in nodes:
-        if isinstance(node, ast.Import):
-            yield from (_Import(alias.name, (), 0) for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            yield _Import(node.module or "", tuple(alias.name for alias in node.names), node.level)
-        elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith(("import_module", "__import__")):
-            names = [a.value for a in node.args if isinstance(a, ast.Constant) and isinstance(a.value, str)]
-            yield from (_Import(name, (), 0) for name in names if not name.startswith("."))
-
-
-def _modules_named(module: str, imports: Iterable[_Import], *, is_package: bool) -> Iterator[str]:
-    """The modules, or what may be modules, that are imported in a module."""
-    parts = module.split(".")
-    for imported in imports:
-        outer = parts[: len(parts) + is_package - imported.level] if imported.level else []
-        base = ".".join([*outer, *([imported.name] if imported.name else [])])
-        for name in (base, *(f"{base}.{name}" for name in imported.names)):
-            yield name
-            # Importing a module runs the packages around it. A paper's imports all of its experiments.
-            inside = [] if name.startswith(PAPERS) else name.split(".")[:-1]
-            yield from (".".join(inside[: i + 1]) for i in range(len(inside)))
