@@ -410,7 +410,7 @@ def full_disk_suite(bench: Bench, table: Table, rng: random.Random, count: int) 
             return
 
 
-KILOBYTES = {"sweep": (280, 700), "reproduce": (100, 5000)}
+KILOBYTES = {"sweep": (100, 450), "reproduce": (100, 5000)}
 """The sizes of the small disks, from a folder that can just be begun to one in which the last file has no room."""
 
 

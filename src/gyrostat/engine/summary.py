@@ -97,7 +97,7 @@ def _aligned(mask: Any, values: Any) -> np.ndarray:
 
 
 def has_diverged(steps: Any) -> Any:
-    """Whether runs diverged, from the steps at which they did: infinite for never, or -1 in stores of the first release.
+    """Whether runs diverged, from the steps at which they did: infinite for never, or -1 in the store of a sweep.
 
     >>> has_diverged(np.array([12.0, np.inf, -1.0, np.nan])).tolist()
     [True, False, False, False]

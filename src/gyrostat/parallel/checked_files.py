@@ -20,7 +20,7 @@ from gyrostat.errors import GyrostatError
 from gyrostat.parallel.whole_files import write_whole
 
 CHECKSUM, KINDS = "checksum", "checksums"
-"""The keys that :func:`sealed` adds. A file with one of them only has lost the other one; an old file has neither."""
+"""The keys that :func:`sealed` adds."""
 
 KINDS_TEXT = "sha256 of this content, crc32c of every chunk"
 METADATA = "zarr.json"
@@ -46,24 +46,19 @@ def digest(content: Any) -> str:
 def sealed(content: Mapping[str, Any]) -> dict[str, Any]:
     """The content with a checksum of itself.
 
-    >>> unsealed(sealed({"steps": 5}), "x.json"), unsealed({"steps": 5}, "of an old version")
-    ({'steps': 5}, {'steps': 5})
+    >>> unsealed(sealed({"steps": 5}), "x.json")
+    {'steps': 5}
     """
     kept = {name: value for name, value in content.items() if name not in (CHECKSUM, KINDS)}
     return {**kept, KINDS: KINDS_TEXT, CHECKSUM: digest(kept)}
 
 
-def is_sealed(content: Mapping[str, Any]) -> bool:
-    """Whether the content has a checksum; content of an older version has none."""
-    return KINDS in content or CHECKSUM in content
-
-
 def unsealed(content: Any, where: str | Path) -> dict[str, Any]:
-    """The content without its checksum, or an error if the checksum is not that of the content."""
+    """The content without its checksum, or an error if it has none, or another one than the content."""
     if not isinstance(content, dict):
         raise DamagedStore(f"{str(where)!r} does not hold a JSON object")
     kept = {name: value for name, value in content.items() if name not in (CHECKSUM, KINDS)}
-    if is_sealed(content) and (content.get(CHECKSUM) != digest(kept) or content.get(KINDS) != KINDS_TEXT):
+    if content.get(CHECKSUM) != digest(kept) or content.get(KINDS) != KINDS_TEXT:
         raise DamagedStore(f"{str(where)!r} does not match its checksum")
     return kept
 
@@ -91,15 +86,14 @@ def compressors() -> list[Any]:
 
 
 def read_metadata(folder: Path) -> dict[str, Any]:
-    """The content of ``zarr.json`` of an array or group; an error if it is damaged, or if it lost its checksum."""
+    """The content of a ``zarr.json`` that :func:`write_metadata` wrote; an error if it is damaged or has no checksum."""
     document = read_json(folder / METADATA)
     attributes = document.get("attributes") if isinstance(document, dict) else None
     if not isinstance(attributes, dict):
         raise DamagedStore(f"{str(folder / METADATA)!r} does not describe an array or a group")
-    if is_sealed(attributes):
-        seal = {name: attributes[name] for name in (KINDS, CHECKSUM) if name in attributes}
-        bare = {**document, "attributes": {k: v for k, v in attributes.items() if k not in seal}}
-        unsealed({**bare, **seal}, folder / METADATA)
+    seal = {name: attributes[name] for name in (KINDS, CHECKSUM) if name in attributes}
+    bare = {**document, "attributes": {k: v for k, v in attributes.items() if k not in seal}}
+    unsealed({**bare, **seal}, folder / METADATA)
     return document
 
 
@@ -145,11 +139,6 @@ def chunk_files(folder: Path, document: Mapping[str, Any], shape: Sequence[int] 
     counts = [math.ceil(n / chunk) for n, chunk in zip(shape, chunk_shape(document), strict=True)]
     for index in itertools.product(*(range(n) for n in counts)):
         yield folder.joinpath("c", *map(str, index))
-
-
-def is_checked(document: Mapping[str, Any]) -> bool:
-    """Whether the chunks of an array have checksums."""
-    return any(codec.get("name") == "crc32c" for codec in document.get("codecs", ()))
 
 
 def has_good_checksum(path: Path) -> bool:

@@ -105,7 +105,7 @@ def _conditions(run: Mapping[str, Any]) -> dict[str, Any]:
     """What a result depends on, by flat names such as ``settings.seeds`` and ``versions.jax``."""
     flat = {key: run.get(key) for key in ("size", "seed", "code", "machine")}
     flat |= {f"settings.{key}": value for key, value in run.get("settings", {}).items()}
-    return flat | {f"versions.{key}": value for key, value in run.get("versions", {"gyrostat": run["version"]}).items()}
+    return flat | {f"versions.{key}": value for key, value in run["versions"].items()}
 
 
 def differing(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:

@@ -26,7 +26,6 @@ from gyrostat.parallel.checked_files import (
     chunk_files,
     compressors,
     digest,
-    is_sealed,
     read_json,
     read_metadata,
     write_metadata,
@@ -44,8 +43,6 @@ DONE, RUN, ARRAYS = "done", "run", "arrays"
 
 CLAIMS = "claims"
 """An entry of how an experiment was run: the slugs of its claims, which ``claims.json`` must therefore have."""
-
-CLAIM_KEYS = {"id", "statement", "criterion", "measured", "verdict", "expected", "reason", "seeds", "seconds"}
 
 
 class ResultsStore:
@@ -103,8 +100,8 @@ class ResultsStore:
         except OSError:
             shutil.rmtree(group, ignore_errors=True)  # a part is of no use, and takes room on a full disk
             raise
-        arrays = {str(key): digest(read_metadata(group / str(key))) for key in stored.variables}
-        document = read_metadata(group)
+        arrays = {str(key): digest(read_json(group / str(key) / METADATA)) for key in stored.variables}
+        document = read_json(group / METADATA)
         marks = {RUN: json.dumps(plain(run)), DONE: fingerprint, ARRAYS: arrays}
         write_metadata(group, {**document, "attributes": {**document["attributes"], **marks}})
 
@@ -126,8 +123,6 @@ class ResultsStore:
             return None
         if found := self.damage(name):
             raise DamagedStore(found[0], f"run gyrostat reproduce {name} again to compute it anew")
-        if not self.is_checked(name):
-            warnings.warn(f"{str(self.data)!r} is older than checksums, so damage cannot be detected.", stacklevel=3)
         # Times are not decoded: an attribute `units = "seconds"` must not turn numbers into dates.
         dataset = xr.open_dataset(self.data, engine="zarr", group=name, consolidated=False, decode_times=False)
         ours = (DONE, RUN, ARRAYS, CHECKSUM, KINDS)
@@ -144,7 +139,7 @@ class ResultsStore:
         for key, expected in attributes.get(ARRAYS, {}).items():
             folder = self.data / name / key
             try:
-                document = read_metadata(folder)
+                document = read_json(folder / METADATA)
                 faults = ((path, chunk_fault(path)) for path in chunk_files(folder, document))
                 found += [f"{str(path)!r} is {fault}" for path, fault in faults if fault]
                 if digest(document) != expected:
@@ -199,10 +194,6 @@ class ResultsStore:
             again = " ".join(dict.fromkeys(name.split("/")[0] for name in lost) if len(lost) > 3 else lost)
             raise DamagedStore(fault, f"run gyrostat reproduce {again} --out {self.folder} to make it anew")
 
-    def is_checked(self, name: str) -> bool:
-        """Whether a finished experiment has checksums; those of older versions have not."""
-        return ARRAYS in self._attributes(name)
-
     def run(self, name: str) -> dict[str, Any]:
         """How a finished experiment was run: version, seed, size, settings, seconds, machine and time."""
         return json.loads(self._attributes(name)[RUN])
@@ -221,11 +212,13 @@ class ResultsStore:
 
     def _attributes(self, name: str) -> dict[str, Any]:
         try:
-            attributes = read_metadata(self.data / name)["attributes"]
+            document = read_json(self.data / name / METADATA)
         except FileNotFoundError:
             return {}
-        if DONE in attributes and (ARRAYS in attributes) != is_sealed(attributes):
-            raise DamagedStore(f"{str(self.data / name / METADATA)!r} lost its checksum")
+        attributes = document.get("attributes") if isinstance(document, dict) else None
+        # The group of an experiment that is not finished has no checksum yet.
+        if not isinstance(attributes, dict) or attributes.keys() & {DONE, CHECKSUM, KINDS}:
+            attributes = read_metadata(self.data / name)["attributes"]
         return attributes
 
     def claims(self) -> list[ClaimRecord]:
@@ -242,7 +235,7 @@ class ResultsStore:
         ):
             raise DamagedStore(f"{where!r} is not a list of claims", "delete it, and gyrostat reproduce makes it anew")
         checked = [r.get(CHECKSUM) == digest({k: v for k, v in r.items() if k != CHECKSUM}) for r in records]
-        if not all(checked) and (any(checked) or any(r.keys() - CLAIM_KEYS for r in records)):
+        if not all(checked):
             bad = records[checked.index(False)]["id"]
             raise DamagedStore(
                 f"{where!r} does not match its checksum at {bad!r}", "delete it, and gyrostat reproduce makes it anew"

@@ -164,8 +164,7 @@ def run_sweep(
         store, ordered = open_store(checked, out, extend=extend, fresh=fresh)
         if store.repaired:
             display.print(f"Missing or damaged in {out}: {'; '.join(store.repaired)}.")
-        with store.room_for_marks():
-            return Session(ordered, store, display).run(executor, refine=refine)
+        return Session(ordered, store, display).run(executor, refine=refine)
 
 
 @dataclass
@@ -254,9 +253,6 @@ class Session:
             self.summary.stopped = SCHEDULER_GONE
         except OSError as error:
             self.summary.stopped = f"the folder cannot be written to ({reason(error)})"
-            # Of the cells that were to be written last, some may be whole.
-            self.summary.computed = len(self.asked) - len(self.store.unfinished([*self.asked], self.spec.seeds))
-            self.summary.computed -= self.summary.kept
         self.summary.seconds = time.monotonic() - self.began
         with suppress(OSError) if self.summary.status == 2 else nullcontext():
             self._write_description()

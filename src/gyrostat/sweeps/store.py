@@ -14,7 +14,6 @@ import contextlib
 import dataclasses
 import json
 import shutil
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -35,14 +34,13 @@ from gyrostat.parallel.checked_files import (
     chunk_files,
     chunk_shape,
     digest,
-    is_sealed,
     read_json,
     read_metadata,
     sealed,
     unsealed,
     write_metadata,
 )
-from gyrostat.parallel.whole_files import plain, reason, writable, write_whole
+from gyrostat.parallel.whole_files import plain, writable, write_whole
 from gyrostat.stores.fingerprint import differences
 from gyrostat.sweeps.damage import DONE, SEED, damage, damaged_chunks, missing_chunks
 from gyrostat.sweeps.spec import QUANTILES, RUN_OUTCOMES, Point, Spec, as_data, data_text
@@ -53,15 +51,10 @@ if TYPE_CHECKING:
 # xarray, and the statistics that need it, are imported inside functions: workers import this module, too, and xarray alone
 # takes most of a second.
 
-SUCCEEDED, LAST = "succeeded", "diverged"
-"""Two arrays of data; :data:`LAST` is written after the others of a cell."""
-
+SUCCEEDED = "succeeded"
 RECORD, QUANTILE = "record", "quantile"
 SWEEP = "sweep"
 """An attribute of the store: a digest of the spec that it belongs to."""
-
-SPARE_BYTES = 2**18
-"""Room on the disk for the marks and ``sweep.json``, kept while a sweep runs."""
 
 
 @contextmanager
@@ -152,7 +145,6 @@ class SweepStore:
     def __init__(self, folder: str | Path):
         self.folder = Path(folder)
         self.data, self.file = self.folder / "store.zarr", self.folder / "sweep.json"
-        self.spare = self.folder / ".spare"
         self.repaired: list[str] = []
 
     def description(self) -> dict[str, Any] | None:
@@ -272,15 +264,12 @@ class SweepStore:
     def _take_stock(self, spec: Spec) -> None:
         """Find out which cells are done, with all of their data; delete chunks that are damaged."""
         names = list(stored_arrays(spec))
-        for path in damaged_chunks(self.data, names):
+        damaged_marks = damaged_chunks(self.data, [DONE])
+        for path in (*damaged_chunks(self.data, names), *damaged_marks):
             path.unlink()
-        marks = list(chunk_files(self.data / DONE, read_metadata(self.data / DONE)))
-        if any(map(chunk_fault, marks)):
-            for path in marks:
-                path.unlink(missing_ok=True)
-            self.seeds_done = self._marks_from_data(spec)
-        else:
-            self.seeds_done = np.asarray(self.arrays[DONE][...])
+        if damaged_marks:
+            self.repaired.append("the marks of the cells that are done, computed again")
+        self.seeds_done = np.asarray(self.arrays[DONE][...])
         lost = missing_chunks(self.data, {name: read_metadata(self.data / name) for name in names}, self.seeds_done)
         for point in lost:
             self.seeds_done[point] = 0
@@ -291,38 +280,21 @@ class SweepStore:
         if spec.record.success and self.seeds_done.any():
             self.num_successes = np.sum(self.arrays[SUCCEEDED][...] == 1, axis=-1)
 
-    def _marks_from_data(self, spec: Spec) -> np.ndarray:
-        """The number of finished seeds of every cell from the data alone, of which :data:`LAST` are written last."""
-        computed = np.asarray(self.arrays[LAST][...]) != stored_arrays(spec)[LAST].missing
-        found = np.cumprod(computed, axis=-1).sum(axis=-1).astype(np.int32)
-        if found.any():
-            self.repaired.append("the marks of the cells that are done, made again from their data")
-        return found
-
     def unfinished(self, points: Sequence[Point], seeds: int) -> list[tuple[Point, int]]:
         """The cells that are not finished, each with its first missing seed."""
         return [(p, int(self.seeds_done[p])) for p in points if self.seeds_done[p] < seeds]
 
     def write_cells(self, points: Sequence[Point], first_seed: int, data: Mapping[str, np.ndarray], seeds: int) -> None:
-        """Write the data of cells from seed ``first_seed`` on, then their marks.
-
-        When the disk is full, the cells of which all data were written before are marked all the same.
-        """
-        try:
-            for i, point in enumerate(points):
-                self._write_cell(point, first_seed, {name: values[i] for name, values in data.items()}, seeds)
-            self._write_marks()
-        except OSError:
-            self.spare.unlink(missing_ok=True)
-            with contextlib.suppress(OSError):  # then the cells of this call are computed again
-                self._write_marks()
-            raise
+        """Write the data of cells from seed ``first_seed`` on, then their marks."""
+        for i, point in enumerate(points):
+            self._write_cell(point, first_seed, {name: values[i] for name, values in data.items()}, seeds)
+        self._write_marks()
 
     def _write_cell(self, point: Point, first_seed: int, data: Mapping[str, np.ndarray], seeds: int) -> None:
-        for name in sorted(data, key=lambda name: name == LAST):
+        for name, values in data.items():
             array = self.arrays[name]
             part = (slice(first_seed, seeds),) if SEED in array.metadata.dimension_names else ()
-            array[(*point, *part)] = data[name]
+            array[(*point, *part)] = values
         self.seeds_done[point] = seeds
         if SUCCEEDED in data:
             before = self.num_successes[point] if first_seed else 0
@@ -331,37 +303,16 @@ class SweepStore:
     def _write_marks(self) -> None:
         self.arrays[DONE][...] = self.seeds_done
 
-    @contextmanager
-    def room_for_marks(self) -> Iterator[None]:
-        """Keep some room on the disk in this block, so that a disk that fills up has room for the marks of finished cells."""
-        try:
-            self.spare.write_bytes(b"\1" * SPARE_BYTES)
-        except OSError as error:
-            self.spare.unlink(missing_ok=True)
-            raise GyrostatError(
-                f"cannot write results to {str(self.folder)!r} ({reason(error)}): free some space, or choose another --out."
-            ) from None
-        try:
-            yield
-        finally:
-            self.spare.unlink(missing_ok=True)
-
     def damage(self) -> list[str]:
-        """Sentences about what is missing or damaged; none for a good store, and for one that is older than checksums."""
+        """Sentences about what is missing or damaged; none for a good store."""
         try:
             description = self.description()
         except DamagedStore as error:
             return [error.fault]
         if description is None:
             return [f"{str(self.file)!r} is missing"]
-        if not self.is_checked():
-            return []
         names = ("", *description["axes"], SEED, *((QUANTILE,) if _has_quantiles(description) else ()))
         return damage(self.data, description["arrays"], names[1:])
-
-    def is_checked(self) -> bool:
-        """Whether the store has checksums; those of older versions have not."""
-        return is_sealed(read_json(self.file))
 
     def success_shares(self, seeds: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The share of successes and the ends of its interval, in the order of the store; NaN where not computed."""
@@ -381,8 +332,6 @@ class SweepStore:
                 found[0] + (f" (and {len(found) - 1} more)" if len(found) > 1 else ""),
                 "run the same sweep again to compute what is lost",
             )
-        if not self.is_checked():
-            warnings.warn(f"{str(self.folder)!r} is older than checksums, so damage cannot be detected.", stacklevel=2)
         ds = xr.open_zarr(self.data, consolidated=False, chunks=None, decode_times=False).load()
         ds.close()
         for attributes in (ds.attrs, *(x.attrs for x in ds.variables.values())):
