@@ -44,11 +44,11 @@ test-integrations: .venv/installed-integrations
 
 # The table of docs/one-environment-per-step.md, from the same runs.
 integration-table: .venv/installed-integrations
-	$(BIN)/python tests/tools/integration_table.py
+	PYTHONPATH=tests/tools $(BIN)/python tools/integration_table.py
 
 # Kills, stops, interrupts, full disks, flipped bits and deleted files, on purpose: about half an hour. Prints a table.
 faults: .venv/installed-test
-	$(BIN)/python tests/tools/faults.py
+	$(BIN)/python tools/faults.py
 
 # Seeds bugs in copies of the core and asks whether a claim notices each. Takes minutes, resumes, writes docs/mutations.md.
 mutation: .venv/installed-test

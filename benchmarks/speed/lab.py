@@ -1,6 +1,6 @@
 """The lab suite: the cost of moving a slider in the lab, against the library's own loop.
 
-``tests/tools/lab_latency.py`` measures what a browser adds.
+``tools/lab_latency.py`` measures what a browser adds.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Adds new claims to tests/papers/criteria.csv, with the digest of their criterion: python tests/tools/record_criteria.py
+"""Adds new claims to tests/papers/criteria.csv, with the digest of their criterion: python tools/record_criteria.py
 
 A criterion that has changed is never overwritten here: it needs a row in the log of docs/claims.md, which this prints.
 """
@@ -12,7 +12,7 @@ from pathlib import Path
 from gyrostat.experiments import registry
 from gyrostat.experiments.criterion_digest import criterion_digest
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[1]
 RECORDED = ROOT / "tests" / "papers" / "criteria.csv"
 LOG = ROOT / "docs" / "claims.md"
 
@@ -46,7 +46,7 @@ def unexplained(known: dict[str, str], log: dict[str, list[str]], now: dict[str,
     told = {}
     for name, digest in now.items():
         if name not in known:
-            told[name] = "is new: run python tests/tools/record_criteria.py"
+            told[name] = "is new: run python tools/record_criteria.py"
         elif digest != log.get(name, [known[name]])[-1]:
             told[name] = f"has another criterion: add a row with `{name}` and `{digest}` to the log of docs/claims.md"
     return told

@@ -23,7 +23,7 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
-TOOLS = Path(__file__).parent
+TEST_TOOLS = Path(__file__).parents[1] / "tests" / "tools"
 SPEC = """
 title = "Faults"
 seeds = 3
@@ -145,7 +145,7 @@ class Bench:
         (folder / "spec.toml").write_text(SPEC)
 
     def start(self, *arguments: str, sleep: str = "0", **variables: str) -> subprocess.Popen:
-        paths = os.pathsep.join([str(TOOLS), os.environ.get("PYTHONPATH", "")])
+        paths = os.pathsep.join([str(TEST_TOOLS), os.environ.get("PYTHONPATH", "")])
         environment = {**os.environ, "PYTHONPATH": paths, "SWEEP_LOG": str(self.folder / "log"), "SWEEP_SLEEP": sleep}
         environment |= {"FAKE_SLEEP": sleep, "JAX_DISABLE_MOST_OPTIMIZATIONS": "1", **variables}
         out = self.folder / f"said-{len(self.started)}"
@@ -167,7 +167,7 @@ class Bench:
 
     def reproduce(self, out: Path, *options: str, sleep: str = "0") -> subprocess.Popen:
         names = ("--size", "smoke", "--jobs", "2", "--out", str(out))
-        return self.start("-m", "gyrostat", "reproduce", f"{TOOLS / 'fake2024.py'}", *names, *options, sleep=sleep)
+        return self.start("-m", "gyrostat", "reproduce", f"{TEST_TOOLS / 'fake2024.py'}", *names, *options, sleep=sleep)
 
     def make_good_folders(self) -> None:
         """A sweep and results that nothing disturbs."""
@@ -373,7 +373,7 @@ def interrupt_suite(bench: Bench, table: Table, rng: random.Random, count: int) 
         "sweep": lambda out: bench.sweep(out, "--jobs", "2", "--fresh", sleep="0.1"),
         "sweep in this process": lambda out: bench.sweep(out, "--jobs", "0", "--fresh"),
         "reproduce": lambda out: bench.reproduce(out, "--fresh", sleep="3"),
-        "gs.run": lambda out: bench.start(str(TOOLS / "long_run.py")),
+        "gs.run": lambda out: bench.start(str(Path(__file__).with_name("long_run.py"))),
     }
     seconds = {"gs.run": GS_RUN_SECONDS}
     for kind in kinds.keys() - seconds:
@@ -518,7 +518,7 @@ SUITES: dict[str, tuple[Callable[[Bench, Table, random.Random, int], None], int]
 def run(seed: int, scale: float, only: list[str]) -> Table:
     """Make all faults; ``scale`` multiplies their numbers."""
     table = Table()
-    sys.path.insert(0, str(TOOLS))
+    sys.path.insert(0, str(TEST_TOOLS))
     with tempfile.TemporaryDirectory() as folder:
         bench = Bench(Path(folder))
         try:

@@ -1,6 +1,6 @@
 """Prints how long the laboratory takes, in a real browser, as two tables in Markdown.
 
-    python tests/tools/lab_latency.py [MOVES] [BUSY]
+    PYTHONPATH=tests/tools python tools/lab_latency.py [MOVES] [BUSY]
 
 The first: from the opening of a page to its first visible curve, and until plotly has drawn it. The second: from a slider's
 input event to the drawn plot. "first" is the first drawing, perhaps of a few seeds, "whole" the one with every seed of every

@@ -1,6 +1,6 @@
 """The table of integrations: how each is run, what is measured, and the page it is written to.
 
-    python tests/tools/integration_table.py
+    PYTHONPATH=tests/tools python tools/integration_table.py
 
 runs every row in processes of its own, kills and resumes each once, and writes the table into
 ``docs/one-environment-per-step.md``. ``tests/torch`` checks the rows.
@@ -20,7 +20,7 @@ import trainer_loops as trainers
 from gyrostat.torch import EnvironmentBatchSampler
 from one_environment_loops import LABELS, Run, killed_and_resumed
 
-PAGE = Path(__file__).parents[2] / "docs" / "one-environment-per-step.md"
+PAGE = Path(__file__).parents[1] / "docs" / "one-environment-per-step.md"
 BEGIN, END = "<!-- the table begins -->\n", "<!-- the table ends -->\n"
 LENGTHS = {(1, 1): 27, (2, 1): 12, (1, 4): 9}
 """Optimiser steps of an epoch by processes and accumulation; alone, 6 + 8 + 11 batches in whole rounds of three."""
