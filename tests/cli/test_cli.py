@@ -167,3 +167,13 @@ def test_every_error_is_one_sentence(monkeypatch, capsys):
     monkeypatch.setenv("GYROSTAT_TRACEBACK", "1")
     with pytest.raises(ValueError, match="fault"):
         cli.main()
+
+
+def test_a_command_begins_before_numpy_has_read_the_number_of_threads():
+    """Otherwise `reproduce` sets the threads of BLAS too late: it takes longer, and last bits depend on the machine."""
+    code = (
+        "import sys; from gyrostat.cli import refuse_what_went; "
+        "refuse_what_went('reproduce', 'xu2024', '--size=smoke', '--seed', '1'); print('numpy' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"

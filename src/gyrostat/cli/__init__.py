@@ -75,6 +75,11 @@ def _options(
 
 def refuse_what_went(command: str, *arguments: str) -> None:
     """Refuse a command, or an option of a command, that earlier versions had, and say what to use instead."""
+    known = typer.main.get_command(app).commands.get(command)  # type: ignore[attr-defined]
+    options = {option for parameter in known.params for option in parameter.opts} if known else set()
+    if known and all(word.split("=")[0] in options for word in arguments if word.startswith("--")):
+        return
+    # Not before: this imports NumPy, which would read the number of threads before `reproduce` sets it.
     from gyrostat.errors import GyrostatError
     from gyrostat.errors.what_went import instead_of
 
