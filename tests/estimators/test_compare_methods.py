@@ -10,11 +10,11 @@ from scipy import optimize
 import gyrostat as gs
 from gyrostat.errors import GyrostatError
 from gyrostat.estimators import InvariantLinearRegressor, InvariantLogisticClassifier
-from gyrostat.estimators.comparison import compared_methods, leave_one_out
+from gyrostat.estimators.comparison import leave_one_out
 from gyrostat.estimators.comparison.compared_methods import FIXED, OURS, PEERS, REFERENCE, SAME_KIND, Method
 from gyrostat.estimators.invariant.common_effects import common_effects, nearest_to_none
 from gyrostat.estimators.invariant.effects import Effects, principal_directions
-from gyrostat.estimators.invariant.partial_pooling import levels_follow, random_slopes, same_kind_weights
+from gyrostat.estimators.invariant.partial_pooling import random_slopes, same_kind_weights
 from gyrostat.estimators.invariant.worst_case import both_ends, worst_case_weights
 from gyrostat.estimators.linear_predictor import LinearPredictor
 from gyrostat.estimators.squared_losses import Risks
@@ -45,12 +45,10 @@ def constant(value):
 
 def test_errors_are_those_of_rows_left_out():
     """Constant predictions 0 and 3, so that every number is known."""
-    environments = {
-        name: (np.zeros((10, 1)), np.full(10, level)) for name, level in zip("abc", (0.0, 2.0, 4.0), strict=True)
-    }
     methods = [Method(REFERENCE, constant(0.0)), Method(OURS, constant(3.0)), Method(SAME_KIND, constant(5.0))]
     rng = np.random.default_rng(0)
-    environments = {name: (rng.standard_normal((10, 1)), y) for name, (_, y) in environments.items()}
+    levels = {"a": 0.0, "b": 2.0, "c": 4.0}
+    environments = {name: (rng.standard_normal((10, 1)), np.full(10, level)) for name, level in levels.items()}
     with pytest.MonkeyPatch.context() as patch:  # standard units would turn constants into other constants
         patch.setattr(leave_one_out, "fitted", lambda methods, train: {m.name: m.fit(train, 0.0) for m in methods})
         found = leave_one_out.comparison(environments, methods, 0.95, 100, 0)
@@ -86,13 +84,9 @@ def test_a_gain_of_less_than_one_percent_over_least_squares_recommends_nothing_e
     ("change", "sentence"),
     [
         ({"environments": None}, "environments is missing"),
-        ({"environments": np.zeros(40)}, "at least 3 different labels, got 1"),
         ({"environments": np.repeat([0, 1], 20)}, "at least 3 different labels, got 2"),
         ({"environments": np.arange(39)}, "one label for each of the 40 rows"),
         ({"y": np.ones(40)}, "y is 1 in every row"),
-        ({"X": np.full((40, 2), np.nan)}, "NaN"),
-        ({"choose_by": "best"}, "choose_by"),
-        ({"confidence": 1.0}, "confidence"),
         ({"resamples": 0}, "resamples"),
         ({"method": "all"}, "method"),
     ],
@@ -104,50 +98,11 @@ def test_bad_input_is_one_sentence(change, sentence):
         "y": rng.standard_normal(40),
         "environments": np.repeat([0, 1, 2, 3], 10),
     }
-    with pytest.raises(ValueError if "X" in change else (GyrostatError, TypeError), match=sentence):
+    with pytest.raises((GyrostatError, TypeError), match=sentence):
         gs.compare_methods(**{**given, **change})
 
 
-def test_values_are_chosen_in_parts_if_there_are_many_environments():
-    calls = []
-
-    def fit(given, value):
-        calls.append(len(given))
-        return LinearPredictor(np.zeros(1), value)
-
-    environments = [(np.zeros((3, 1)), np.full(3, 1.0))] * 20
-    method = Method("constant", fit, (0.0, 1.0), 0.0)
-    assert compared_methods.Fits(environments).chosen(method) == 1.0
-    assert len(calls) == 2 * compared_methods.INNER_PARTS and set(calls) == {17, 18}
-
-
 # --- the same kind ---------------------------------------------------------------------------------------------------------
-
-
-def test_the_mixed_model_agrees_with_that_of_statsmodels():
-    smf = pytest.importorskip("statsmodels.regression.mixed_linear_model")
-    rng = np.random.default_rng(0)
-    environments = []
-    for _ in range(30):
-        x = rng.standard_normal((40, 1))
-        environments.append(
-            (x, 2 + rng.standard_normal() + (1 + 0.5 * rng.standard_normal()) * x[:, 0] + rng.standard_normal(40))
-        )
-    found = random_slopes(Risks.of(environments))
-    X, y = (np.concatenate([e[i] for e in environments]) for i in (0, 1))
-    Z, groups = np.column_stack([np.ones(len(X)), X]), np.repeat(np.arange(30), 40)
-    theirs = smf.MixedLM(y, Z, groups, exog_re=Z).fit(reml=True)
-    np.testing.assert_allclose(found.weights, theirs.fe_params, atol=0.02)  # moments against REML: a tenth of the error
-    assert np.sqrt(found.variances) == pytest.approx(np.sqrt(np.diag(theirs.cov_re)), rel=0.15)
-
-
-def test_without_variation_it_is_least_squares():
-    rng = np.random.default_rng(1)
-    X = rng.standard_normal((4, 500, 2))
-    environments = [(x, 1 + x @ [1.0, 2.0] + rng.standard_normal(500)) for x in X]
-    least = PEERS[REFERENCE].fit(environments, 0.0)
-    found = same_kind_weights(Risks.of(environments))
-    np.testing.assert_allclose(found, [least.intercept, *least.coef], atol=0.01)
 
 
 @pytest.mark.parametrize("options", [{"levels": 1.5}, {"levels": 1.5, "slopes": 0.7}], ids=str)
@@ -170,17 +125,6 @@ def test_where_levels_follow_features_it_moves_to_least_squares():
     mixed, ours = error(random_slopes(risks).weights, tests), error(same_kind_weights(risks), tests)
     least = PEERS[REFERENCE].fit(train, 0.0)
     assert mixed > 1.2 * ours and ours < 1.05 * error(np.append(least.intercept, least.coef), tests)
-
-
-def test_levels_tell_whether_they_follow_features_if_there_are_more_of_them_than_features():
-    few, many = [], []
-    for between in (0.0, 1.5):
-        rng = np.random.default_rng(1)
-        for count, found in ((3, few), (20, many)):
-            risks = Risks.of(law(rng, count, levels=0.0 if between else 1.5, between=between))
-            found.append(levels_follow(risks, random_slopes(risks)))
-    assert many[0] < 0.02 and many[1] > 0.98
-    assert 0.05 < few[0] < 0.6 and 0.05 < few[1] < 0.6  # three levels cannot tell: near the quarter before the data
 
 
 def test_the_level_for_environments_of_the_same_kind_does_not_follow_the_largest_one():
@@ -262,22 +206,6 @@ def test_the_estimator_predicts_for_the_worst_case_in_units_of_the_data():
     np.testing.assert_allclose(model.predict(X, purpose="worst-case"), X @ coef + intercept)
     theirs = worst_case_weights(Risks.of([(X[labels == e], y[labels == e]) for e in range(6)]))
     np.testing.assert_allclose(coef, theirs[1:], atol=2e-3)  # effects near 0.1, in units that do not change the answer
-    assert np.mean(X @ coef + intercept) == pytest.approx(np.mean(X @ theirs[1:] + theirs[0]), abs=0.2)
-
-
-def test_the_estimator_predicts_for_both_purposes():
-    rng = np.random.default_rng(0)
-    environments = law(rng, 8, rows=150, slopes=0.5, levels=1.0)
-    X, y = (np.concatenate([e[i] for e in environments]) for i in (0, 1))
-    labels = np.repeat(np.arange(8), 150)
-    model = InvariantLinearRegressor(random_state=0).fit(X, y, environments=labels)
-    everywhere, same = (model.predict(X, purpose=p) for p in ("everywhere", "same-kind"))
-    np.testing.assert_array_equal(model.predict(X), model.predict(X, purpose=model.best_purpose_))
-    assert not np.allclose(everywhere, same)
-    weights = same_kind_weights(Risks.of([((X - X.mean(axis=0)) / X.std(axis=0), y) for X, y in environments]))
-    assert np.isfinite(weights).all() and np.corrcoef(same, X @ model.same_kind_coef_)[0, 1] == pytest.approx(1)
-    with pytest.raises(GyrostatError, match="purpose"):
-        model.predict(X, purpose="everything")
 
 
 def test_the_classifier_removes_nothing_for_environments_of_the_same_kind():
@@ -334,21 +262,9 @@ def test_combinations_come_near_the_causal_weights_where_features_do_not(rotated
     )
     away = [np.sum((Q @ m.coef_ - [1, 1, 0]) ** 2) for m in (auto, features)]
     assert auto.combined_ and not features.combined_
+    assert rotated or (features.status_ == "nothing invariant" and not features.coef_.any())
     assert away[0] < 0.05 and away[1] > 0.5
     assert np.isfinite(auto.coef_se_).all()
-
-
-def test_features_stay_where_they_tell_what_holds_everywhere():
-    """Independent features: without the removed one, effects of the others are the same, so nothing is combined."""
-    rng = np.random.default_rng(0)
-    X, labels = rng.standard_normal((2000, 3)), np.repeat(np.arange(5), 400)
-    y = X[:, 0] + np.array([1.0, -1.0, 0.7, 0.2, -0.5])[labels] * X[:, 1] + rng.standard_normal(2000)
-    auto, features = (
-        InvariantLinearRegressor(directions=d, random_state=0).fit(X, y, environments=labels)
-        for d in ("auto", "features")
-    )
-    assert not auto.combined_ and auto.spurious_features_.tolist() == [1]
-    np.testing.assert_array_equal(auto.coef_, features.coef_)
 
 
 def test_correlated_features_get_back_the_coefficients_that_removal_would_spoil():

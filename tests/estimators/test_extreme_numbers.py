@@ -54,15 +54,9 @@ def test_a_column_with_extreme_numbers_is_named(model, unit):
     y = (y > 0).astype(float) if not isinstance(model, InvariantQuadraticRegressor) else y
     with pytest.raises(GyrostatError, match=r"X holds .* in column age.*unit"):
         model.fit(X.assign(age=X.age * unit), y, environments=SITE)
-
-
-@pytest.mark.filterwarnings("error")
-@pytest.mark.parametrize("unit", [*HUGE, *TINY])
-@pytest.mark.parametrize("model", [InvariantLinearRegressor(), InvariantQuadraticRegressor()])
-def test_extreme_responses_are_refused(model, unit):
-    X, y = rows()
-    with pytest.raises(GyrostatError, match=r"y holds .*unit"):
-        model.fit(X, y * unit, environments=SITE)
+    if not isinstance(model, InvariantLogisticClassifier):
+        with pytest.raises(GyrostatError, match=r"y holds .*unit"):
+            model.fit(X, y * unit, environments=SITE)
 
 
 @pytest.mark.filterwarnings("error")
@@ -76,10 +70,9 @@ def test_extreme_matrices_are_refused(model, unit):
 
 
 def test_products_of_rank_one_measurements_are_refused():
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((40, 3))
+    X, y = rows()
     with pytest.raises(GyrostatError, match=r"X holds .* too large"):
-        MatrixSensingRegressor(measurements="rank-one").fit(X * 1e60, X[:, 0] ** 2)
+        MatrixSensingRegressor(measurements="rank-one").fit(X * 1e60, y)
 
 
 def test_extreme_parts_are_refused():
@@ -108,6 +101,8 @@ def test_the_imputer_scales_or_refuses(unit):
     for scale in ("auto", True):
         filled = LowRankImputer(random_state=0, scale_columns=scale).fit_transform(holes * units) / units
         np.testing.assert_allclose(filled, usual, atol=1e-6)
+    alike = LowRankImputer(random_state=0).fit(holes * 1e160)
+    assert not alike.scaled_ and 0 < alike.validation_error_ < 1e160 and np.isfinite(alike.predict([0], [0])).all()
     if unit > 1:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
@@ -115,24 +110,15 @@ def test_the_imputer_scales_or_refuses(unit):
                 LowRankImputer(random_state=0, scale_columns=False).fit(holes * units)
 
 
-@pytest.mark.parametrize("far", [1e308, -1e308])
-def test_predictions_that_overflow_are_refused(far):
-    rng = np.random.default_rng(0)
-    X, labels = rng.standard_normal((60, 2)), np.repeat([0, 1], 30)
-    y = X @ [5.0, -5.0] + rng.standard_normal(60)
-    model = InvariantLinearRegressor(random_state=0).fit(X, y, environments=labels)
-    for purpose in ("everywhere", "same-kind", "worst-case"):
-        with pytest.raises(GyrostatError, match="too large: 1 predictions, the first in row 2, are not finite"):
-            model.predict([[1.0, 1.0], [far, far / 2]], purpose=purpose)
-
-
 @pytest.mark.filterwarnings("error")
-@pytest.mark.parametrize("ask", ["predict", "predict_proba", "decision_function"])
-def test_classes_of_rows_that_overflow_are_refused(ask):
+@pytest.mark.parametrize("purpose", ["everywhere", "same-kind", "worst-case"])
+def test_predictions_that_overflow_are_refused(purpose):
     rng = np.random.default_rng(0)
-    X, labels = rng.standard_normal((300, 2)), np.repeat([0, 1, 2], 100)
-    y = X @ [3.0, -3.0] + rng.standard_normal(300) > 0
-    model = InvariantLogisticClassifier(random_state=0).fit(X, y, environments=labels)
-    for purpose in ("everywhere", "same-kind", "worst-case"):
-        with pytest.raises(GyrostatError, match="too large: 1 predictions, the first in row 2, are not finite"):
-            getattr(model, ask)([[1.0, 1.0], [1e308, 1e308]], purpose=purpose)
+    X = rng.standard_normal((120, 2))
+    y = X @ [5.0, -5.0] + rng.standard_normal(120)
+    linear = InvariantLinearRegressor(random_state=0).fit(X, y, environments=SITE)
+    classifier = InvariantLogisticClassifier(random_state=0).fit(X, y > 0, environments=SITE)
+    for ask in (linear.predict, classifier.predict, classifier.predict_proba, classifier.decision_function):
+        for far in (1e308, -1e308):
+            with pytest.raises(GyrostatError, match="too large: 1 predictions, the first in row 2, are not finite"):
+                ask([[1.0, 1.0], [far, far / 2]], purpose=purpose)

@@ -80,25 +80,25 @@ def test_intervals_cover_with_few_clusters(num_clusters):
         assert stats.binomtest(round(100 * share), 100, 0.95, alternative="less").pvalue > 0.01, share
 
 
-def test_the_variance_over_clusters_is_that_of_leaving_each_out():
-    """The jackknife by brute force: least squares with an intercept, without one cluster at a time."""
+@pytest.mark.parametrize("sizes", [[3, 9, 5, 12, 4, 8, 6], [1] * 15], ids=["clusters", "rows"])
+def test_the_variance_is_that_of_leaving_each_cluster_or_row_out(sizes):
+    """The jackknife by brute force: least squares with weights and an intercept, without one cluster or row at a time."""
     from gyrostat.estimators.invariant.effects import RowDesign, RowsInMemory, effects_of_rows
 
     rng = np.random.default_rng(1)
-    cluster = np.repeat(np.arange(7), [3, 9, 5, 12, 4, 8, 6])
-    X = rng.standard_normal((len(cluster), 2)) + rng.standard_normal((7, 2))[cluster]
-    y, w = (
-        X @ TRUTH + rng.standard_normal(7)[cluster] + rng.standard_normal(len(cluster)),
-        rng.uniform(0.5, 2, len(cluster)),
-    )
+    count, cluster = len(sizes), np.repeat(np.arange(len(sizes)), sizes)
+    X = rng.standard_normal((len(cluster), 2)) + rng.standard_normal((count, 2))[cluster]
+    y = X @ TRUTH + rng.standard_normal(count)[cluster] + rng.standard_normal(len(cluster))
+    w = rng.uniform(0.1, 5, len(cluster))
 
     def fitted(rows):
         A, root = np.column_stack([np.ones(len(X)), X])[rows], np.sqrt(w[rows])
         return np.linalg.lstsq(A * root[:, None], y[rows] * root, rcond=None)[0][1:]
 
-    changes = np.stack([fitted(cluster != g) - fitted(cluster >= 0) for g in range(7)])
-    wanted = 6 / 7 * changes.T @ changes
-    rows = RowsInMemory(X, y, RowDesign([np.arange(len(y))], w, cluster))
+    changes = np.stack([fitted(cluster != g) - fitted(cluster >= 0) for g in range(count)])
+    by_row = count == len(y)
+    wanted = (1.0 if by_row else (count - 1) / count) * changes.T @ changes
+    rows = RowsInMemory(X, y, RowDesign([np.arange(len(y))], w, None if by_row else cluster))
     data = rows.moments()
     bread, beta = np.linalg.inv(data.grams[0]), np.linalg.solve(data.grams[0], data.crosses[0])
     meat = rows.score_covariances(beta[None], bread[None], adjust=True)[0].meat
@@ -115,25 +115,3 @@ def test_clusters_that_reach_over_environments_are_reported():
         InvariantLinearRegressor(random_state=0).fit(X, y, environments=site, cluster=cluster)
     with pytest.raises(GyrostatError, match="at least 4 values"):
         InvariantLinearRegressor().fit(X, y, environments=site, cluster=cluster % 3)
-
-
-def test_leverages_of_weighted_rows_include_the_intercept():
-    """The residual of a row that is left out, by brute force."""
-    from gyrostat.estimators.invariant.effects import RowDesign, RowsInMemory
-
-    rng = np.random.default_rng(2)
-    X, w = rng.standard_normal((15, 2)), rng.uniform(0.1, 5, 15)
-    y = X @ TRUTH + rng.standard_normal(15)
-    A, root = np.column_stack([np.ones(15), X]), np.sqrt(w / w.mean())
-
-    def left_out(i):
-        on = np.arange(15) != i
-        return y[i] - A[i] @ np.linalg.lstsq(A[on] * root[on, None], y[on] * root[on], rcond=None)[0]
-
-    rows = RowsInMemory(X, y, RowDesign([np.arange(15)], w))
-    data = rows.moments()
-    bread, beta = np.linalg.inv(data.grams[0]), np.linalg.solve(data.grams[0], data.crosses[0])
-    meat = rows.score_covariances(beta[None], bread[None], adjust=True)[0].meat
-    centred = X - np.average(X, axis=0, weights=w)
-    scores = np.stack([centred[i] * w[i] / w.mean() * left_out(i) for i in range(15)])
-    np.testing.assert_allclose(meat, scores.T @ scores / 15**2, rtol=1e-9)

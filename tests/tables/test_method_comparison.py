@@ -61,13 +61,9 @@ def test_the_command_prints_a_table_and_says_what_to_deploy(frame, tmp_path, few
 @pytest.mark.parametrize(
     ("change", "arguments", "sentence"),
     [
-        (lambda f: f.assign(site="one"), (), "has only one value"),
         (lambda f: f[f.site < "C"], (), "has 2 values with enough rows, and 3 are needed"),
         (lambda f: f.assign(dose=f.dose.where(f.index > 3)), (), "4 of 240 rows have missing values"),
-        (lambda f: f.rename(columns={"site": "place"}), (), "unknown --environment 'site'"),
-        (lambda f: f, ("--drop", "weight"), "unknown --drop 'weight'"),
         (lambda f: f, ("--choose-by", "luck"), "choose_by"),
-        (lambda f: f.assign(outcome=1.5), (), "is 1.5 in every row"),
     ],
 )
 def test_bad_tables_are_refused_in_one_sentence(frame, tmp_path, few, change, arguments, sentence):
