@@ -76,7 +76,7 @@ def test_lyapunov_exponents_are_those_of_the_theory():
 
 
 def test_irm_s_example_is_recognised_and_solved_by_leaving_the_consequence_out():
-    hits, left, wrong = [], [], []
+    hits, left = [], []
     for seed in range(10):
         X, y, scale = irm(seed)
         found = gs.heterogeneity(X, y, scale)
@@ -85,8 +85,6 @@ def test_irm_s_example_is_recognised_and_solved_by_leaving_the_consequence_out()
         assert "Covariates shift" in " ".join(found.advice)
         alone = gs.heterogeneity(X[:, :1], y, scale)
         left.append(alone.features.verdict.values[0])
-        wrong.append("IRM" in " ".join(alone.advice))
-    assert sum(wrong) <= 1  # named in 2 % of 200 simulations
     assert sum(hits) >= 9  # two tests at level 0.01 each
     assert "removed" not in left and left.count("kept") >= 8  # four environments do not always bound a spread
 

@@ -10,8 +10,6 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 import gyrostat as gs
-from gyrostat.algorithms.events import imbalanced as core_imbalanced
-from gyrostat.engine.numpy_backend.update_rules import imbalanced
 from gyrostat.errors import GyrostatError
 from gyrostat.estimators import MatrixSensingRegressor
 from gyrostat.estimators.low_rank.measurement_operators import Responses, measurement_operator
@@ -60,13 +58,6 @@ def test_the_steps_are_those_of_the_core():
             kind(0.01, width=3, start=gs.Given(F0, G0)), problem, num_steps=3, record=["product"], record_at=[3]
         )
         np.testing.assert_allclose(ours[0] @ ours[1].T, core["product"].values[0, 0], atol=1e-10)
-
-
-def test_the_imbalance_step_is_that_of_the_core(x64):
-    rng = np.random.default_rng(1)
-    F, G = rng.standard_normal((6, 2)), rng.standard_normal((5, 2))
-    for a, b in zip(imbalanced((F, G), 0.7), core_imbalanced((F, G), 0.7), strict=True):
-        np.testing.assert_allclose(a, b, atol=1e-12)
 
 
 @pytest.mark.parametrize("kind", ["dense", "rank-one", "entries"])

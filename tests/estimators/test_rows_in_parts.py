@@ -131,5 +131,3 @@ def test_what_needs_rows_in_memory_is_refused():
         InvariantLinearRegressor(family="poisson").fit(X, y, environments=site)
     with pytest.raises(GyrostatError, match="environments must be a column of the Dask dataframe"):
         InvariantLinearRegressor().fit(X, y, environments=frame.site)
-    with pytest.raises(GyrostatError, match="parts must be a function"):
-        InvariantLinearRegressor().fit_parts([1])

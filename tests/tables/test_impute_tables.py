@@ -52,7 +52,6 @@ def test_environments_are_a_column(monkeypatch, capsys, table):
         ("a,b\n1,2\n", ("--depth", "deep"), "--depth must be auto or a number"),
         ("a,b\n1,2\n", ("--offsets", "maybe"), "unknown --offsets 'maybe'"),
         ("a,b\n1,2\n", ("--intervals", "x.csv", "--coverage", "1.5"), "--coverage must be"),
-        ("a,b\n", (), "has no rows"),
         ("a,b\n1,2\n", ("--ignore", "aa"), "unknown column 'aa': did you mean 'a'?"),
     ],
 )
