@@ -5,6 +5,7 @@ import pytest
 from scipy import stats
 
 from gyrostat.estimators import InvariantLinearRegressor, InvariantLogisticClassifier
+from gyrostat.estimators.invariant.random_effects import effects_differ_p
 
 
 def rotated_features(seed):
@@ -72,3 +73,9 @@ def test_rounding_is_recognised_for_classes_and_in_parts_too():
     halves = [(X[:90], y[:90], site[:90]), (X[90:], y[90:], site[90:])]
     parts = InvariantLinearRegressor(random_state=0).fit_parts(lambda: iter(halves))
     np.testing.assert_allclose(parts.coef_, whole.coef_, rtol=1e-9)
+
+
+def test_features_that_cannot_be_tested_do_not_count_in_the_adjustment():
+    effects, errors = np.array([[1.0, 0.0], [1.5, 0.0]]), np.array([[0.15, 0.0], [0.15, 0.0]])
+    both, alone = effects_differ_p(effects, errors), effects_differ_p(effects[:, :1], errors[:, :1])
+    assert both[0] == pytest.approx(alone[0]) and both[1] == 1.0

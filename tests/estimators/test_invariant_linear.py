@@ -31,6 +31,7 @@ from gyrostat.estimators.invariant.outcomes_and_weights import OutcomeWarning
 from gyrostat.estimators.invariant.random_effects import (
     cochran,
     mean_effect_p,
+    random_effects,
     spread_interval,
 )
 
@@ -108,6 +109,17 @@ def test_intervals_of_the_spread_cover_it():
     assert (spread_interval(alike, errors, 0.1)[1] > errors.min(axis=0)).all()
     assert (spread_interval(np.ones_like(errors), errors, 0.1)[1] > errors.min(axis=0)).all()
     assert ((low <= 4) & (high >= 4)).mean() < 0.2 and (low <= high).all()
+
+
+def test_descent_sees_the_mean_of_effects_and_no_more_than_their_variation():
+    rng, errors = np.random.default_rng(2), np.full((40, 5), 0.5)
+    effects = 1 + 2 * rng.standard_normal((40, 5)) + errors * rng.standard_normal((40, 5))
+    seen = Effects(np.zeros((40, 1, 1)), effects, errors[:, :, None] ** 2 * np.eye(5))
+    shown = seen.denoised(seen.differ(0.01)).effects
+    np.testing.assert_allclose(shown.std(axis=0), random_effects(effects, errors).spread)
+    alike = seen._replace(effects=1 + 0.1 * effects)
+    shown = alike.denoised(alike.differ(0.01)).effects
+    np.testing.assert_allclose(shown, np.broadcast_to(alike.mean, (40, 5)), rtol=1e-12)
 
 
 def sandwich(Z, y):

@@ -147,6 +147,14 @@ def test_a_direction_that_is_kept_is_not_called_spurious_although_it_varies_a_li
     assert kept.shape == spurious.shape == (D, 1) and abs(kept[:, 0] @ spurious[:, 0]) < 1e-10
 
 
+@pytest.mark.parametrize("strong", [1.0, 20.0])
+def test_the_step_is_shortened_for_a_strong_direction_of_the_features(strong):
+    X, y = data("matrix", 0)
+    X[:, 0, 0] *= strong
+    model = InvariantMatrixRegressor(random_state=0).fit(X, y, environments=SITES)
+    assert (model.step_size_ < 0.05) == (strong > 1)
+
+
 @pytest.mark.parametrize("kind", MODELS)
 def test_one_environment_is_plain_recovery(kind):
     X, y = data(kind, 0, np.full(2000, -0.8))

@@ -15,7 +15,7 @@ from gyrostat.estimators.low_rank.solver import (
     ridge_path,
     search,
 )
-from gyrostat.estimators.low_rank.solver.determined_rows import undetermined
+from gyrostat.estimators.low_rank.solver.determined_rows import extended, undetermined
 from gyrostat.estimators.low_rank.solver.exact_fit import fit_of_rank, repaired_fit
 from gyrostat.estimators.low_rank.solver.observed_entries import balanced, split
 from gyrostat.estimators.low_rank.solver.ridge_path import (
@@ -194,6 +194,16 @@ def test_a_nuclear_norm_is_tried_where_a_deeper_ridge_finds_little():
 def test_a_wrong_rank_is_not_certified():
     problem = synthetic(Synthetic(40, 4, 2.0))
     assert [fit_of_rank(problem.seen, rank, 3.0).exact for rank in (1, 3, 4)] == [False, False, True]
+
+
+def test_what_is_known_determines_the_rest():
+    """The whole matrix from the factors of half of its rows and half of its columns."""
+    problem = synthetic(Synthetic(40, 2, 2.0))
+    whole = fit_of_rank(problem.seen, 2, 3.0).factors
+    known = [np.arange(40) % 2 == 0] * 2
+    found = extended(problem.seen, Factors(whole.left[known[0]], whole.right[known[1]]), known)
+    wrong = found.at(problem.test.rows, problem.test.columns) - problem.test.values
+    assert np.median(np.abs(wrong)) < 1e-6
 
 
 @pytest.mark.parametrize(("oversampling", "noise"), [(1.2, 0.0), (2.0, 0.1)])
