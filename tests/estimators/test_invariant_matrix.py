@@ -19,6 +19,7 @@ from gyrostat.estimators.invariant.environment_rows import MatrixRows, SquareRow
 from gyrostat.estimators.invariant.hetero_sgd import (
     ScaledEnvironments,
     matrix_descent,
+    scaled_environments,
 )
 from gyrostat.models.symmetric_coordinates import svec
 
@@ -73,6 +74,16 @@ def test_the_kernel_takes_the_steps_of_the_core(rows):
     assert at.tolist() == list(range(31))
     np.testing.assert_allclose(path, core, atol=1e-11)
     np.testing.assert_allclose(late, core[16:].mean(axis=0), atol=1e-11)
+
+
+def test_several_orders_are_averaged():
+    X, y = data("matrix", 0)
+    parts = scaled_environments([MatrixRows(svec(X[site == SITES]), y[site == SITES]) for site in "nsew"])
+    turns = np.array([[0, 1, 2, 3, 0, 1], [3, 2, 1, 0, 0, 0]])
+    together, *alone = (
+        matrix_descent(parts, t, 2.0, step_size=0.1, init_scale=0.3)[2] for t in (turns, turns[:1], turns[1:])
+    )
+    np.testing.assert_allclose(together, np.mean(alone, axis=0), atol=1e-12)
 
 
 @pytest.mark.parametrize("rows", [30, 300], ids=["rows", "moments"])

@@ -83,10 +83,10 @@ def mixed(tmp_path):
 def test_categories_orders_and_dates_are_filled_with_intervals(monkeypatch, capsys, mixed):
     frame, holes, folder = mixed
     out, listed = folder / "filled.csv", folder / "cells.csv"
-    options = ("--out", out, "--intervals", listed, "--ordered", "size=S<M<L", "--coverage", "0.85")
+    options = ("--out", out, "--intervals", listed, "--ordered", "size=S<M<L")
     status, said, _ = call(monkeypatch, capsys, "impute", folder / "mixed.csv", *options)
     assert status == 0 and "id holds 240 different words" in said and "--decimal ','" in said
-    assert f"Each with an interval of 85% in {listed}." in said and "most common" in said
+    assert f"Each with an interval of 90% in {listed}." in said and "most common" in said
     filled, cells = pd.read_csv(out), pd.read_csv(listed)
     empty = holes.isna().to_numpy()[:, :-1]
     assert not filled.isna().any(axis=None) and len(cells) == empty.sum() and filled["id"].equals(holes["id"])
@@ -131,14 +131,15 @@ def test_counts_are_filled_with_counts_and_nothing_is_filled_below_zero(monkeypa
     holes = table.mask(rng.random(table.shape) < 0.2)
     holes.to_csv(tmp_path / "holes.csv", index=False)
     out, listed = tmp_path / "out.csv", tmp_path / "cells.csv"
-    code, *_ = call(monkeypatch, capsys, "impute", tmp_path / "holes.csv", "--out", out, "--intervals", listed)
+    options = ("--out", out, "--intervals", listed, "--coverage", "0.8")
+    code, *_ = call(monkeypatch, capsys, "impute", tmp_path / "holes.csv", *options)
     filled, cells = pd.read_csv(out), pd.read_csv(listed)
     assert code == 0 and filled.visits.dtype.kind == filled.stays.dtype.kind == "i"  # 3 is written as 3, not as 3.0
     assert (filled[["visits", "cost", "stays"]] >= 0).all(axis=None)
     assert (cells.low[cells.column != "change"] >= 0).all() and (cells.low[cells.column == "change"] < 0).any()
     np.testing.assert_array_equal(filled.where(holes.notna()), holes)
     truth = table.to_numpy()[cells.row - 1, table.columns.get_indexer(cells.column)]
-    assert 0.85 < ((cells.low <= truth) & (truth <= cells.high)).mean() < 0.97
+    assert 0.75 < ((cells.low <= truth) & (truth <= cells.high)).mean() < 0.87
 
 
 def test_notes_count_rows_as_the_list_of_cells_does(monkeypatch, capsys, tmp_path):
