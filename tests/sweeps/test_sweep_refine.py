@@ -12,8 +12,16 @@ from test_sweep_run import with_
 from checks import refuses
 from gyrostat.experiments.statistics import crossing
 from gyrostat.sweeps import read_spec, run_sweep, sweep
-from gyrostat.sweeps.refine import Refinement
+from gyrostat.sweeps.refine import Refinement, nested_levels
 from gyrostat.sweeps.store import SweepStore
+
+
+@pytest.mark.parametrize("length", [1, 2, 5, 6, 7, 13, 50])
+def test_levels_of_refinement_are_nested_and_keep_the_ends(length):
+    levels = nested_levels(length)
+    assert levels[-1] == list(range(length))
+    assert all(set(a) < set(b) for a, b in itertools.pairwise(levels))
+    assert all(level[0] == 0 and level[-1] == length - 1 for level in levels)
 
 
 def followed(truth: np.ndarray, x: np.ndarray, y: np.ndarray) -> set:
