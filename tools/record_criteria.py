@@ -9,8 +9,8 @@ import csv
 import re
 from pathlib import Path
 
+from criterion_digest import criterion_digest
 from gyrostat.experiments import registry
-from gyrostat.experiments.criterion_digest import criterion_digest
 
 ROOT = Path(__file__).parents[1]
 RECORDED = ROOT / "tests" / "papers" / "criteria.csv"

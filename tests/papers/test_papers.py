@@ -11,7 +11,7 @@ import pytest
 
 import paper_checks
 import record_criteria
-from gyrostat.experiments.criterion_digest import criterion_digest
+from criterion_digest import criterion_digest
 from gyrostat.experiments.declarations import Claim, within
 from gyrostat.experiments.registry import PAPERS, experiments, find_paper
 from gyrostat.experiments.statistics import crossing, last, median, share_below, slope, wilson
