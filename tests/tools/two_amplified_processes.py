@@ -43,6 +43,9 @@ def main(rank: int, folder: Path) -> None:
     wrapped = DistributedDataParallel(network(rank))
     averaged = train(wrapped, rank, 2).averaged(wrapped)
     torch.save({"last": wrapped.module.state_dict(), "averaged": averaged.state_dict()}, folder / f"rank{rank}.pt")
+    # Together, and without a network that still holds the group: otherwise its threads may abort the process at its end.
+    distributed.barrier()
+    del wrapped
     distributed.destroy_process_group()
 
 

@@ -54,6 +54,9 @@ def main(rank: int, folder: Path) -> None:
     seen = train(wrapped, sampler)
     found = {"seen": seen, "process": [sampler.rank, sampler.num_replicas], "state": wrapped.module.state_dict()}
     torch.save(found, folder / f"rank{rank}.pt")
+    # Together, and without a network that still holds the group: otherwise its threads may abort the process at its end.
+    distributed.barrier()
+    del wrapped
     distributed.destroy_process_group()
 
 
