@@ -98,6 +98,7 @@ def test_help_is_quick():
         (("compare", "a", "b", "--paper", "c.py"), "gyrostat: gyrostat compare --paper is gone: leave it out"),
         (("reproduce", "xu2024", "--seeds=1:20"), "gyrostat: gyrostat reproduce --seeds is gone: run gyrostat"),
         (("claims", "--coverage"), "gyrostat: gyrostat claims --coverage is gone: docs/coverage.md"),
+        (("reproduce", "xu2024/diagonal"), "gyrostat: the paper or figure xu2024/diagonal is gone: use the setting of"),
     ],
 )
 def test_bad_usage_is_one_sentence_and_status_two(monkeypatch, capsys, tmp_path, arguments, words):

@@ -15,7 +15,6 @@ from jaxtyping import Array
 from gyrostat import errors
 from gyrostat.environments import Environments, RectangularEnvironments, TwoPoint, VectorEnvironments
 from gyrostat.errors import GyrostatError
-from gyrostat.errors.what_went import instead_of
 from gyrostat.jax_tools.frozen_randomness import check_no_frozen_numbers
 from gyrostat.models import Asymmetric, DeepLinear, Diagonal, Model, Symmetric, SymmetricDifference
 from gyrostat.typing import Params
@@ -380,8 +379,6 @@ def resolve(names: Sequence[str | Diagnostic]) -> tuple[Diagnostic, ...]:
         if isinstance(name, Diagnostic):
             chosen.append(name)
         elif isinstance(name, str):
-            if name not in DIAGNOSTICS and (sentence := instead_of(f"the diagnostic {name}")):
-                raise GyrostatError(sentence)
             chosen.append(DIAGNOSTICS[errors.choice("diagnostic", name, DIAGNOSTICS)])
         else:
             chosen.append(_of_function(name))

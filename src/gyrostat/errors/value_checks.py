@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from gyrostat.errors.exceptions import GyrostatError
+from gyrostat.errors.what_went import instead_of
 
 LARGEST_INTEGER = 2**63 - 1
 """The largest integer of an array, and more than can be counted."""
@@ -245,10 +246,12 @@ def parameters_of(function: Callable[..., Any]) -> Mapping[str, inspect.Paramete
 
 
 def choice(name: str, value: Any, options: Iterable[str]) -> str:
-    """Return ``value`` if it is one of ``options``, or raise an error that names the closest ones."""
+    """Return ``value`` if it is one of ``options``; or an error that names the closest ones, or what to use instead."""
     options = list(options)
     if isinstance(value, str) and value in options:
         return value
+    if sentence := instead_of(f"the {name} {value}"):
+        raise GyrostatError(sentence)
     close = difflib.get_close_matches(str(value)[:100], options, n=3, cutoff=0.4) if isinstance(value, str) else []
     hint = f"did you mean {' or '.join(map(repr, close))}?" if close else f"choose one of {', '.join(options)}."
     raise GyrostatError(f"unknown {name} {shown(value)}: {hint}")
