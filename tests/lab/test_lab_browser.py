@@ -275,6 +275,10 @@ def test_presets_load(page):
 def test_a_slider_that_compiles_asks_once_when_it_rests(page):
     """In the laboratory of the factors, which has a program for every dimension."""
     asked: list[str] = []
+    if "lab=factors" not in page.url:
+        before = number(page)
+        page.click("#labs button[value=factors]")
+        settle(page, before)
     begin = page.evaluate("({...gyrostat.shown.begin, shipped: null})")
     assert "dimension" in begin["compiling_controls"] and "init_scale" not in begin["compiling_controls"]
     answer(page, begin)
