@@ -98,8 +98,8 @@ def result_figure(result: xr.Dataset, *, theory: bool = True) -> Figure:
     known = [name for name in names if not bool(np.isnan(result[name].isel({along: 0})).all())]
     if not known:
         raise GyrostatError(
-            f"result holds nothing to draw, because {', '.join(names)} would compare with the truth, which is unknown: record "
-            "a function of a snapshot that gives a number, such as the size of a coefficient."
+            f"result holds nothing to draw: {', '.join(names)} are NaN, because the truth is unknown or all runs had diverged "
+            "before the first recorded step; record a function of a snapshot that gives a number, or earlier steps."
         )
     said = _sentences(result, [name for name in names if name not in known])
     if axes:
