@@ -13,8 +13,8 @@ from scipy import stats
 import torch
 from gyrostat.figures.declarations import Band, Figure, Heat, Line, Marker, Panel
 from gyrostat.figures.matplotlib_renderer import render
-from gyrostat.theory import critical_spread
-from gyrostat.theory.transition import LEARNT
+from gyrostat.theory.ours import critical_spread
+from gyrostat.theory.ours.transition import LEARNT
 
 MEAN = 2 * AGREEMENT - 1
 LEFT = 1 - (1 - 2 * NOISE) ** 2

@@ -134,7 +134,7 @@ class Watch:
     def __init__(self) -> None:
         self.traced = 0
         self.seen: set = set()
-        self.diagnostic = gs.Diagnostic("params", self._show, ("entry",))
+        self.diagnostic = gs.diagnostics.Diagnostic("params", self._show, ("entry",))
 
     def _show(self, snapshot: Any) -> Any:
         self.traced += 1

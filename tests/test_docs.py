@@ -26,7 +26,7 @@ def blocks(path: str, language: str) -> list[str]:
 def run(code: str) -> tuple[str, dict]:
     printed, names = io.StringIO(), {"__name__": "example"}
     with contextlib.redirect_stdout(printed):
-        exec(compile(code, "example", "exec"), names)
+        exec(compile(code, "example", "exec", dont_inherit=True), names)
     return printed.getvalue(), names
 
 
@@ -47,7 +47,7 @@ def test_every_block_of_the_page_prints_what_the_next_one_says(page):
         for code in blocks(page, "python"):
             out = io.StringIO()
             with contextlib.redirect_stdout(out):
-                exec(compile(code, page, "exec"), names)
+                exec(compile(code, page, "exec", dont_inherit=True), names)
             printed.append(out.getvalue())
     assert printed == blocks(page, "text")
 
@@ -57,12 +57,12 @@ def own_diagnostics_are_removed():
     """Diagnostics that a page registers do not stay."""
     import gyrostat as gs
 
-    before = dict(gs.DIAGNOSTICS)
+    before = dict(gs.diagnostics.DIAGNOSTICS)
     try:
         yield
     finally:
-        for name in set(gs.DIAGNOSTICS) - set(before):
-            del gs.DIAGNOSTICS[name]
+        for name in set(gs.diagnostics.DIAGNOSTICS) - set(before):
+            del gs.diagnostics.DIAGNOSTICS[name]
 
 
 @contextlib.contextmanager
@@ -71,7 +71,7 @@ def divergence_is_an_error():
     import gyrostat as gs
 
     with warnings.catch_warnings():
-        warnings.simplefilter("error", gs.DivergenceWarning)
+        warnings.simplefilter("error", gs.errors.DivergenceWarning)
         yield
 
 
@@ -118,9 +118,10 @@ def test_the_page_on_results_prints_what_it_says(i):
     assert len(codes) == len(expected) == 4 and run(codes[i])[0] == expected[i]
 
 
-def test_the_skeleton_of_an_algorithm_runs():
-    (code,) = blocks("docs/adding-an-algorithm.md", "python")
-    assert 0.9 < float(run(code)[0]) < 1.1
+def test_the_skeletons_of_an_algorithm_and_of_a_measurement_run():
+    algorithm, measurement = blocks("docs/adding-an-algorithm.md", "python")
+    assert all(0.9 < float(signal) < 1.1 for signal in run(algorithm)[0].split())
+    assert run(measurement)[0] == "NoisyResidual(noise=0.1) 1.0\n"
 
 
 def test_the_example_of_a_sweep_prints_what_it_says():
@@ -142,28 +143,27 @@ def test_the_spec_in_the_docs_is_one():
 
 def test_the_example_of_an_experiment_computes_draws_and_holds():
     (code,) = blocks("docs/adding-an-experiment.md", "python")
-    experiment = run(code)[1]["MINE"]
-    ds = experiment.compute(seed=3, **experiment.sizes["smoke"])
-    assert experiment.draw(ds).panels
+    experiment = run(code)[1]["Forgetting"]()
+    ds = experiment.data(seed=3, **experiment.settings("smoke"))
+    assert experiment.figure(ds).panels
     assert [claim.measure(ds).verdict for claim in experiment.claims] == ["holds"]
 
 
 def test_a_paper_of_your_own(tmp_path):
     """The page's paper gives what it says, is one that the laboratory can show, and its commands exist."""
-    from gyrostat import cli
+    from gyrostat import TwoPoint, cli
     from gyrostat.lab.laboratories import lab_of
-    from gyrostat.theory.predictors import PREDICTORS, Question
+    from gyrostat.theory import RULES, Setting
 
     page = "docs/how-to-your-paper.md"
     paper_code, rule_code, compare_code = blocks(page, "python")
     paper = run(paper_code)[1]["PAPER"]
     (experiment,), (preset,) = paper.experiments, paper.presets
-    ds = experiment.compute(seed=3, **experiment.sizes["smoke"])
+    ds = experiment.data(seed=3, **experiment.settings("smoke"))
     assert experiment.draw(ds).panels and [claim.measure(ds).verdict for claim in experiment.claims] == ["holds"]
     assert lab_of(preset.lab).read(preset.values)["spread"] == 8.0
-    asked = Question(None, 0.05, 1e-3, 200, 100.0, 0.1)
     run(rule_code)
-    assert PREDICTORS.pop("Smith's rule")(asked) == pytest.approx(5.0)
+    assert RULES.pop("Smith's rule")(Setting(TwoPoint())) == pytest.approx(5.0)
     assert run(compare_code)[0] == blocks(page, "text")[0]
     commands = {command.callback.__name__ for command in cli.app.registered_commands}
     assert set(re.findall(r"^gyrostat (\w+)", "".join(blocks(page, "sh")), re.MULTILINE)) <= commands

@@ -246,7 +246,7 @@ def files_of_a_reader(tmp_path_factory):
     table = example("sites")
     table.to_csv(folder / "DATA.csv", index=False)
     table.head(20).to_csv(folder / "NEW.csv", index=False)
-    reproduce(["wang2023/fold"], size="smoke", out=folder / "results", jobs=1, console=Console(quiet=True))
+    reproduce(["studies/fold"], size="smoke", out=folder / "results", jobs=1, console=Console(quiet=True))
     for name in ("results-before", "results-after"):
         shutil.copytree(folder / "results", folder / name)
     run_sweep(SMALL_SWEEP, out=folder / "diagram", jobs=0)

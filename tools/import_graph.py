@@ -18,8 +18,8 @@ ROOT = Path(__file__).parents[1]
 PAINT = "#0072B2"
 SHIFTS = (0.0, 0.35, -0.35)
 """Levels are shifted sideways, so that fewer arrows run behind a room."""
-EVERYWHERE = ("errors", "typing")
-"""Every room may import these two files: they are not drawn."""
+EVERYWHERE = ("errors", "typing", "what_went")
+"""Every room may import these files: they are not drawn."""
 
 
 def rooms() -> list[str]:

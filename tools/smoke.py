@@ -31,7 +31,7 @@ def runs(folder: Path) -> None:
     problem = gs.Problem(gs.RandomEnvironments(5, law=gs.TwoPoint(spread=6.0)), gs.FreshGaussian(200))
     result = gs.run(gs.HeteroSGD(0.05), problem, num_steps=20, seeds=2, progress=True)
     assert np.isfinite(gs.summary(result).signal).all()
-    adam = gs.HeteroSGD(0.01, rule=gs.Optax(optax.adam(1.0)))
+    adam = gs.HeteroSGD(0.01, rule=gs.rules.Optax(optax.adam(1.0)))
     assert np.isfinite(gs.run(adam, problem, num_steps=5).signal).all()
 
 

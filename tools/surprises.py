@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 from rich.console import Console
 
-from gyrostat.experiments.declarations import SIZES
+from gyrostat.experiments.experiment import SIZES
 from gyrostat.experiments.statistics import wilson
 from gyrostat.reproduce.claims import is_surprise
 from gyrostat.reproduce.runner import reproduce

@@ -83,9 +83,9 @@ def one_fit() -> None:
 
 
 def one_slider_move() -> None:
-    from gyrostat.lab.runs import run
+    from gyrostat.lab.runs import all_runs
 
-    run((gs.HeteroSGD(0.05), problem()), ("signal", "spurious", "error"), 50, 4)
+    all_runs((gs.HeteroSGD(0.05), problem()), ("signal", "spurious", "error"), 50, 4)
 
 
 def one_sweep() -> None:

@@ -50,6 +50,9 @@ ROWS = (
 DRAWS = {100: 8, 500: 3, 2000: 1}
 """The number of matrices of each size."""
 
+PHASE = tuple((r, x) for r in (3, 5, 10) for x in (1.1, 1.2, 1.3, 1.5, 2.0))
+"""Ranks, and cells for each free number."""
+
 
 class CompletionSizes(NamedTuple):
     """How much to compare; the tests take less."""
@@ -58,7 +61,7 @@ class CompletionSizes(NamedTuple):
     shares: tuple[float, ...] = (0.4, 0.3, 0.25)
     tables: tuple[str, ...] = tuple(REAL)
     peers: tuple[str, ...] = tuple(PEERS)
-    phase: tuple[tuple[int, float], ...] = tuple((r, x) for r in (3, 5, 10) for x in (1.1, 1.2, 1.3, 1.5, 2.0))
+    phase: tuple[tuple[int, float], ...] = PHASE
     matrices: int = 8
     draws: int | None = None
     image: bool = True

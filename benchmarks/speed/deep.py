@@ -99,7 +99,9 @@ def cell(network: NetworkSetting, start: Any) -> tuple[Any, Any]:
     """The library's algorithm and problem for a network."""
     import gyrostat as gs
 
-    schedule = gs.WarmUp(network.warm_up, network.warm_step_size, gs.Constant(network.step_size, network.ridge))
+    schedule = gs.schedules.WarmUp(
+        network.warm_up, network.warm_step_size, gs.schedules.Constant(network.step_size, network.ridge)
+    )
     algorithm = gs.RidgeDescent(schedule, model=gs.DeepLinear(network.depth, network.width), start=start)
     environments = gs.RectangularEnvironments.of(network.target())
     return algorithm, gs.Problem(environments, gs.Entries(network.observed, batch_size=1))
@@ -132,12 +134,12 @@ def reduced(sizes: DeepSizes) -> GroupResult:
     for depth in sizes.depths:
         network = sizes.network._replace(depth=depth)
         sides: dict[str, Callable[[], Any]] = {
-            "ours": partial(_ours, network, gs.Orthogonal(), sizes.steps, sizes.runs, reduction="always"),
+            "ours": partial(_ours, network, gs.starts.Orthogonal(), sizes.steps, sizes.runs, reduction="always"),
             "peer": partial(torch_sgd, network, sizes.naive_steps),
         }
         if depth == 3:
             krylov = (sizes.krylov_steps, sizes.krylov_runs)
-            sides["krylov"] = partial(_ours, network, gs.FanInUniform(), *krylov, reduction="auto")
+            sides["krylov"] = partial(_ours, network, gs.starts.FanInUniform(), *krylov, reduction="auto")
         best = best_of(sides, sizes.repeats)
         peer = best["peer"] / sizes.naive_steps * 1e6
         settings = {
@@ -167,7 +169,7 @@ def plain(sizes: DeepSizes) -> GroupResult:
     for depth in sizes.depths:
         network = sizes.network._replace(depth=depth)
         sides: dict[str, Callable[[], Any]] = {
-            "ours": partial(_ours, network, gs.FanInUniform(), sizes.plain_steps, 1, reduction="never"),
+            "ours": partial(_ours, network, gs.starts.FanInUniform(), sizes.plain_steps, 1, reduction="never"),
             "peer": partial(torch_sgd, network, sizes.naive_steps),
         }
         best = best_of(sides, sizes.repeats)
@@ -192,7 +194,7 @@ def collapse(sizes: DeepSizes) -> GroupResult:
     # numbers (2e-308) after 2200 steps, those of two after 3300, the layers themselves after 6600.
     network = sizes.network._replace(warm_up=0, step_size=0.5, ridge=0.2)
     sides: dict[str, Callable[[], Any]] = {
-        str(steps): partial(_ours, network, gs.Orthogonal(0.01), steps, sizes.runs) for steps in (1, first, last)
+        str(steps): partial(_ours, network, gs.starts.Orthogonal(0.01), steps, sizes.runs) for steps in (1, first, last)
     }
     best = best_of(sides, sizes.repeats)
     before = (best[str(first)] - best["1"]) / ((first - 1) * sizes.runs) * 1e6
@@ -210,7 +212,7 @@ def figure(sizes: DeepSizes) -> GroupResult:
 
     network, T = sizes.network, sizes.figure_steps
     sides: dict[str, Callable[[], Any]] = {
-        "ours": partial(_ours, network, gs.Orthogonal(), T, sizes.seeds, record_at=101),
+        "ours": partial(_ours, network, gs.starts.Orthogonal(), T, sizes.seeds, record_at=101),
         "peer": partial(torch_sgd, network, sizes.naive_steps),
     }
     best = best_of(sides, sizes.repeats)

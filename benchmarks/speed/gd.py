@@ -247,8 +247,8 @@ def methods(sizes: GdSizes) -> GroupResult:
 
     setting, m = sizes.sensing, sizes.samples[0]
     options: dict[str, dict[str, Any]] = {
-        "imbalance": {"events": (gs.ImbalanceStep(below=0.02),)},
-        "orthonormal": {"start": gs.OrthonormalZero()},
+        "imbalance": {"events": (gs.events.ImbalanceStep(below=0.02),)},
+        "orthonormal": {"start": gs.starts.OrthonormalZero()},
         "scaled": {},
         "prec": {},
     }

@@ -1,4 +1,4 @@
-"""The lab suite: the cost of moving a slider in the lab, against the library's own loop.
+"""The lab suite: the cost of moving a slider in the lab, against a call of ``gyrostat.run``.
 
 ``tools/lab_latency.py`` measures what a browser adds.
 """
@@ -12,56 +12,39 @@ from typing import Any, NamedTuple
 from benchmarks.measuring import best_of
 from benchmarks.records import BenchmarkRecord, GroupResult, Report, run_groups
 
-RECORD = ("signal", "spurious", "error")
-
 
 class LabSizes(NamedTuple):
     """How much to time; the tests take less."""
 
-    dimension: int = 60
+    dimension: int = 30
     num_steps: int = 200
     seeds: int = 16
-    num_samples: int = 8000
+    num_samples: int = 2400
     repeats: int = 7
-    algorithms: tuple[str, ...] = ("HeteroSGD", "PooledSGD")
 
 
 def run(say: Callable[[str], Any], sizes: LabSizes = LabSizes()) -> Report:  # noqa: B008  (immutable)
     """Every record of the suite."""
-    return run_groups([(name, partial(_move, name)) for name in sizes.algorithms], sizes, say)
+    return run_groups([(name, partial(_move, name)) for name in ("hetero", "pooled")], sizes, say)
 
 
-def _move(name: str, sizes: LabSizes) -> GroupResult:
-    """All seeds of one side, in single (drawn first) and double precision, against ``simulate`` with as many records."""
+def _move(side: str, sizes: LabSizes) -> GroupResult:
+    """All seeds of one side with the quartiles that the page draws, against ``run`` with as many records."""
     import gyrostat as gs
-    from gyrostat.engine.simulate import simulate
+    from gyrostat.lab.computations import curves
+    from gyrostat.lab.controls import read_setting
     from gyrostat.lab.declarations import RECORDS
-    from gyrostat.lab.runs import SINGLE_RECORDS, parts
+    from gyrostat.lab.laboratories import lab_of
 
-    environments = gs.RandomEnvironments(sizes.dimension, law=gs.TwoPoint(mean=1.0, spread=6.0))
-    cell = getattr(gs, name)(0.05), gs.Problem(environments, gs.FreshGaussian(sizes.num_samples))
-    records, (steps, seeds) = {"single": SINGLE_RECORDS, "double": RECORDS}, (sizes.num_steps, sizes.seeds)
-    sides: dict[str, Callable[[], Any]] = {
-        precision: partial(_all, parts, cell, RECORD, steps, seeds, precision) for precision in records
+    lab, options = lab_of("environments"), sizes._asdict()
+    repeats = options.pop("repeats")
+    setting = read_setting(list(lab.controls.values()), options)
+    place = [side.name for side in lab.sides(setting)].index(side)
+    cell, record = lab.sides(setting)[place].build(), lab.view(setting).record
+    calls: dict[str, Callable[[], Any]] = {
+        "lab": lambda: list(curves("environments", setting, place)),
+        "run": lambda: gs.run(*cell, num_steps=sizes.num_steps, seeds=sizes.seeds, record=record, record_at=RECORDS),
     }
-    for precision, count in records.items():
-        sides[f"{precision} loop"] = partial(
-            simulate, [cell], num_steps=steps, seeds=seeds, record=RECORD, record_at=count
-        )
-    best = {side: 1e3 * seconds for side, seconds in best_of(sides, sizes.repeats).items()}
-    return [
-        BenchmarkRecord(
-            f"lab/{name}-{precision}",
-            best[precision],
-            "milliseconds, all seeds",
-            best[f"{precision} loop"],
-            "gyrostat.run",
-            None,
-            sizes._asdict() | {"records": count},
-        )
-        for precision, count in records.items()
-    ], []
-
-
-def _all(parts: Callable[..., Any], *given: Any) -> list[Any]:
-    return list(parts(*given))
+    best = {name: 1e3 * seconds for name, seconds in best_of(calls, repeats).items()}
+    unit = "milliseconds, all seeds"
+    return [BenchmarkRecord(f"lab/{side}", best["lab"], unit, best["run"], "gyrostat.run", None, sizes._asdict())], []

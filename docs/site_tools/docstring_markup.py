@@ -6,17 +6,23 @@ are taken from the imported class.
 
 from __future__ import annotations
 
-import importlib
 import inspect
 import re
+import types
 from functools import cache
+from operator import attrgetter
 from typing import Any, ForwardRef
 
 import equinox as eqx
 import griffe
 
-FACES = ("gyrostat", "gyrostat.estimators", "gyrostat.theory", "gyrostat.torch", "gyrostat.experiments")
-"""The modules whose names are public; the reference lists all of them."""
+import gyrostat
+
+FACES = {
+    "gyrostat": gyrostat,
+    **{f"gyrostat.{space}": attrgetter(space)(gyrostat) for space in (*gyrostat.NAMESPACES, "torch")},
+}
+"""The namespaces whose names are public; the reference lists all of them."""
 ROLE = re.compile(r":(?:class|func|meth|mod|attr|data|exc):`~?([\w.]+)`")
 CITED = {
     "Xu 2024": "https://arxiv.org/abs/2403.01420",
@@ -40,11 +46,21 @@ PARAMETER = re.compile(r"^(\w+(?:, \w+)*) ?: (.+)$")
 @cache
 def public_names() -> dict[str, str]:
     """The last part of every public name, and its address in the reference."""
-    found: dict[str, str] = {}
-    for face in reversed(FACES):
-        module = importlib.import_module(face)
-        found |= {name: in_reference(f"{face}.{name}", getattr(module, name)) for name in module.__all__}
-    return found
+    return {
+        address.rpartition(".")[2]: in_reference(address, each) for address, each in reversed(public_objects().items())
+    }
+
+
+@cache
+def public_objects() -> dict[str, Any]:
+    """Every public name by its address, the first of several; modules, constants and the version are left out."""
+    objects: dict[int, tuple[str, Any]] = {}
+    for face, module in FACES.items():
+        for name in module.__all__:
+            each = getattr(module, name)
+            if callable(each) and not isinstance(each, types.ModuleType):
+                objects.setdefault(id(each), (f"{face}.{name}", each))
+    return dict(objects.values())
 
 
 def in_reference(address: str, each: Any) -> str:
@@ -100,10 +116,7 @@ def readable(text: str) -> str:
 @cache
 def without_constructor() -> dict[str, type]:
     """The public Equinox modules and named tuples by where they are defined."""
-    objects = [
-        getattr(importlib.import_module(face), name) for face in FACES for name in importlib.import_module(face).__all__
-    ]
-    classes = [each for each in objects if isinstance(each, type) and made_by_fields(each)]
+    classes = [each for each in public_objects().values() if isinstance(each, type) and made_by_fields(each)]
     return {f"{each.__module__}.{each.__qualname__}": each for each in classes}
 
 

@@ -62,7 +62,7 @@ def page(results: Path) -> str:
     for name in PAPERS:
         paper = find_paper(name)
         drawn = [each for each in paper.experiments if (results / "figures" / name / f"{each.name}.png").exists()]
-        parts += [f"## {paper.title}", f"[{paper.link}]({paper.link})"]
+        parts += [f"## {paper.title}", *([f"[{paper.link}]({paper.link})"] if paper.link else [])]
         parts += ["\n".join(['<div class="gallery">', *(entry(name, each, results) for each in drawn), "</div>"])]
     return "\n\n".join(parts) + "\n"
 

@@ -6,16 +6,14 @@ compare the files with what this program would write.
 
 from __future__ import annotations
 
-import importlib
 import inspect
 import re
 from collections import defaultdict
 from collections.abc import Iterable
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
-from docstring_markup import FACES, in_reference, with_linked_papers
+from docstring_markup import in_reference, public_objects, with_linked_papers
 
 FOLDER = Path(__file__).parents[1] / "reference"
 ROOMS = {
@@ -27,23 +25,17 @@ ROOMS = {
     "diagnostics": ("Diagnostics", "What to record along a run, and what to compute from a recorded one."),
     "theory": ("Theory", "What the papers state, as functions, and predictors of what will happen."),
     "estimators": ("Estimators", "scikit-learn estimators for data from several environments and for missing cells."),
+    "sources": (
+        "Sources",
+        "Rows with the labels of their sources, and batches in which every row comes from one source.",
+    ),
     "torch": ("PyTorch", "Batches of one environment, amplified steps, and reports on a network."),
     "sweeps": ("Sweeps", "Phase diagrams: any setting as an axis."),
     "experiments": ("Experiments", "The declarations that a paper of your own is made of."),
-    "errors": ("Errors", "The one exception, and the warning about diverged runs."),
+    "errors": ("Errors", "The one exception, the warning about diverged runs, and fields that check their values."),
 }
 """The pages of the reference: title and first sentence. Rooms that share a page are in ``SAME_PAGE``."""
 SAME_PAGE = {"figures": "engine", "reproduce": "engine", "tables": "estimators"}
-
-
-def public_objects() -> dict[str, Any]:
-    """Every public object by its address; modules, constants and the version are left out."""
-    found = {}
-    for face in FACES:
-        module = importlib.import_module(face)
-        objects = {f"{face}.{name}": getattr(module, name) for name in module.__all__}
-        found |= {name: each for name, each in objects.items() if callable(each) and not isinstance(each, ModuleType)}
-    return found
 
 
 def by_room() -> dict[str, dict[str, Any]]:
@@ -92,7 +84,7 @@ def room_page(room: str, objects: dict[str, Any]) -> str:
     title, sentence = ROOMS[room]
     names = sorted(objects, key=lambda address: (objects[address].__module__, address))
     rows = [
-        f"| [`{name.rpartition('.')[2]}`][{in_reference(name, objects[name])}] | {first_sentence(objects[name])} |"
+        f"| [`{name.removeprefix('gyrostat.')}`][{in_reference(name, objects[name])}] | {first_sentence(objects[name])} |"
         for name in names
     ]
     parts = [f"# {title}", sentence, "\n".join(["| name | meaning |", "|---|---|", *rows])]
@@ -112,7 +104,7 @@ def diagnostics_table() -> str:
 
     rows = [
         f"| `{name}` | {in_table(each.description)} | {in_table(each.units or '')} |"
-        for name, each in gs.DIAGNOSTICS.items()
+        for name, each in gs.diagnostics.DIAGNOSTICS.items()
     ]
     heading = "## Names for `record=`\n\nA diagnostic of your own joins this list with `@gs.diagnostic`."
     return "\n".join([heading, "", "| name | meaning | unit |", "|---|---|---|", *rows])
@@ -171,7 +163,7 @@ def claims_page() -> str:
     ]
     for name in PAPERS:
         paper = find_paper(name)
-        parts += [f"## {paper.title}", f"<{paper.link}>"]
+        parts += [f"## {paper.title}", *([f"<{paper.link}>"] if paper.link else [])]
         for experiment in paper.experiments:
             rows = [
                 f"| `{name}/{experiment.name}/{claim.slug}`{' (ours)' if claim.ours else ''} "

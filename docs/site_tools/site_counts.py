@@ -86,7 +86,8 @@ def undocumented() -> dict[str, list[str]]:
             continue  # exceptions take a message
         documented = documented_parameters(inspect.getdoc(each) or "")
         documented |= documented_fields(each) if isinstance(each, type) else set()
-        missing = [name for name in inspect.signature(each).parameters if name not in documented]
+        parameters = inspect.signature(each).parameters
+        missing = [name for name in parameters if name not in documented and not name.startswith("_")]
         found |= {address: missing} if missing else {}
     return found
 

@@ -55,7 +55,9 @@ gs.plot(hetero, path="hetero.png")
 
 # %%
 for step_size in (0.02, 0.05, 0.1):
-    print(step_size, round(gs.theory.critical_spread(step_size, init_scale=1e-3, num_steps=round(10 / step_size)), 2))
+    print(
+        step_size, round(gs.theory.ours.critical_spread(step_size, init_scale=1e-3, num_steps=round(10 / step_size)), 2)
+    )
 
 # %% [markdown]
 # Runs over a grid of spreads show whether the prediction is right. `gs.run_grid` compiles one program for the whole grid.

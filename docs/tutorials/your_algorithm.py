@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import gyrostat as gs
 
 
-class UnitLength(gs.UpdateRule):
+class UnitLength(gs.rules.UpdateRule):
     """Steps of equal length: ``U - step_size * g / ||g||``."""
 
     def init(self, model, params):
@@ -32,7 +32,7 @@ problem = gs.Problem(gs.RandomEnvironments(20, law=gs.TwoPoint(mean=1.0, spread=
 candidates = {
     "plain SGD": gs.HeteroSGD(0.05),
     "unit length": gs.HeteroSGD(0.05, rule=UnitLength()),
-    "Adam": gs.HeteroSGD(0.005, rule=gs.Adam()),
+    "Adam": gs.HeteroSGD(0.005, rule=gs.rules.Adam()),
 }
 for name, algorithm in candidates.items():
     found = gs.run(algorithm, problem, num_steps=400, seeds=16)
@@ -54,7 +54,7 @@ model = gs.Model.from_function(
     lambda shape: [(shape[0], shape[0]), (shape[0], shape[0]), ()],
     symmetric=True,
 )
-algorithm = gs.HeteroSGD(0.05, model=model, start=gs.ScaledGaussian(0.01))
+algorithm = gs.HeteroSGD(0.05, model=model, start=gs.starts.ScaledGaussian(0.01))
 found = gs.run(algorithm, problem, num_steps=400, seeds=16)
 end = gs.summary(found).isel(step=-1).sel(quantile=0.5)
 print(f"invariant {end.signal:.1f}, spurious {end.spurious:.1f}, diverged {end.diverged_share:.0%}")

@@ -23,14 +23,14 @@
 # %% [markdown]
 # ## What is in the file
 #
-# The experiment consists of three functions and a declaration. `compute` returns a dataset, `draw` turns it into a
-# figure, and a claim measures something in it. This is `compute`:
+# The experiment is a class. Its method `compute` returns a dataset, `draw` turns it into a figure, and a claim measures
+# something in it, in the interval that its decorator names. This is a claim:
 
 # %%
 from pathlib import Path
 
 source = Path("smith2026/smith2026.py").read_text()
-print(source[source.index("def compute") : source.index("def draw")].rstrip())
+print(source[source.index('    @claim("median') : source.index("    # A statement")].rstrip())
 
 # %% [markdown]
 # ## Change it
@@ -39,7 +39,7 @@ print(source[source.index("def compute") : source.index("def draw")].rstrip())
 # folder:
 
 # %%
-_ = Path("smith2026/smith2026.py").write_text(source.replace("spread: float = 5.0", "spread: float = 6.0"))
+_ = Path("smith2026/smith2026.py").write_text(source.replace('"spread": 5.0', '"spread": 6.0'))
 
 # %%
 # !gyrostat reproduce smith2026/smith2026.py --size smoke --jobs 1 --out second

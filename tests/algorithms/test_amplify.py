@@ -14,7 +14,6 @@ from conftest import Notes, Watch, given_environments
 from gyrostat import theory
 from gyrostat.measurements.base import Scene
 from gyrostat.models.spaces import SymmetricMatrices
-from gyrostat.theory import predictors
 
 KAPPA, ETA, ALPHA, STEPS, D, SAMPLES = 1.5, 0.02, 0.3, 9, 4, 9
 LAW = gs.Finite([-1.0, 3.0, 0.5])
@@ -24,7 +23,7 @@ LAW = gs.Finite([-1.0, 3.0, 0.5])
 def test_the_gradient_is_the_environment_s_plus_its_amplified_difference_from_the_mean(weights, x64):
     law = gs.Finite([1.0, 2.0, 3.0], weights)
     scene = Scene(given_environments(4, law), SymmetricMatrices(4), jnp.eye(4))
-    batches, plain = gs.OneEnvironment(amplify=KAPPA), gs.OneEnvironment()
+    batches, plain = gs.batches.OneEnvironment(amplify=KAPPA), gs.batches.OneEnvironment()
     mean = np.dot([1 / 3, 1 / 3, 1 / 3] if weights is None else weights, [0, 1, 2])
 
     @jax.jit
@@ -96,9 +95,11 @@ def test_every_measurement_takes_the_step_of_the_equation(name, notes: Notes):
     problem, watch = problem_of(model, make()), Watch()
     spied = gs.Problem(problem.environments, notes.spy(problem.measurements))
     if name == "RankOne":
-        algorithm = gs.QuadraticNetwork(ETA, init_scale=ALPHA, order="cyclic", amplify=KAPPA)
+        algorithm = gs.QuadraticNetworkSGD(ETA, init_scale=ALPHA, order="cyclic", amplify=KAPPA)
     else:
-        algorithm = gs.HeteroSGD(ETA, init_scale=ALPHA, order="cyclic", amplify=KAPPA, model=getattr(gs, model)())
+        algorithm = gs.HeteroSGD(
+            ETA, init_scale=ALPHA, order="cyclic", amplify=KAPPA, model=getattr(gs.models, model)()
+        )
     options = {"num_steps": STEPS, "record": [watch.diagnostic], "record_at": STEPS + 1}
     found = gs.run(algorithm, spied, seeds=2, **options).params.values
     runs = notes.read()
@@ -131,7 +132,7 @@ def replayed(name: str, model: str, path: np.ndarray, asked: list[dict]) -> floa
     ("law", "amplify", "message"),
     [
         (gs.Uniform(), 1.0, "amplify compares .*Uniform is continuous, .*: use a Finite law"),
-        (gs.Absent(), 1.0, "amplify compares environments and the law has one only"),
+        (gs.laws.Absent(), 1.0, "amplify compares environments and the law has one only"),
     ],
 )
 def test_refused_where_the_mean_over_environments_cannot_be_seen(law, amplify, message):
@@ -143,9 +144,9 @@ def test_refused_where_the_mean_over_environments_cannot_be_seen(law, amplify, m
 
 def test_bad_values_are_refused():
     with pytest.raises(gs.GyrostatError, match=r"amplify must be a finite number of at least 0; got -1"):
-        gs.OneEnvironment(amplify=-1)
+        gs.batches.OneEnvironment(amplify=-1)
     with pytest.raises(gs.GyrostatError, match="pooled=True mixes"):
-        gs.QuadraticNetwork(ETA, pooled=True, amplify=1.0)
+        gs.QuadraticNetworkSGD(ETA, pooled=True, amplify=1.0)
 
 
 # --- theory ---------------------------------------------------------------------------------------
@@ -154,21 +155,23 @@ def test_bad_values_are_refused():
 def test_two_points_need_the_critical_spread_over_their_own():
     for M, eta, T in ((1.0, 0.05, 200), (0.5, 0.05, 200), (2.0, 0.02, 1000)):
         options = {"init_scale": 1e-3, "num_steps": T}
-        expected = theory.critical_spread(eta, **options) / M - 1
-        assert theory.critical_amplification(gs.TwoPoint(spread=M), eta, **options) == pytest.approx(expected, rel=1e-6)
-    assert theory.critical_amplification(gs.TwoPoint(spread=9.0), 0.05, init_scale=1e-3, num_steps=200) == 0.0
+        expected = theory.ours.critical_spread(eta, **options) / M - 1
+        assert theory.ours.critical_amplification(gs.TwoPoint(spread=M), eta, **options) == pytest.approx(
+            expected, rel=1e-6
+        )
+    assert theory.ours.critical_amplification(gs.TwoPoint(spread=9.0), 0.05, init_scale=1e-3, num_steps=200) == 0.0
     nothing = gs.TwoPoint(mean=1.0, spread=0.0)
-    assert theory.critical_amplification(nothing, 0.05, init_scale=1e-3, num_steps=2000) == np.inf
+    assert theory.ours.critical_amplification(nothing, 0.05, init_scale=1e-3, num_steps=2000) == np.inf
 
 
 @pytest.mark.parametrize("law", [gs.Finite([-0.5, 1.0, 2.0], [0.2, 0.5, 0.3]), gs.Uniform(mean=1.0, spread=1.5)])
 def test_amplified_moments(law):
-    changed = theory.amplified(law, KAPPA)
+    changed = theory.ours.amplified(law, KAPPA)
     mean = law.expectation(lambda xi: xi)
     np.testing.assert_allclose(changed.expectation(lambda xi: xi), mean, rtol=1e-12)
     np.testing.assert_allclose(changed.variance, (1 + KAPPA) ** 2 * law.variance, rtol=1e-10)
-    limit = theory.amplification_limit(law, 0.1)
-    lowest = theory.amplified(law, limit).values.min()
+    limit = theory.ours.amplification_limit(law, 0.1)
+    lowest = theory.ours.amplified(law, limit).values.min()
     assert 1 + 0.1 * lowest == pytest.approx(0, abs=1e-12)
 
 
@@ -192,7 +195,7 @@ LAWS = [gs.TwoPoint(mean=1.0, spread=1.0), gs.Finite([0.2, 0.9, 2.1], [0.3, 0.4,
 def test_the_simulated_recursion_changes_its_mind_at_the_critical_amplification(law):
     """A quarter less heterogeneity than the critical one: most runs learn the direction; a quarter more: most forget it."""
     options = {"init_scale": 1e-3, "num_steps": 200}
-    critical = 1 + theory.critical_amplification(law, 0.05, **options)
+    critical = 1 + theory.ours.critical_amplification(law, 0.05, **options)
     shares = [
         (2 * recursion(law, factor * critical - 1, 0.05, 200, 2000, alpha=1e-3) < np.log(0.1)).mean()
         for factor in (0.5, 0.75, 1.25)
@@ -202,8 +205,8 @@ def test_the_simulated_recursion_changes_its_mind_at_the_critical_amplification(
 
 def test_the_error_law_without_amplification_is_the_plain_one():
     options = {"dimension": 60, "rank": 2, "step_size": 0.05, "num_samples": 8000}
-    plain = theory.error_law(gs.TwoPoint(spread=8.0), **options)
-    assert theory.amplified_error_law(gs.TwoPoint(spread=8.0), 0.0, **options) == pytest.approx(plain, rel=1e-12)
+    plain = theory.ours.error_law(gs.TwoPoint(spread=8.0), **options)
+    assert theory.ours.amplified_error_law(gs.TwoPoint(spread=8.0), 0.0, **options) == pytest.approx(plain, rel=1e-12)
 
 
 def test_the_error_law_predicts_an_amplified_run_with_unequal_weights():
@@ -211,21 +214,6 @@ def test_the_error_law_predicts_an_amplified_run_with_unequal_weights():
     problem = gs.Problem(gs.RandomEnvironments(25, rank=2, law=law), gs.FreshGaussian(50_000))
     algorithm = gs.HeteroSGD(0.06, amplify=6.0)
     ds = gs.run(algorithm, problem, num_steps=250, seeds=64, record=["distance"], record_at=1)
-    predicted = theory.amplified_error_law(law, 6.0, dimension=25, rank=2, step_size=0.06, num_samples=50_000)
+    predicted = theory.ours.amplified_error_law(law, 6.0, dimension=25, rank=2, step_size=0.06, num_samples=50_000)
     # as for the plain law: second-order terms of a few percent, and the median of 64 runs
     assert float(ds.distance.median()) == pytest.approx(predicted, rel=0.1)
-
-
-def test_the_predictors_of_a_run_know_of_its_amplification():
-    """M = 2 with kappa = 5 gives the same answers as M = 12 without kappa, and other answers than M = 2."""
-
-    def answers(spread, kappa):
-        environments = gs.RandomEnvironments(9, law=gs.TwoPoint(mean=1.0, spread=spread))
-        algorithm, problem = gs.HeteroSGD(0.05, amplify=kappa), gs.Problem(environments, gs.FreshGaussian(720))
-        asked = predictors.question(algorithm, problem, 200)
-        return {name: predictors.PREDICTORS[name](asked) for name in predictors.predictors(algorithm, problem)}
-
-    plain, large, amplified = answers(2.0, None), answers(12.0, None), answers(2.0, 5.0)
-    assert predictors.SURROGATE in plain and predictors.SURROGATE not in amplified
-    for name, value in amplified.items():
-        assert value == pytest.approx(large[name], rel=1e-9) and value > 0 > plain[name]

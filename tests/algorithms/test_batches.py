@@ -44,7 +44,7 @@ LAW = gs.Finite([1.0, 2.0, 3.0, 4.0, 5.0])
 
 
 def test_cyclic_goes_round(x64):
-    np.testing.assert_array_equal(visited(gs.OneEnvironment("cyclic"), LAW, 12), np.arange(12) % 5)
+    np.testing.assert_array_equal(visited(gs.batches.OneEnvironment("cyclic"), LAW, 12), np.arange(12) % 5)
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_cyclic_goes_round(x64):
     ],
 )
 def test_a_given_order_is_followed(order, wanted, x64):
-    assert visited(gs.OneEnvironment(order), LAW, 12).tolist() == wanted
+    assert visited(gs.batches.OneEnvironment(order), LAW, 12).tolist() == wanted
 
 
 @pytest.mark.parametrize(
@@ -74,16 +74,16 @@ def test_a_given_order_is_followed(order, wanted, x64):
 )
 def test_an_order_that_cannot_be_followed_is_refused(order, words):
     with pytest.raises(gs.GyrostatError, match=words):
-        gs.OneEnvironment(order).check(LAW)
+        gs.batches.OneEnvironment(order).check(LAW)
 
 
 def test_a_list_needs_a_finite_law():
     with pytest.raises(gs.GyrostatError, match="use order='iid' or a Finite law"):
-        gs.OneEnvironment([0, 1]).check(gs.Uniform())
+        gs.batches.OneEnvironment([0, 1]).check(gs.Uniform())
 
 
 def test_shuffled_visits_each_environment_once_per_pass(x64):
-    seen = visited(gs.OneEnvironment("shuffled"), LAW, 5 * 400).reshape(400, 5)
+    seen = visited(gs.batches.OneEnvironment("shuffled"), LAW, 5 * 400).reshape(400, 5)
     assert (np.sort(seen, axis=1) == np.arange(5)).all()
     # Passes are uniform permutations, independent of each other: every position holds every environment equally
     # often.
@@ -91,39 +91,39 @@ def test_shuffled_visits_each_environment_once_per_pass(x64):
     assert min(stats.chisquare(row).pvalue for row in counts) > 1e-3 / 5
     repeats = (seen[1:] == seen[:-1]).mean()
     assert abs(repeats - 0.2) < 5 * np.sqrt(0.16 / 1995)
-    assert not np.array_equal(seen, visited(gs.OneEnvironment("shuffled"), LAW, 2000, seed=1).reshape(400, 5))
+    assert not np.array_equal(seen, visited(gs.batches.OneEnvironment("shuffled"), LAW, 2000, seed=1).reshape(400, 5))
 
 
 def test_iid_follows_the_weights(x64):
     weights = np.array([0.5, 0.1, 0.4])
-    seen = visited(gs.OneEnvironment("iid"), gs.Finite([1.0, 2.0, 3.0], weights), 6000).astype(int)
+    seen = visited(gs.batches.OneEnvironment("iid"), gs.Finite([1.0, 2.0, 3.0], weights), 6000).astype(int)
     assert stats.chisquare(np.bincount(seen, minlength=3), 6000 * weights).pvalue > 1e-3
     pairs = np.bincount(3 * seen[1:] + seen[:-1], minlength=9).reshape(3, 3)  # successive draws are independent
     assert stats.chi2_contingency(pairs).pvalue > 1e-3
 
 
 def test_pooled_asks_for_a_mixture(x64):
-    assert gs.Pooled().mixes and not gs.OneEnvironment().mixes and not gs.Full().mixes
-    assert (visited(gs.Pooled(), LAW, 3) == -7).all()
+    assert gs.batches.Pooled().mixes and not gs.batches.OneEnvironment().mixes and not gs.batches.Full().mixes
+    assert (visited(gs.batches.Pooled(), LAW, 3) == -7).all()
 
 
 def test_full_averages_by_weights(x64):
     weights = [0.5, 0.2, 0.3]
     law = gs.Finite([1.0, 2.0, 3.0], weights)
-    np.testing.assert_allclose(visited(gs.Full(), law, 2), 0.2 + 2 * 0.3, rtol=1e-14)
+    np.testing.assert_allclose(visited(gs.batches.Full(), law, 2), 0.2 + 2 * 0.3, rtol=1e-14)
     environments = given_environments(4, law)
     scene = Scene(environments, SymmetricMatrices(4), jnp.eye(4))
-    reading, asked = gs.Full().read(Which(), jnp.asarray(0), 0, jax.random.key(0), jax.random.key(1), scene)
-    assert int(asked) == 3 == gs.Full().queries(law)
+    reading, asked = gs.batches.Full().read(Which(), jnp.asarray(0), 0, jax.random.key(0), jax.random.key(1), scene)
+    assert int(asked) == 3 == gs.batches.Full().queries(law)
     assert float(reading.residual_square) == pytest.approx(0.2 + 4 * 0.3, rel=1e-14)  # the mean of squares
 
 
 @pytest.mark.parametrize("order", ["iid", "cyclic", "shuffled"])
 def test_orders_serve_laws_in_another_basis(order, x64):
     """Example 1's law is written in another basis; its environments keep their numbers."""
-    recipe = gs.FeatureEnvironments(4, 1, gs.Finite([1.0, 2.0]))
+    recipe = gs.environments.FeatureEnvironments(4, 1, gs.Finite([1.0, 2.0]))
     environments = recipe.draw(jax.random.key(0))
     scene = Scene(environments, SymmetricMatrices(4), jnp.eye(4))
     key = jax.random.key(1)
-    reading, _ = gs.OneEnvironment(order).read(Which(), 0, jnp.asarray(1), key, key, scene)
+    reading, _ = gs.batches.OneEnvironment(order).read(Which(), 0, jnp.asarray(1), key, key, scene)
     assert float(reading.gradient) in ({1.0} if order == "cyclic" else {0.0, 1.0})

@@ -70,7 +70,7 @@ def test_stable_range_is_where_small_errors_shrink(eta, sigma):
         assert outside.max() > 10 * outside[0]
 
 
-def events(step: gs.ImbalanceStep) -> gs.GradientDescent:
+def events(step: gs.events.ImbalanceStep) -> gs.GradientDescent:
     return gs.GradientDescent(0.1, width=K, start=0.5, events=[step])
 
 
@@ -80,7 +80,7 @@ TRIGGERED = {"num_steps": 90, "record": ["left_factor", "right_factor"], "record
 @pytest.mark.parametrize("below", [0.6, 1e-9])
 def test_imbalance_step_by_its_trigger(below):
     """The first step whose residual is small enough, with the smallest value above the residual as beta squared."""
-    found = gs.run(events(gs.ImbalanceStep(below=below)), FACTORISATION, seeds=6, **TRIGGERED)
+    found = gs.run(events(gs.events.ImbalanceStep(below=below)), FACTORISATION, seeds=6, **TRIGGERED)
     truth = np.asarray(RECTANGLE.invariant)
     for s in range(6):
         F, G = found.left_factor.values[s], found.right_factor.values[s]
@@ -105,7 +105,7 @@ def test_imbalance_step_by_its_trigger(below):
 
 def test_a_grid_notes_steps_that_were_not_made_also_where_only_some_settings_have_one():
     def build(steps):
-        events = [gs.ImbalanceStep(below=1e-9)] if steps else []
+        events = [gs.events.ImbalanceStep(below=1e-9)] if steps else []
         return gs.GradientDescent(0.1, width=K, start=0.5, events=events), FACTORISATION
 
     found = gs.run_grid(build, {"steps": [False, True]}, num_steps=3, seeds=2, record=["distance"], record_at=2)

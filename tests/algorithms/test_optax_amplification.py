@@ -17,7 +17,9 @@ ORDER = np.random.default_rng(1).integers(3, size=30)
 
 def trained(gradients=GRADIENTS, order=ORDER):
     """A scan over given gradients for two leaves of parameters."""
-    optimizer = gs.amplified_heterogeneity(optax.chain(optax.clip(1e3), optax.sgd(0.1)), 3, amplify=4.0, average=0.8)
+    optimizer = gs.rules.amplified_heterogeneity(
+        optax.chain(optax.clip(1e3), optax.sgd(0.1)), 3, amplify=4.0, average=0.8
+    )
     start = {"a": jnp.zeros(3), "b": jnp.ones(3)}
 
     def step(carry, given):
@@ -59,7 +61,7 @@ def test_bad_gradients_and_environments_out_of_range_are_skipped_and_counted():
 
 
 def test_refusals():
-    optimizer = gs.amplified_heterogeneity(optax.sgd(0.1), 2)
+    optimizer = gs.rules.amplified_heterogeneity(optax.sgd(0.1), 2)
     w = jnp.zeros(2)
     state = optimizer.init(w)
     for call, message in (
@@ -67,11 +69,11 @@ def test_refusals():
         (lambda: optimizer.update(w, state, environment=0), "update needs params"),
         (lambda: optimizer.update(w, state, w, environment=2), "environment must be a whole number .* at most 1"),
         (
-            lambda: gs.amplified_heterogeneity(optax.sgd(0.1), 1),
+            lambda: gs.rules.amplified_heterogeneity(optax.sgd(0.1), 1),
             "num_environments must be a whole number of at least 2",
         ),
-        (lambda: gs.amplified_heterogeneity(0.1, 2), "inner must be an optax optimiser"),
-        (lambda: gs.amplified_heterogeneity(optax.sgd(0.1), 2, average=1.0), "average must be below 1"),
+        (lambda: gs.rules.amplified_heterogeneity(0.1, 2), "inner must be an optax optimiser"),
+        (lambda: gs.rules.amplified_heterogeneity(optax.sgd(0.1), 2, average=1.0), "average must be below 1"),
     ):
         with pytest.raises(GyrostatError, match=message):
             call()

@@ -1,4 +1,4 @@
-"""RidgeDescent on deep linear networks against the printed update and PyTorch, on schedules and environments."""
+"""RidgeDescent on deep linear networks against the printed update and PyTorch, on a schedule."""
 
 from __future__ import annotations
 
@@ -10,42 +10,42 @@ import reference
 from completion_problem import ENVIRONMENTS, OBSERVED, TRUTH
 from conftest import Watch
 
-CHAIN = gs.WarmUp(3, 0.02, gs.Annealing(gs.Constant(0.1, 0.2), gs.Constant(0.05, 0.01), at=6))
-
+CHAIN = gs.schedules.WarmUp(
+    3, 0.02, gs.schedules.Annealing(gs.schedules.Constant(0.1, 0.2), gs.schedules.Constant(0.05, 0.01), at=6)
+)
 EXPECTED = [(0.02, 0.2)] * 3 + [(0.1, 0.2)] * 3 + [(0.05, 0.01)] * 4
+MODEL = gs.DeepLinear(4, 3)
 
 
-@pytest.mark.parametrize("convention", sorted(reference.CONVENTIONS))
-def test_descent_on_a_schedule_is_the_printed_update(convention):
-    watch, model = Watch(), gs.DeepLinear(4, 3)
-    algorithm = gs.RidgeDescent(CHAIN, model=model, convention=convention)
-    problem = gs.Problem(ENVIRONMENTS, gs.Entries(OBSERVED))
-    found = gs.run(algorithm, problem, num_steps=10, seeds=2, record=[watch.diagnostic], record_at=11).params.values
-    cuts = np.cumsum([a * b for a, b in model.shapes((2, 2))])[:-1]
-    for path in found:
-        params = tuple(x.reshape(s) for x, s in zip(np.split(path[0], cuts), model.shapes((2, 2)), strict=True))
-        for (eta, ridge), recorded in zip(EXPECTED, path[1:], strict=True):
-            params = reference.completion_step(params, TRUTH, OBSERVED, eta, ridge, convention)
-            np.testing.assert_allclose(recorded, np.concatenate([p.ravel() for p in params]), rtol=1e-11, atol=1e-13)
-
-
-def test_weight_decay_is_what_torch_does():
+def torch_step(params, eta, ridge):
+    """A step of torch on the mean squared error of the observed entries."""
     torch = pytest.importorskip("torch")
-    watch, model = Watch(), gs.DeepLinear(3, 3)
-    problem = gs.Problem(ENVIRONMENTS, gs.Entries(OBSERVED))
-    found = gs.run(gs.RidgeDescent(0.1, 0.2, model=model), problem, num_steps=5, record=[watch.diagnostic], record_at=6)
-    path = found.params.values[0]
-    cuts = np.cumsum([a * b for a, b in model.shapes((2, 2))])[:-1]
-    theta = [
-        torch.tensor(x.reshape(s), requires_grad=True)
-        for x, s in zip(np.split(path[0], cuts), model.shapes((2, 2)), strict=True)
-    ]
-    optimiser = torch.optim.SGD(theta, lr=0.1, weight_decay=0.2)
+    layers = [torch.tensor(W, requires_grad=True) for W in params]
+    A = layers[0]
+    for W in layers[1:]:
+        A = W @ A
     rows, columns = np.array(OBSERVED).T
-    y = torch.tensor(TRUTH)[rows, columns]
-    for _ in range(5):
-        optimiser.zero_grad()
-        ((theta[2] @ theta[1] @ theta[0])[rows, columns] - y).square().mean().backward()
-        optimiser.step()
-    theirs = np.concatenate([p.detach().numpy().ravel() for p in theta])
-    np.testing.assert_allclose(path[-1], theirs, rtol=1e-11, atol=1e-13)
+    (A[rows, columns] - torch.tensor(TRUTH)[rows, columns]).square().mean().backward()
+    torch.optim.SGD(layers, lr=eta, weight_decay=ridge).step()
+    return tuple(W.detach().numpy() for W in layers)
+
+
+def printed_step(convention):
+    return lambda params, eta, ridge: reference.completion_step(params, TRUTH, OBSERVED, eta, ridge, convention)
+
+
+CONVENTIONS = {name: (name, printed_step(name)) for name in reference.CONVENTIONS}
+
+
+@pytest.mark.parametrize(("convention", "step"), [*CONVENTIONS.values(), ("weight_decay", torch_step)])
+def test_descent_on_a_schedule_is_the_printed_update_and_weight_decay_that_of_torch(convention, step):
+    watch = Watch()
+    algorithm = gs.RidgeDescent(CHAIN, model=MODEL, convention=convention)
+    options = {"num_steps": 10, "seeds": 2, "record": [watch.diagnostic], "record_at": 11}
+    shapes = MODEL.shapes((2, 2))
+    cuts = np.cumsum([a * b for a, b in shapes])[:-1]
+    for path in gs.run(algorithm, gs.Problem(ENVIRONMENTS, gs.Entries(OBSERVED)), **options).params.values:
+        params = tuple(x.reshape(s) for x, s in zip(np.split(path[0], cuts), shapes, strict=True))
+        for (eta, ridge), recorded in zip(EXPECTED, path[1:], strict=True):
+            params = step(params, eta, ridge)
+            np.testing.assert_allclose(recorded, np.concatenate([p.ravel() for p in params]), rtol=1e-11, atol=1e-13)

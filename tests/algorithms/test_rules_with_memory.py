@@ -11,26 +11,21 @@ import pytest
 import gyrostat as gs
 from completion_problem import ENVIRONMENTS, OBSERVED
 from conftest import Watch, given_environments, random_factors
-from gyrostat.engine.reduction.choose import choose_reduction
+from gyrostat.engine.reduction import choose_reduction
 from gyrostat.measurements.base import Reading
-from gyrostat.theory.predictors import PREDICTORS, predictors, question
 
 ETA, RIDGE, STEPS = 0.02, 0.1, 60
 MODEL = gs.Asymmetric()
 ADVERSARY = optax.chain(optax.contrib.normalize(), optax.sgd(0.05))
 TARGET = np.random.default_rng(3).standard_normal((5, 4))
 TORCH = {
-    "Momentum": (gs.Momentum(0.8), "SGD", {"momentum": 0.8}),
-    "Nesterov": (gs.Nesterov(0.8), "SGD", {"momentum": 0.8, "nesterov": True}),
-    "Adam": (gs.Adam(0.85, 0.95, 1e-6), "Adam", {"betas": (0.85, 0.95), "eps": 1e-6}),
-}
-PEERS = {
-    "Nesterov": (gs.Nesterov(0.8), optax.sgd(ETA, momentum=0.8, nesterov=True)),
-    "Adam": (gs.Adam(0.85, 0.95, 1e-6), optax.adam(ETA, 0.85, 0.95, 1e-6)),
+    "Momentum": (gs.rules.Momentum(0.8), "SGD", {"momentum": 0.8}),
+    "Nesterov": (gs.rules.Nesterov(0.8), "SGD", {"momentum": 0.8, "nesterov": True}),
+    "Adam": (gs.rules.Adam(0.85, 0.95, 1e-6), "Adam", {"betas": (0.85, 0.95), "eps": 1e-6}),
 }
 
 
-def path(rule: gs.UpdateRule, step_size: float = ETA, ridge: float = RIDGE) -> list[tuple]:
+def path(rule: gs.rules.UpdateRule, step_size: float = ETA, ridge: float = RIDGE) -> list[tuple]:
     """Parameters of a factorisation after every step of a rule."""
     params = tuple(jnp.asarray(p) for p in random_factors(1))
     memory, found = rule.init(MODEL, params), []
@@ -71,12 +66,6 @@ def test_steps_are_those_of_torch(name, x64):
     same(path(rule), theirs)
 
 
-@pytest.mark.parametrize("name", PEERS)
-def test_steps_are_those_of_optax(name, x64):
-    rule, peer = PEERS[name]
-    same(path(gs.Optax(peer), step_size=1.0, ridge=0.0), path(rule, ridge=0.0))
-
-
 def test_any_transformation_of_optax_runs_in_the_engine():
     """Chains, schedules of optax itself, wrappers that count steps, decoupled weight decay, lookahead of gradients."""
     problem = gs.Problem(given_environments(), gs.FreshGaussian(200))
@@ -88,20 +77,29 @@ def test_any_transformation_of_optax_runs_in_the_engine():
         optax.inject_hyperparams(optax.nadam)(learning_rate=1e-2),
     ]
     for transformation in transformations:
-        algorithm = gs.HeteroSGD(1.0, init_scale=0.1, rule=gs.Optax(transformation))
+        algorithm = gs.HeteroSGD(1.0, init_scale=0.1, rule=transformation)
         found = gs.run(algorithm, problem, num_steps=30, seeds=2, record=["distance"], record_at=2)
         assert np.isinf(found.diverged).all() and np.ptp(found.distance.values, axis=1).min() > 1e-3
+
+
+def test_a_transformation_of_optax_is_a_rule(x64):
+    """The step of the algorithm multiplies its update, and it receives the directions of the algorithm."""
+    transformation = optax.sgd(0.5, momentum=0.8)
+    for make in (gs.GradientDescent, gs.ScaledGD):
+        ours, theirs = make(ETA, rule=gs.rules.Momentum(0.8)).rule, make(2 * ETA, rule=transformation).rule
+        assert type(theirs) is gs.rules.Optax and theirs.of == ours.of
+        same(path(theirs, step_size=2 * ETA), path(ours))
+    whole = gs.Algorithm(gs.Symmetric(), gs.starts.ScaledIdentity(0.1), gs.batches.Full(), 0.1, rule=transformation)
+    assert whole.rule == gs.rules.Optax(transformation)
 
 
 def test_a_grid_over_the_numbers_of_a_rule_compiles_once():
     problem = gs.Problem(given_environments(), gs.Identity())
     transformation = optax.adam(1.0)
     grids = {
-        "momentum": lambda eta, beta: gs.HeteroSGD(eta, rule=gs.Momentum(beta)),
-        "nesterov": lambda eta, beta: gs.HeteroSGD(eta, rule=gs.Nesterov(beta)),
-        "adam": lambda eta, beta: gs.HeteroSGD(eta, rule=gs.Adam(beta)),
-        "one transformation": lambda eta, beta: gs.HeteroSGD(eta, rule=gs.Optax(transformation)),
-        "named": lambda eta, beta: gs.HeteroSGD(eta, rule=gs.Optax("adam", {"learning_rate": 1.0, "b1": beta})),
+        "momentum": lambda eta, beta: gs.HeteroSGD(eta, rule=gs.rules.Momentum(beta)),
+        "one transformation": lambda eta, beta: gs.HeteroSGD(eta, rule=transformation),
+        "named": lambda eta, beta: gs.HeteroSGD(eta, rule=gs.rules.Optax("adam", {"learning_rate": 1.0, "b1": beta})),
         "amplified": lambda eta, beta: gs.HeteroSGD(eta, amplify=beta),
     }
     for name, build in grids.items():
@@ -135,16 +133,19 @@ def test_a_sweep_names_a_rule():
     )
     built = {point: spec.cell(point)[0][0].rule for point in [(0, 0), (1, 0), (1, 1)]}
     assert [(type(rule), float(rule.beta)) for rule in built.values()] == [
-        (gs.Momentum, 0.5),
-        (gs.Momentum, 0.9),
-        (gs.Nesterov, 0.9),
+        (gs.rules.Momentum, 0.5),
+        (gs.rules.Momentum, 0.9),
+        (gs.rules.Nesterov, 0.9),
     ]
 
 
 def test_the_hidden_layers_of_a_network_may_be_reduced_under_momentum_and_ridge():
     """The part of a layer that no gradient reaches shrinks by the ridge alone, with a momentum of its own."""
-    for rule in (gs.Momentum(0.6), gs.Nesterov(0.5)):
-        for model, start in ((gs.DeepLinear(2, 20), gs.FanInUniform()), (gs.DeepLinear(4, 20), gs.Orthogonal())):
+    for rule in (gs.rules.Momentum(0.6), gs.rules.Nesterov(0.5)):
+        for model, start in (
+            (gs.DeepLinear(2, 20), gs.starts.FanInUniform()),
+            (gs.DeepLinear(4, 20), gs.starts.Orthogonal()),
+        ):
             algorithm = gs.RidgeDescent(0.05, 0.1, model=model, start=start, rule=rule)
             problem = gs.Problem(ENVIRONMENTS, gs.Entries(OBSERVED, batch_size=1))
             assert choose_reduction("auto", algorithm, problem).widths == "closed"
@@ -164,62 +165,32 @@ def test_what_depends_on_coordinates_is_not_reduced():
     def rows(rule):
         return choose_reduction("auto", gs.HeteroSGD(0.05, model=narrow, rule=rule), problem).rows
 
-    assert rows(gs.Momentum()) and rows(gs.Nesterov()) and rows(gs.Optax(optax.sgd(1.0, 0.9), rotates=True))
-    assert not rows(gs.Adam()) and not rows(gs.Optax(optax.sgd(1.0, 0.9)))
-
-
-def test_a_rule_of_your_own_with_memory():
-    """Signs of a running mean: init and update are all that is needed."""
-
-    class SignOfMean(gs.UpdateRule):
-        def init(self, model, params):
-            return tuple(jnp.zeros_like(p) for p in params)
-
-        def update(self, memory, model, params, reading, step_size, ridge):
-            gradients = model.pullback(params, reading.gradient)
-            memory = tuple(0.9 * m + 0.1 * g for m, g in zip(memory, gradients, strict=True))
-            return tuple(p - step_size * jnp.sign(m) for p, m in zip(params, memory, strict=True)), memory
-
-    problem = gs.Problem(gs.VectorEnvironments([1.0, -1.0]), gs.Identity())
-    watch = Watch()
-    algorithm = gs.HeteroSGD(0.1, model=gs.Diagonal(), init_scale=0.5, rule=SignOfMean())
-    found = gs.run(algorithm, problem, num_steps=4, record=[watch.diagnostic], record_at=5).params.values[0]
-    np.testing.assert_allclose(found[:, 0], [0.5, 0.6, 0.7, 0.8, 0.9], atol=1e-15)  # u of the coefficient 1
-
-
-def test_predictors_take_the_effective_step_and_leave_out_what_they_do_not_cover():
-    problem = gs.Problem(gs.RandomEnvironments(9, law=gs.TwoPoint(spread=6.0)), gs.FreshGaussian(720))
-    plain = question(gs.HeteroSGD(0.05), problem, 200)
-    for rule in (gs.Momentum(0.9), gs.Nesterov(0.9)):
-        algorithm = gs.HeteroSGD(0.005, rule=rule)
-        assert question(algorithm, problem, 200).step_size == pytest.approx(plain.step_size, rel=1e-12)
-        assert set(PREDICTORS) - set(predictors(algorithm, problem)) == {"surrogate (ours)"}
-    for algorithm in (
-        gs.HeteroSGD(0.05, rule=gs.Adam()),
-        gs.HeteroSGD(0.05, rule=gs.Momentum(0.5, of=gs.Preconditioned(0.1))),
-        gs.HeteroSGD(0.05, order=[0, 0, 1]),
-    ):
-        assert predictors(algorithm, problem) == ()
+    assert (
+        rows(gs.rules.Momentum())
+        and rows(gs.rules.Nesterov())
+        and rows(gs.rules.Optax(optax.sgd(1.0, 0.9), rotates=True))
+    )
+    assert not rows(gs.rules.Adam()) and not rows(gs.rules.Optax(optax.sgd(1.0, 0.9)))
 
 
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda: gs.Momentum(1.0), "beta must be below 1"),
-        (lambda: gs.Momentum(-0.1), "beta must be a finite number of at least 0; got -0.1"),
-        (lambda: gs.Adam(beta2=1.5), "beta2 must be below 1"),
-        (lambda: gs.Nesterov(of=gs.Adam()), "of must be a rule without memory"),
+        (lambda: gs.rules.Momentum(1.0), "beta must be below 1"),
+        (lambda: gs.rules.Momentum(-0.1), "beta must be a finite number of at least 0; got -0.1"),
+        (lambda: gs.rules.Adam(beta2=1.5), "beta2 must be below 1"),
+        (lambda: gs.rules.Nesterov(of=gs.rules.Adam()), "of must be a rule without memory"),
         (lambda: gs.HeteroSGD(0.05, rule=0.9), r"rule must be an UpdateRule such as Momentum\(0.9\)"),
-        (lambda: gs.HeteroSGD(0.05, rule=optax.adam(1e-3)), r"write rule=gs.Optax\(...\)"),
-        (lambda: gs.Optax(0.1), "transformation must be an optax transformation"),
-        (lambda: gs.Optax(optax.scale_by_adam()), "moves up the gradient, not down"),
-        (lambda: gs.Optax(optax.contrib.sam(optax.sgd(0.1), ADVERSARY)), "other points too"),
-        (lambda: gs.Optax(optax.contrib.sam(optax.sgd(0.1), ADVERSARY, sync_period=7)), "other points too"),
-        (lambda: gs.Optax("adm", {"learning_rate": 1.0}), "did you mean 'adam'"),
-        (lambda: gs.Optax("adam", {"rate": 1.0}), "on a trial it raised TypeError"),
-        (lambda: gs.Optax(optax.adam(1.0), {"b1": 0.9}), "leave arguments out"),
-        (lambda: gs.Optax(optax.lbfgs()), "leave out line searches"),
-        (lambda: gs.RidgeDescent(0.1, convention="appendix", rule=gs.GradientStep()), "leave convention out"),
+        (lambda: gs.HeteroSGD(0.05, rule=optax.adam), r"or a transformation such as optax.adam\(1e-3\)"),
+        (lambda: gs.HeteroSGD(1.0, rule=optax.lbfgs()), "leave out line searches"),
+        (lambda: gs.rules.Optax(0.1), "transformation must be an optax transformation"),
+        (lambda: gs.rules.Optax(optax.scale_by_adam()), "moves up the gradient, not down"),
+        (lambda: gs.HeteroSGD(1.0, rule=optax.contrib.sam(optax.sgd(0.1), ADVERSARY)), r"reading.at\(params\)"),
+        (lambda: gs.rules.Optax(optax.contrib.sam(optax.sgd(0.1), ADVERSARY, sync_period=7)), "other points too"),
+        (lambda: gs.rules.Optax("adm", {"learning_rate": 1.0}), "did you mean 'adam'"),
+        (lambda: gs.rules.Optax("adam", {"rate": 1.0}), "on a trial it raised TypeError"),
+        (lambda: gs.rules.Optax(optax.adam(1.0), {"b1": 0.9}), "leave arguments out"),
+        (lambda: gs.RidgeDescent(0.1, convention="appendix", rule=gs.rules.GradientStep()), "leave convention out"),
     ],
 )
 def test_what_is_refused(make, words):
@@ -228,7 +199,7 @@ def test_what_is_refused(make, words):
 
 
 def test_a_rule_that_says_nothing_is_refused_before_it_runs():
-    class Nothing(gs.UpdateRule):
+    class Nothing(gs.rules.UpdateRule):
         pass
 
     problem = gs.Problem(given_environments(), gs.Identity())

@@ -8,7 +8,7 @@ import pytest
 
 import gyrostat as gs
 
-LOW, HIGH = gs.Constant(0.1, 0.001), gs.Constant(0.4, 0.1)
+LOW, HIGH = gs.schedules.Constant(0.1, 0.001), gs.schedules.Constant(0.4, 0.1)
 
 
 def table(schedule, steps) -> list[tuple[float, float]]:
@@ -16,15 +16,19 @@ def table(schedule, steps) -> list[tuple[float, float]]:
 
 
 def test_schedules_say_what_they_are():
-    pieces = gs.Piecewise([(0, 5, LOW), (5, 7, HIGH), (7, None, gs.Constant(0.2))])
+    pieces = gs.schedules.Piecewise([(0, 5, LOW), (5, 7, HIGH), (7, None, gs.schedules.Constant(0.2))])
     assert table(pieces, (0, 4, 5, 6, 7, 900)) == [(0.1, 0.001)] * 2 + [(0.4, 0.1)] * 2 + [(0.2, 0.0)] * 2
-    periodic = gs.Periodic([(10, LOW), (5, HIGH)], start=3)
+    periodic = gs.schedules.Periodic([(10, LOW), (5, HIGH)], start=3)
     wanted = [0 if t < 3 or (t - 3) % 15 < 10 else 1 for t in range(50)]
     assert [int(periodic.phase(t)) for t in range(50)] == wanted
     assert table(periodic, range(50)) == [[(0.1, 0.001), (0.4, 0.1)][k] for k in wanted]
-    assert table(gs.WarmUp(2, 0.3, periodic), (0, 1, 13)) == [(0.1, 0.001), (0.1, 0.001), (0.4, 0.1)]  # never raised
-    assert table(gs.WarmUp(20, 0.3, periodic), (13, 20)) == [(0.3, 0.1), (0.1, 0.001)]
-    assert table(gs.Annealing(HIGH, LOW, at=0), (0,)) == [(0.1, 0.001)]
+    assert table(gs.schedules.WarmUp(2, 0.3, periodic), (0, 1, 13)) == [
+        (0.1, 0.001),
+        (0.1, 0.001),
+        (0.4, 0.1),
+    ]  # never raised
+    assert table(gs.schedules.WarmUp(20, 0.3, periodic), (13, 20)) == [(0.3, 0.1), (0.1, 0.001)]
+    assert table(gs.schedules.Annealing(HIGH, LOW, at=0), (0,)) == [(0.1, 0.001)]
     geometric = gs.HeteroSGD(lambda t: (0.4 * 0.25 ** jnp.clip(t / 4, 0, 1), 0.1 * 0.01 ** jnp.clip(t / 4, 0, 1)))
     assert table(geometric.schedule, (0, 2, 4, 9)) == [(0.4, 0.1), (0.2, 0.01), (0.1, 0.001), (0.1, 0.001)]
 
@@ -35,13 +39,13 @@ def test_a_function_is_a_schedule_wherever_one_is_taken():
     both = lambda t: (jnp.where(t < 5, 0.4, 0.1), 0.01)  # noqa: E731
     assert table(gs.RidgeDescent(both).schedule, (4, 5)) == [(0.4, 0.01), (0.1, 0.01)]
     assert table(gs.RidgeDescent(decay, 0.3).schedule, (0,)) == [(0.05, 0.3)]
-    assert table(gs.WarmUp(2, 0.03, decay), (0, 2)) == [(0.03, 0.0), (round(0.05 / 1.02, 6), 0.0)]
-    parts = gs.Symmetric(), gs.ScaledIdentity(0.1), gs.Pooled()
+    assert table(gs.schedules.WarmUp(2, 0.03, decay), (0, 2)) == [(0.03, 0.0), (round(0.05 / 1.02, 6), 0.0)]
+    parts = gs.Symmetric(), gs.starts.ScaledIdentity(0.1), gs.batches.Pooled()
     assert table(gs.Algorithm(*parts, decay).schedule, (0,)) == [(0.05, 0.0)]
     problem = gs.Problem(gs.Environments.diagonal(3), gs.Identity())
     options = {"num_steps": 30, "record": ["distance"], "record_at": 2}
     found = gs.run(gs.Algorithm(*parts, lambda t: 0.05 + 0 * t), problem, **options)
-    wanted = gs.run(gs.Algorithm(*parts, gs.Constant(0.05)), problem, **options)
+    wanted = gs.run(gs.Algorithm(*parts, gs.schedules.Constant(0.05)), problem, **options)
     np.testing.assert_allclose(found.distance, wanted.distance, rtol=1e-14)
 
 

@@ -28,7 +28,7 @@ def test_preconditioned_steps_do_not_depend_on_the_basis_of_the_factors(x64):
         return np.asarray(model.product(rule(model, params, reading, 0.1, 0.0)))
 
     other = (F @ Q, G @ np.linalg.inv(Q).T)
-    scaled, plain = gs.Preconditioned(), gs.GradientStep()
+    scaled, plain = gs.rules.Preconditioned(), gs.rules.GradientStep()
     np.testing.assert_allclose(after(scaled, other), after(scaled, (F, G)), atol=1e-11)  # condition of Q^T Q: about 100
     assert np.abs(after(plain, other) - after(plain, (F, G))).max() > 0.1
 
@@ -41,7 +41,7 @@ def test_preconditioning_survives_the_floor_of_rounding():
     assert np.isinf(found.diverged).all() and float(found.distance.isel(step=-1).max()) < 1e-12
 
 
-@pytest.mark.parametrize("rule", [gs.GradientStep(0.7), *(gs.RidgeStep(name) for name in CONVENTIONS)])
+@pytest.mark.parametrize("rule", [gs.rules.GradientStep(0.7), *(gs.rules.RidgeStep(name) for name in CONVENTIONS)])
 def test_the_squared_norm_is_followed_exactly_on_single_entries(rule, x64):
     """300 steps on single entries by outer products: the parameters are those of the dense gradient, and so is their norm."""
     model, rng = gs.DeepLinear(3, 6), np.random.default_rng(2)

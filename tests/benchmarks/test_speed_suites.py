@@ -38,7 +38,7 @@ def ours_on(designs, steps: int) -> np.ndarray:
     labels = np.repeat([0, 1], SMALL.num_samples)
     data = gs.DenseData(matrices, np.concatenate([y for _, y in designs]), labels)
     problem = gs.Problem(gs.Environments(basis[:, :1], basis[:, 1:], law), data)
-    product = gs.Diagnostic("product", lambda view: view.product, ("row", "column"))
+    product = gs.diagnostics.Diagnostic("product", lambda view: view.product, ("row", "column"))
     algorithm = gs.HeteroSGD(SMALL.step_size, init_scale=SMALL.init_scale, order="cyclic")
     found = gs.run(algorithm, problem, num_steps=steps, record=[product], record_at=range(1, steps + 1))
     return found["product"].values[0]
@@ -112,9 +112,9 @@ def test_the_descent_loops_follow_the_library() -> None:
     torch = pytest.importorskip("torch")
     X = gd.numpy_factorisation(TINY, 40)
     np.testing.assert_allclose(gd.torch_factorisation(TINY, 40).detach().numpy(), X, atol=1e-12)
-    product = gs.Diagnostic("product", lambda view: view.product, ("row", "column"))
+    product = gs.diagnostics.Diagnostic("product", lambda view: view.product, ("row", "column"))
     truth = gs.Environments.diagonal(6, [1.0, 1.0])
-    symmetric = gs.GradientDescent(0.05, width=3, symmetric=True, start=gs.Given(TINY.one_factor()))
+    symmetric = gs.GradientDescent(0.05, width=3, symmetric=True, start=gs.starts.Given(TINY.one_factor()))
     options = {"num_steps": 40, "record": [product], "record_at": 1}
     found = gs.run(symmetric, gs.Problem(truth, gs.Identity()), **options)
     np.testing.assert_allclose(found["product"].values[0, -1], X @ X.T, atol=1e-12)
@@ -125,7 +125,7 @@ def test_the_descent_loops_follow_the_library() -> None:
     np.testing.assert_allclose((other[0] @ other[1].T).numpy(), F @ G.T, atol=1e-12)
     data = gs.DenseData(60**0.5 * A.reshape(-1, 6, 6), 60**0.5 * A @ TINY.target().ravel(), np.zeros(60, dtype=int))
     problem = gs.Problem(gs.Observed((6, 6), 1), data)
-    found = gs.run(gs.GradientDescent(0.05, width=3, start=gs.Given(*TINY.two_factors())), problem, **options)
+    found = gs.run(gs.GradientDescent(0.05, width=3, start=gs.starts.Given(*TINY.two_factors())), problem, **options)
     np.testing.assert_allclose(found["product"].values[0, -1], F @ G.T, atol=1e-12)
 
 
@@ -169,7 +169,7 @@ def test_the_network_loop_follows_the_library() -> None:
     """With one observed entry both see the same in every step."""
     pytest.importorskip("torch")
     found = deep.torch_sgd(FEW, 60, "float64").numpy()
-    cell = deep.cell(FEW, gs.Given(*FEW.layers()))
+    cell = deep.cell(FEW, gs.starts.Given(*FEW.layers()))
     result = gs.run(*cell, num_steps=60, record=["product"], record_at=[0, 60], reduction="never")
     start, end = result["product"].values[0]
     np.testing.assert_allclose(end, found, atol=1e-12)
@@ -221,7 +221,7 @@ def test_without_pytorch_the_suite_says_so(monkeypatch) -> None:
 
 
 def test_our_side_of_the_network_runs_and_is_reduced_where_it_says() -> None:
-    found = deep._ours(FEW, gs.Orthogonal(), 5, 2, reduction="always")
+    found = deep._ours(FEW, gs.starts.Orthogonal(), 5, 2, reduction="always")
     assert found.values["singular_values"].shape == (1, 2, 1, 2) and np.isfinite(found.values["singular_values"]).all()
 
 
@@ -260,10 +260,9 @@ def test_the_sweep_suite_gives_every_record(monkeypatch) -> None:
     assert json.loads(json.dumps([record.as_dict() for record in report.records]))
 
 
-def test_lab_suite_times_both_sides_in_both_precisions() -> None:
-    sizes = lab.LabSizes(dimension=5, num_steps=20, seeds=2, num_samples=50, repeats=1, algorithms=("PooledSGD",))
-    report = lab.run(lambda text: None, sizes)
-    assert [r.id for r in report.records] == ["lab/PooledSGD-single", "lab/PooledSGD-double"]
+def test_lab_suite_times_a_move_of_both_sides() -> None:
+    report = lab.run(lambda text: None, lab.LabSizes(num_steps=100, seeds=2, repeats=1))
+    assert [r.id for r in report.records] == ["lab/hetero", "lab/pooled"]
     assert all(r.ours > 0 and r.ratio is not None for r in report.records)
 
 

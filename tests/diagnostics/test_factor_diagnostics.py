@@ -42,44 +42,44 @@ EXPECTED = {
 
 
 def test_every_diagnostic_of_factors_has_an_expected_value():
-    ours = {n for n, d in gs.DIAGNOSTICS.items() if d.function.__module__ == "gyrostat.diagnostics.factors"}
+    ours = {n for n, d in gs.diagnostics.DIAGNOSTICS.items() if d.function.__module__ == "gyrostat.diagnostics.factors"}
     assert ours == set(EXPECTED)
 
 
 @pytest.mark.parametrize("name", EXPECTED)
 def test_diagnostic_of_factors_equals_its_formula(name, x64):
-    chosen = gs.DIAGNOSTICS[name]
-    found = np.asarray(chosen.function(SNAPSHOT))
-    assert found.ndim == len(chosen.dims) and chosen.description
-    np.testing.assert_allclose(found, EXPECTED[name], rtol=1e-11, atol=1e-13)
+    np.testing.assert_allclose(gs.diagnostics.DIAGNOSTICS[name].value(SNAPSHOT), EXPECTED[name], rtol=1e-11, atol=1e-13)
 
 
 def test_diagnostics_of_the_product_on_a_rectangle(x64):
-    def found(name):
-        return np.asarray(gs.DIAGNOSTICS[name].function(SNAPSHOT))
-
-    spurious = LEFT[:, RANK:].T @ A @ RIGHT[:, RANK:]
-    E_left, E_right = F - LEFT @ LEFT.T @ F, G - RIGHT @ RIGHT.T @ G
-    assert found("signal") == pytest.approx(NORM(U @ V.T) / NORM(VALUES), rel=1e-12)
-    assert found("spurious") == pytest.approx(NORM(spurious) / 0.5, rel=1e-12)  # the law's mean is 1/2
-    np.testing.assert_allclose(found("signal_values"), np.diag(U @ V.T), rtol=1e-12)
-    np.testing.assert_allclose(found("singular_values")[:K], np.linalg.svd(A, compute_uv=False)[:K], rtol=1e-12)
-    assert found("error") == pytest.approx(np.hypot(NORM(E_left), NORM(E_right)), rel=1e-12)
-    assert found("error_operator") == pytest.approx(max(NORM(E_left, 2), NORM(E_right, 2)), rel=1e-12)
-    assert found("spurious_part") == pytest.approx(np.hypot(NORM(F.T @ LEFT[:, 2:]), NORM(G.T @ RIGHT[:, 2:])))
+    left, right = LEFT[:, RANK:], RIGHT[:, RANK:]
+    errors = F - LEFT @ LEFT.T @ F, G - RIGHT @ RIGHT.T @ G
     both = np.concatenate([F.T @ LEFT[:, :RANK], G.T @ RIGHT[:, :RANK]])
-    np.testing.assert_allclose(found("invariant_singular_values"), np.linalg.svd(both, compute_uv=False), rtol=1e-12)
+    values = np.linalg.svd(A, compute_uv=False)
+    expected = {
+        "signal": NORM(U @ V.T) / NORM(VALUES),
+        "spurious": NORM(left.T @ A @ right) / 0.5,  # the law's mean is 1/2
+        "signal_values": np.diag(U @ V.T),
+        "singular_values": values,
+        "error": np.hypot(*map(NORM, errors)),
+        "error_operator": max(NORM(E, 2) for E in errors),
+        "spurious_part": np.hypot(NORM(F.T @ left), NORM(G.T @ right)),
+        "invariant_singular_values": np.linalg.svd(both, compute_uv=False),
+    }
+    for name, value in expected.items():
+        ours = gs.diagnostics.DIAGNOSTICS[name].function(SNAPSHOT)
+        np.testing.assert_allclose(ours, value, rtol=1e-12, atol=1e-13, err_msg=name)
 
 
 def test_one_factor_is_both(x64):
     X = RNG.standard_normal((N1, K))
     environments = gs.Environments(LEFT[:, :RANK], values=VALUES)
     snapshot = Snapshot(environments, gs.Symmetric(K), (X,), (N1, N1))
-    assert float(gs.DIAGNOSTICS["imbalance"].function(snapshot)) == 0
-    np.testing.assert_array_equal(gs.DIAGNOSTICS["right_factor"].function(snapshot), X)
+    assert float(gs.diagnostics.DIAGNOSTICS["imbalance"].function(snapshot)) == 0
+    np.testing.assert_array_equal(gs.diagnostics.DIAGNOSTICS["right_factor"].function(snapshot), X)
 
 
-@pytest.mark.parametrize("model", [gs.SymmetricDifference(), gs.Diagonal()])
+@pytest.mark.parametrize("model", [gs.models.SymmetricDifference(), gs.Diagonal()])
 def test_what_is_not_a_product_of_two_factors_is_refused(model):
     environments = (
         gs.VectorEnvironments([1.0, 0.0]) if isinstance(model, gs.Diagonal) else gs.Environments(np.eye(2, 1))
@@ -117,27 +117,27 @@ def hessian(F: np.ndarray, G: np.ndarray, matrices: np.ndarray | None) -> np.nda
     return (H + H.T) / 2
 
 
-@pytest.mark.parametrize(("k", "m"), [(2, None), (3, None), (8, None), (2, 60), (3, 60), (4, 60)])
+@pytest.mark.parametrize(("k", "m"), [(2, None), (8, None), (2, 60), (4, 60)])
 def test_late_speed_is_read_from_the_hessian(k, m):
     """The number of flat directions too, also for factors with more columns than rows."""
     F, G = zero_of_the_loss(k)
     matrices = None if m is None else RNG.standard_normal((m, N1 * N2)) / np.sqrt(m)
     values = np.linalg.eigvalsh(hessian(F, G, matrices))
-    found = gs.late_speed(F, G, 1e-3, RANK, matrices)
-    assert found.steepest == pytest.approx(values[-1], rel=1e-7)  # differences: h^2 = 1e-10 and rounding / h
+    speed = gs.diagnostics.late_speed(F, G, 1e-3, RANK, matrices)
+    assert speed.steepest == pytest.approx(values[-1], rel=1e-7)  # differences: h^2 = 1e-10 and rounding / h
     flat = np.abs(values) < 1e-7
-    assert found.slowest == pytest.approx(values[~flat].min(), rel=1e-5)
+    assert speed.slowest == pytest.approx(values[~flat].min(), rel=1e-5)
     assert values[~flat].min() > 1e-4  # what is flat and what is not are far apart
-    assert found.rate == pytest.approx(-2 * np.log(1 - 1e-3 * found.slowest), rel=1e-9)
+    assert speed.rate == pytest.approx(-2 * np.log(1 - 1e-3 * speed.slowest), rel=1e-9)
 
 
-@pytest.mark.parametrize("eta", [0.05, 0.5, 0.97])
+@pytest.mark.parametrize("eta", [0.05, 0.97])
 def test_late_speed_is_that_of_descent(eta):
     """Sensing with 60 rows from close to a zero of the loss; the largest step size is limited by the steepest direction."""
     F, G = zero_of_the_loss(K, seed=4)
     matrices = np.random.default_rng(5).standard_normal((60, N1 * N2)) / np.sqrt(60)
-    eta = eta * 2 / gs.late_speed(F, G, 1.0, RANK, matrices).steepest
-    speed = gs.late_speed(F, G, eta, RANK, matrices)
+    eta = eta * 2 / gs.diagnostics.late_speed(F, G, 1.0, RANK, matrices).steepest
+    speed = gs.diagnostics.late_speed(F, G, eta, RANK, matrices)
     target, rng = F @ G.T, np.random.default_rng(6)
     params = tuple(p + 1e-6 * rng.standard_normal(p.shape) for p in (F, G))
     steps = int(12 / speed.rate)
@@ -154,15 +154,12 @@ def test_late_speed_is_that_of_descent(eta):
     assert speed.iterations(first, last) == pytest.approx(late[-1] - late[0], rel=0.02)
 
 
-def test_steps_that_are_too_large_take_for_ever():
+def test_steps_that_are_too_large_take_for_ever_and_one_is_enough_when_all_curvatures_agree():
     F, G = zero_of_the_loss(K)
-    steepest = gs.late_speed(F, G, 1.0, RANK).steepest
-    assert gs.late_speed(F, G, 1.99 / steepest, RANK).stable
-    wild = gs.late_speed(F, G, 2.01 / steepest, RANK)
+    steepest = gs.diagnostics.late_speed(F, G, 1.0, RANK).steepest
+    assert gs.diagnostics.late_speed(F, G, 1.99 / steepest, RANK).stable
+    wild = gs.diagnostics.late_speed(F, G, 2.01 / steepest, RANK)
     assert not wild.stable and wild.iterations(1.0, 1e-6) == math.inf and wild.iterations(1e-6, 1.0) == 0
     assert Speed(0.0, 1.0, 0.0).iterations(1.0, 0.5) == math.inf
-
-
-def test_one_step_is_enough_when_all_curvatures_agree():
-    found = gs.late_speed(np.ones((1, 1)), np.ones((1, 1)), 0.5, 1)
-    assert found.rate == math.inf and found.stable and found.iterations(1.0, 1e-12) == 0
+    only = gs.diagnostics.late_speed(np.ones((1, 1)), np.ones((1, 1)), 0.5, 1)
+    assert only.rate == math.inf and only.stable and only.iterations(1.0, 1e-12) == 0

@@ -9,7 +9,7 @@ from scipy import optimize
 
 import gyrostat as gs
 from gyrostat.diagnostics import Snapshot, layers
-from gyrostat.theory.deep_linear_landscape import OBSERVED
+from gyrostat.theory.wang2023.landscape import OBSERVED
 
 SHAPE, MODEL = (3, 4), gs.DeepLinear(3, 5)
 
@@ -21,7 +21,7 @@ def snapshot(seed: int = 0, model=MODEL, params=None) -> Snapshot:
 
 
 def value(name: str, shown: Snapshot):
-    return np.asarray(gs.DIAGNOSTICS[name].function(shown))
+    return np.asarray(gs.diagnostics.DIAGNOSTICS[name].function(shown))
 
 
 def test_diagnostics_are_what_they_say(x64):
@@ -29,17 +29,21 @@ def test_diagnostics_are_what_they_say(x64):
     W = shown.params
     A = W[2] @ W[1] @ W[0]
     s = np.linalg.svd(A, compute_uv=False)
-    np.testing.assert_allclose(value("product", shown), A, rtol=1e-12, atol=1e-12)
-    assert value("singular_ratio", shown) == pytest.approx(s[1] / s[0], rel=1e-12)
-    np.testing.assert_allclose(value("layer_norms", shown), [np.sum(w**2) for w in W], rtol=1e-12)
     gaps = [W[0] @ W[0].T - W[1].T @ W[1], W[1] @ W[1].T - W[2].T @ W[2]]
-    np.testing.assert_allclose(value("imbalances", shown), [np.linalg.norm(g, 2) for g in gaps], rtol=1e-12)
-    np.testing.assert_allclose(value("imbalances_frobenius", shown), [np.linalg.norm(g) for g in gaps], rtol=1e-12)
-    assert float(gs.representation_cost(A, 3)) == pytest.approx(3 * np.sum(s ** (2 / 3)), rel=1e-12)
+    expected = {
+        "product": A,
+        "singular_ratio": s[1] / s[0],
+        "layer_norms": [np.sum(w**2) for w in W],
+        "imbalances": [np.linalg.norm(g, 2) for g in gaps],
+        "imbalances_frobenius": [np.linalg.norm(g) for g in gaps],
+    }
+    for name, wanted in expected.items():
+        np.testing.assert_allclose(value(name, shown), wanted, rtol=1e-12, atol=1e-12, err_msg=name)
+    assert float(gs.diagnostics.representation_cost(A, 3)) == pytest.approx(3 * np.sum(s ** (2 / 3)), rel=1e-12)
     alpha = 2.0
     wanted = [sum(x * (2 * alpha - x) / alpha**2 if x <= alpha else 1 for x in np.linalg.svd(w)[1] ** 2) for w in W]
-    np.testing.assert_allclose(gs.approximate_rank(alpha).function(shown), wanted, rtol=1e-12)
-    assert gs.approximate_rank(alpha) is gs.approximate_rank(alpha)  # one program for one alpha
+    np.testing.assert_allclose(gs.diagnostics.approximate_rank(alpha).function(shown), wanted, rtol=1e-12)
+    assert gs.diagnostics.approximate_rank(alpha) is gs.diagnostics.approximate_rank(alpha)  # one program for one alpha
 
 
 def test_two_factors_are_two_layers(x64):
@@ -62,7 +66,7 @@ def test_the_representation_cost_is_the_least_norm_of_layers(depth, x64):
     """Least among balanced layers by the closed form; no search from random starts finds less."""
     A = np.random.default_rng(depth).standard_normal((2, 2))
     model = gs.DeepLinear(depth)
-    cost = float(gs.representation_cost(A, depth))
+    cost = float(gs.diagnostics.representation_cost(A, depth))
     balanced = model.factorise(jnp.asarray(A))
     assert sum(float(jnp.sum(W * W)) for W in balanced) == pytest.approx(cost, rel=1e-12)
     assert depth != 2 or cost == pytest.approx(2 * np.linalg.norm(A, "nuc"), rel=1e-12)
@@ -75,8 +79,8 @@ def test_the_representation_cost_is_the_least_norm_of_layers(depth, x64):
             rest = np.linalg.multi_dot([*W[::-1], np.eye(2)])
             return np.sum(x**2) + np.sum((A @ np.linalg.inv(rest)) ** 2)  # the last layer makes the product A
 
-        found = optimize.minimize(norm, inner.ravel(), method="Nelder-Mead", options={"maxiter": 400})
-        assert found.fun >= cost - 1e-9
+        best = optimize.minimize(norm, inner.ravel(), method="Nelder-Mead", options={"maxiter": 400})
+        assert best.fun >= cost - 1e-9
 
 
 def test_balancedness_decays_at_four_lambda_under_small_steps():
@@ -84,6 +88,6 @@ def test_balancedness_decays_at_four_lambda_under_small_steps():
     ridge, eta, T = 0.05, 1e-3, 4000
     problem = gs.Problem(gs.RectangularEnvironments.of([[1.0, 4.0], [0.25, 1.0]]), gs.Entries(OBSERVED))
     algorithm = gs.RidgeDescent(eta, ridge, model=gs.DeepLinear(3, 4), convention="main_text")
-    found = gs.run(algorithm, problem, num_steps=T, record=["imbalances_frobenius"], record_at=5)
-    rate = -np.polyfit(found.step * eta, np.log(found.imbalances_frobenius[0]), 1)[0] / ridge
+    path = gs.run(algorithm, problem, num_steps=T, record=["imbalances_frobenius"], record_at=5)
+    rate = -np.polyfit(path.step * eta, np.log(path.imbalances_frobenius[0]), 1)[0] / ridge
     np.testing.assert_allclose(rate, 4.0, rtol=0.01)  # steps of 1e-3: terms of order eta are left

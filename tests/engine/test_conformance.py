@@ -20,14 +20,17 @@ DESCENTS = ("GradientDescent", "RidgeDescent", "ScaledGD", "PrecGD")
 RIDGE = 0.3
 BETA, AT, BELOW, DAMPING = 0.8, 4, 0.9999, 0.05
 RULES = {
-    "Momentum": (gs.Momentum, {"beta": 0.7}),
-    "Nesterov": (gs.Nesterov, {"beta": 0.6}),
-    "Adam": (gs.Adam, {"beta1": 0.8, "beta2": 0.95, "epsilon": 1e-3}),
-    "Optax": (lambda **given: gs.Optax("adam", {"learning_rate": 1.0, **given}), {"b1": 0.8, "b2": 0.9, "eps": 1e-3}),
+    "Momentum": (gs.rules.Momentum, {"beta": 0.7}),
+    "Nesterov": (gs.rules.Nesterov, {"beta": 0.6}),
+    "Adam": (gs.rules.Adam, {"beta1": 0.8, "beta2": 0.95, "epsilon": 1e-3}),
+    "Optax": (
+        lambda **given: gs.rules.Optax("adam", {"learning_rate": 1.0, **given}),
+        {"b1": 0.8, "b2": 0.9, "eps": 1e-3},
+    ),
 }
 """Rules with memory and their numbers; the last is Adam again, through optax."""
 
-EVENTS = {"at": gs.ImbalanceStep(at=AT, beta=BETA), "below": gs.ImbalanceStep(below=BELOW)}
+EVENTS = {"at": gs.events.ImbalanceStep(at=AT, beta=BETA), "below": gs.events.ImbalanceStep(below=BELOW)}
 
 
 class Case(NamedTuple):
@@ -57,7 +60,7 @@ class Case(NamedTuple):
         given = {"rule" if k == "_rule" else k: v for k, v in self.options.items()}
         self = self._replace(options=given)
         if self.algorithm == "RidgeDescent":
-            start = gs.FanInGaussian(init_scale)
+            start = gs.starts.FanInGaussian(init_scale)
             return gs.RidgeDescent(step_size, RIDGE, model=gs.DeepLinear(3, 2), start=start, **self.options)
         if self.algorithm in DESCENTS:
             options = {k: v for k, v in self.options.items() if k != "event"}
@@ -65,12 +68,12 @@ class Case(NamedTuple):
                 options["events"] = [EVENTS[self.options["event"]]]
             # Two columns, so that the Gram matrices that ScaledGD divides by are well-conditioned.
             if self.model == "SymmetricDifference":
-                options["model"] = gs.SymmetricDifference(width=2)
+                options["model"] = gs.models.SymmetricDifference(width=2)
             else:
                 options |= {"width": 2, "symmetric": self.model == "Symmetric"}
-            return getattr(gs, self.algorithm)(step_size, start=init_scale, **options)
-        model = {} if self.algorithm == "QuadraticNetwork" else {"model": getattr(gs, self.model)()}
-        return getattr(gs, self.algorithm)(step_size, init_scale=init_scale, **self.options, **model)
+            return gs.public(self.algorithm)(step_size, start=init_scale, **options)
+        model = {} if self.algorithm == "QuadraticNetworkSGD" else {"model": gs.public(self.model)()}
+        return gs.public(self.algorithm)(step_size, init_scale=init_scale, **self.options, **model)
 
     @property
     def problem(self) -> gs.Problem:
@@ -119,7 +122,7 @@ MODELS = ("Diagonal", *RECTANGULAR, *MATRIX)
 
 
 def fits(case: Case) -> bool:
-    if case.algorithm == "QuadraticNetwork":
+    if case.algorithm == "QuadraticNetworkSGD":
         return case.measurements == "RankOne" and case.model == "Symmetric"
     if case.measurements == "RankOne":
         return case.model in MATRIX
@@ -133,7 +136,7 @@ OPTIONS = {
     "HeteroSGD": [{"order": "iid"}, {"order": "cyclic"}, {"order": "shuffled"}],
     "PooledSGD": [{}],
     "PooledGD": [{}],
-    "QuadraticNetwork": [{"order": "iid"}, {"pooled": True}],
+    "QuadraticNetworkSGD": [{"order": "iid"}, {"pooled": True}],
 }
 
 
@@ -192,7 +195,7 @@ CASES = all_cases() + DESCENT_CASES + MEMORY_CASES
 
 def test_every_algorithm_measurement_and_model_has_a_case():
     def public(kind, base):
-        found = {n for n in gs.__all__ if isinstance(getattr(gs, n), type) and issubclass(getattr(gs, n), kind)}
+        found = {n for n in gs.places() if isinstance(gs.public(n), type) and issubclass(gs.public(n), kind)}
         return found - {base}
 
     from gyrostat.measurements import Measurements
@@ -201,7 +204,7 @@ def test_every_algorithm_measurement_and_model_has_a_case():
     assert public(gs.Algorithm, "Algorithm") == {c.algorithm for c in CASES}
     for algorithm in ("HeteroSGD", "PooledSGD", "PooledGD"):
         assert public(Model, "Model") == {c.model for c in CASES if c.algorithm == algorithm}
-    assert public(gs.UpdateRule, "UpdateRule") == {type(c.build().rule).__name__ for c in CASES}
+    assert public(gs.rules.UpdateRule, "UpdateRule") == {type(c.build().rule).__name__ for c in CASES}
     assert set(IN_FULL) <= {c.measurements for c in DESCENT_CASES}
     assert {type(c.build().batches) for c in DESCENT_CASES} == {type(gs.PooledGD(ETA).batches)}
     assert public(Measurements, "Measurements") == {c.measurements for c in CASES} - {
@@ -232,7 +235,7 @@ def explicit(case: Case, note: dict) -> tuple[np.ndarray, np.ndarray]:
 
 def twin_step(case: Case, params: tuple, asked: list[dict]) -> tuple:
     """The step of the equations, given the measurements."""
-    if case.algorithm == "QuadraticNetwork":
+    if case.algorithm == "QuadraticNetworkSGD":
         (note,) = asked
         return (reference.algorithm4_step(params[0], note["rows"], note["responses"], ETA, 1.5),)
     if case.measurements == "RankOne":
@@ -360,6 +363,13 @@ def test_conforms(case: Case, notes: Notes):
     changed = gs.run(case.build(ETA / 2, 2 * ALPHA, forget=0.9), spied, seed=5, seeds=[0, 1, 2], **options)
     assert not np.array_equal(changed.params, found.params)
     assert watch.traced == before
+
+
+def test_the_text_of_an_algorithm_makes_an_equal_one():
+    names = {name: gs.public(name) for name in gs.places()}
+    for case in CASES:
+        algorithm = case.build()
+        assert bool(eval(repr(algorithm), names) == algorithm), repr(algorithm)
 
 
 PLAIN = [

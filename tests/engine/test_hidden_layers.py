@@ -11,37 +11,41 @@ import gyrostat as gs
 from completion_problem import ENVIRONMENTS, OBSERVED
 from conftest import Watch
 from gyrostat.diagnostics.base import resolve
-from gyrostat.engine.compile import Program
-from gyrostat.engine.reduction import hidden_layers
-from gyrostat.engine.reduction.choose import LEAK_LIMITS, Reduction, choose_reduction
+from gyrostat.engine import hidden_layers
+from gyrostat.engine.program import Program
+from gyrostat.engine.reduction import LEAK_LIMITS, Reduction, choose_reduction
 from gyrostat.jax_tools.float64 import double
 
 SGD = gs.Problem(ENVIRONMENTS, gs.Entries(OBSERVED, batch_size=1))
-SCHEDULE = gs.WarmUp(30, 0.03, gs.Constant(0.2, 0.1))
+SCHEDULE = gs.schedules.WarmUp(30, 0.03, gs.schedules.Constant(0.2, 0.1))
 WIDTH = 26
 KRYLOV = Reduction(widths="krylov")
 
 
-def hidden(sees: str) -> gs.Diagnostic:
+def hidden(sees: str) -> gs.diagnostics.Diagnostic:
     """The width of the first hidden layer that a diagnostic sees."""
     rotates, of_product = sees == "small", sees == "product"
-    return gs.Diagnostic(f"width_{sees}", lambda v: jnp.asarray(float(len(v.params[0]))), (), "", rotates, of_product)
+    return gs.diagnostics.Diagnostic(
+        f"width_{sees}", lambda v: jnp.asarray(float(len(v.params[0]))), (), "", rotates, of_product
+    )
 
 
 WIDTHS = [hidden(sees) for sees in ("small", "product", "stated")]
 CASES = {
-    "two layers, any start": (gs.DeepLinear(2, WIDTH), gs.FanInUniform(), SGD, 4),
-    "five orthogonal layers": (gs.DeepLinear(5, WIDTH), gs.Orthogonal(0.9), SGD, 4),
+    "two layers, any start": (gs.DeepLinear(2, WIDTH), gs.starts.FanInUniform(), SGD, 4),
+    "five orthogonal layers": (gs.DeepLinear(5, WIDTH), gs.starts.Orthogonal(0.9), SGD, 4),
     "rectangular, all entries": (
         gs.DeepLinear(3, WIDTH),
-        gs.Orthogonal(),
-        gs.Problem(gs.RandomRectangular(3, 4, 1), gs.Entries([(0, 0), (1, 3), (2, 1), (2, 2)])),
+        gs.starts.Orthogonal(),
+        gs.Problem(gs.environments.RandomRectangular(3, 4, 1), gs.Entries([(0, 0), (1, 3), (2, 1), (2, 2)])),
         7,
     ),
     "six rows and five columns": (
         gs.DeepLinear(4, WIDTH),
-        gs.Orthogonal(),
-        gs.Problem(gs.RandomRectangular(6, 5, 2), gs.Entries([(i, i % 5) for i in range(6)], batch_size=2)),
+        gs.starts.Orthogonal(),
+        gs.Problem(
+            gs.environments.RandomRectangular(6, 5, 2), gs.Entries([(i, i % 5) for i in range(6)], batch_size=2)
+        ),
         11,
     ),
 }
@@ -73,7 +77,7 @@ def test_the_narrowed_run_is_the_whole_run(name):
 def test_a_run_in_krylov_spaces_is_the_whole_run():
     """When layers are recorded, the leak must be smaller; with enough levels it is, and the run is not computed again."""
     model = gs.DeepLinear(3, 60)
-    algorithm = gs.RidgeDescent(0.03, 0.1, model=model, start=gs.FanInUniform(0.7))
+    algorithm = gs.RidgeDescent(0.03, 0.1, model=model, start=gs.starts.FanInUniform(0.7))
     names = ["singular_values", "distance", "error", "product", "imbalances"]
     options = {"num_steps": 60, "seeds": 2, "record": [*names, Watch().diagnostic, *WIDTHS], "record_at": 3}
     small, whole = (gs.run(algorithm, SGD, reduction=mode, **options) for mode in ("auto", "never"))
@@ -86,16 +90,16 @@ def test_a_run_in_krylov_spaces_is_the_whole_run():
     assert np.abs(whole.product.values[:, -1] - whole.product.values[:, 0]).max() > 0.1  # something happened
 
 
-def fresh() -> gs.Diagnostic:
+def fresh() -> gs.diagnostics.Diagnostic:
     """The product as a new diagnostic, so that a program that records it is compiled anew for the number of levels."""
-    return gs.Diagnostic("product", lambda v: v.product, ("row", "column"), of_product=True)
+    return gs.diagnostics.Diagnostic("product", lambda v: v.product, ("row", "column"), of_product=True)
 
 
 @pytest.fixture
 def levels(monkeypatch):
     """Sets the number of Krylov levels and gives a new product diagnostic, because programs do not notice such a change."""
 
-    def choose(number: int) -> gs.Diagnostic:
+    def choose(number: int) -> gs.diagnostics.Diagnostic:
         monkeypatch.setattr(hidden_layers, "LEVELS", number)
         return fresh()
 
@@ -108,9 +112,9 @@ def only_call(program: Program, seeds: int) -> dict[str, np.ndarray]:
     return values
 
 
-def outcome(kind: Reduction, product: gs.Diagnostic) -> dict[str, np.ndarray]:
+def outcome(kind: Reduction, product: gs.diagnostics.Diagnostic) -> dict[str, np.ndarray]:
     """Three runs of 120 steps, reduced or not, that record their product and their layers."""
-    algorithm = gs.RidgeDescent(SCHEDULE, model=gs.DeepLinear(3, 30), start=gs.FanInUniform())
+    algorithm = gs.RidgeDescent(SCHEDULE, model=gs.DeepLinear(3, 30), start=gs.starts.FanInUniform())
     record = resolve([product, Watch().diagnostic])
     return only_call(Program([(algorithm, SGD)], record, np.array([40, 120]), 0, None, kind), 3)
 
@@ -136,7 +140,7 @@ def test_a_leak_changes_layers_by_at_most_itself_and_the_product_by_at_most_its_
 def test_runs_below_the_limit_are_kept_and_exact_and_others_computed_again(number, levels):
     """Leaks between 1e-10 and 1e-5: small enough for the product from eight levels on, never for the layers."""
     product = levels(number)
-    algorithm = gs.RidgeDescent(SCHEDULE, model=gs.DeepLinear(3, 40), start=gs.FanInUniform())
+    algorithm = gs.RidgeDescent(SCHEDULE, model=gs.DeepLinear(3, 40), start=gs.starts.FanInUniform())
     leak = only_call(Program([(algorithm, SGD)], (product,), np.array([120]), 0, None, KRYLOV), 2)["leak"]
     asked = [([product], LEAK_LIMITS["product"])]
     if number == 8:  # runs that are kept for their product are still made again for their layers
@@ -153,7 +157,7 @@ def test_runs_below_the_limit_are_kept_and_exact_and_others_computed_again(numbe
 def test_runs_that_leak_are_computed_again_or_refused(levels):
     """With two levels the leak is large: "auto" equals the whole run bit for bit, "always" is refused."""
     product = levels(2)
-    algorithm = gs.RidgeDescent(0.05, 0.1, model=gs.DeepLinear(3, 12), start=gs.FanInUniform())
+    algorithm = gs.RidgeDescent(0.05, 0.1, model=gs.DeepLinear(3, 12), start=gs.starts.FanInUniform())
     options = {"num_steps": 50, "seeds": 2, "record": [product], "record_at": 3}
     assert choose_reduction("auto", algorithm, SGD).widths == "krylov"
     auto, never = (gs.run(algorithm, SGD, reduction=mode, **options) for mode in ("auto", "never"))
@@ -165,11 +169,11 @@ def test_runs_that_leak_are_computed_again_or_refused(levels):
 
 def test_both_reductions_at_once():
     """Factorisation by a deep network: rows and columns, and then the widths."""
-    problem = gs.Problem(gs.RandomRectangular(40, 30, 1, values=[1.0]), gs.Identity())
-    algorithm = gs.RidgeDescent(0.05, 0.01, model=gs.DeepLinear(widths=(30, 4, 40)), start=gs.FanInGaussian(0.5))
+    problem = gs.Problem(gs.environments.RandomRectangular(40, 30, 1, values=[1.0]), gs.Identity())
+    algorithm = gs.RidgeDescent(0.05, 0.01, model=gs.DeepLinear(widths=(30, 4, 40)), start=gs.starts.FanInGaussian(0.5))
     found = choose_reduction("auto", algorithm, problem)
     assert found.rows and found.widths is None  # 10 dimensions do not fit into a layer of 4
-    wide = gs.RidgeDescent(0.05, 0.01, model=gs.DeepLinear(3, 90), start=gs.Orthogonal(0.5))
+    wide = gs.RidgeDescent(0.05, 0.01, model=gs.DeepLinear(3, 90), start=gs.starts.Orthogonal(0.5))
     assert choose_reduction("auto", wide, problem) == Reduction(False, "closed")
     watch = Watch()
     options = {
@@ -186,16 +190,16 @@ def test_both_reductions_at_once():
 def test_only_random_starts_of_three_layers_use_krylov_spaces():
     """With given layers, a level may be empty."""
     model = gs.DeepLinear(3, 40)
-    given = gs.Given(*(np.ones(s) for s in model.shapes((2, 2))))
+    given = gs.starts.Given(*(np.ones(s) for s in model.shapes((2, 2))))
     assert hidden_layers.kind(model, given, (2, 2)) is None
-    assert hidden_layers.kind(model, gs.ScaledGaussian(0.1), (2, 2)) == "krylov"
-    assert hidden_layers.kind(gs.DeepLinear(widths=(2, 9, 8, 2)), gs.Orthogonal(), (2, 2)) is None
+    assert hidden_layers.kind(model, gs.starts.ScaledGaussian(0.1), (2, 2)) == "krylov"
+    assert hidden_layers.kind(gs.DeepLinear(widths=(2, 9, 8, 2)), gs.starts.Orthogonal(), (2, 2)) is None
     assert hidden_layers.kind(gs.DeepLinear(2, 9), given, (2, 2)) == "closed"
 
 
 def test_numbers_too_small_are_zero_so_that_nothing_slows_down():
     """After a collapse all layers shrink by the ridge; below 2e-308 they are exactly zero, never denormal."""
-    algorithm = gs.RidgeDescent(0.5, 1.9, model=gs.DeepLinear(3, 6), start=gs.Orthogonal(0.05))
+    algorithm = gs.RidgeDescent(0.5, 1.9, model=gs.DeepLinear(3, 6), start=gs.starts.Orthogonal(0.05))
     for mode in ("auto", "never"):
         found = gs.run(algorithm, SGD, num_steps=600, record=["product", "layer_norms"], record_at=601, reduction=mode)
         smallest = np.abs(np.concatenate([found.product.values.ravel(), found.layer_norms.values.ravel()]))

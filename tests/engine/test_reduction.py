@@ -13,15 +13,14 @@ from completion_problem import ENVIRONMENTS, OBSERVED
 from conftest import Watch, orthonormal
 from gyrostat.algorithms.update_rules import UpdateRule
 from gyrostat.diagnostics import Snapshot
-from gyrostat.engine.reduction.choose import Reduction, choose_reduction, reduced_shape
-from gyrostat.engine.reduction.reduced_run import reduce_run
+from gyrostat.engine.reduction import Reduction, choose_reduction, reduced_run, reduced_shape
 
 N, ROWS, COLUMNS = 14, 15, 12
 
 
-def seen_rows(name: str, rotates: bool) -> gs.Diagnostic:
+def seen_rows(name: str, rotates: bool) -> gs.diagnostics.Diagnostic:
     """A diagnostic that records the number of dimensions that it sees."""
-    return gs.Diagnostic(name, lambda view: jnp.asarray(float(len(view.product))), rotates=rotates)
+    return gs.diagnostics.Diagnostic(name, lambda view: jnp.asarray(float(len(view.product))), rotates=rotates)
 
 
 SMALL, STATED = seen_rows("small", rotates=True), seen_rows("stated", rotates=False)
@@ -33,20 +32,24 @@ def overlapping(rank: int, law: gs.environments.Law) -> gs.RandomEnvironments:
 
 OFF = np.array([[1.0, 0.6], [0.6, -0.5]])
 CASES = {
-    "symmetric descent": (gs.GradientDescent(0.1, width=3, symmetric=True, start=0.4), overlapping(2, gs.Absent()), 5),
+    "symmetric descent": (
+        gs.GradientDescent(0.1, width=3, symmetric=True, start=0.4),
+        overlapping(2, gs.laws.Absent()),
+        5,
+    ),
     "difference, one environment at a time": (
-        gs.HeteroSGD(0.05, init_scale=0.3, model=gs.SymmetricDifference(2)),
+        gs.HeteroSGD(0.05, init_scale=0.3, model=gs.models.SymmetricDifference(2)),
         overlapping(2, gs.Finite([OFF, -2 * OFF, np.eye(2)])),
         8,
     ),
     "preconditioned momentum that looks ahead": (
-        gs.PrecGD(0.1, width=3, start=0.4, rule=gs.Nesterov(0.6)),
-        gs.RandomRectangular(ROWS, COLUMNS, 2, gs.Finite([-0.4, 0.8]), values=[1.0, 0.5]),
+        gs.PrecGD(0.1, width=3, start=0.4, rule=gs.rules.Nesterov(0.6)),
+        gs.environments.RandomRectangular(ROWS, COLUMNS, 2, gs.Finite([-0.4, 0.8]), values=[1.0, 0.5]),
         6,
     ),
     "imbalance step": (
-        gs.GradientDescent(0.1, width=3, start=0.4, events=[gs.ImbalanceStep(at=20, beta=0.9)]),
-        gs.RandomRectangular(ROWS, COLUMNS, 2, values=[1.0, 0.5]),
+        gs.GradientDescent(0.1, width=3, start=0.4, events=[gs.events.ImbalanceStep(at=20, beta=0.9)]),
+        gs.environments.RandomRectangular(ROWS, COLUMNS, 2, values=[1.0, 0.5]),
         5,
     ),
 }
@@ -56,7 +59,7 @@ CASES = {
 def test_reduced_run_is_the_whole_run(name):
     algorithm, recipe, rows = CASES[name]
     watch = Watch()
-    trajectory = ["signal", "spurious", "error", "error_operator", "distance", "loss", "singular_values"]
+    trajectory = ["signal", "spurious", "error", "error_operator", "distance", "full_loss", "singular_values"]
     names = [*trajectory, watch.diagnostic, SMALL, STATED]
     options = {"num_steps": 40, "seeds": 2, "record": names, "record_at": 5, "tolerance": 0.3}
     problem = gs.Problem(recipe, gs.Identity())
@@ -93,19 +96,25 @@ def test_every_diagnostic_that_rotates_is_the_same_in_the_small_space(x64):
 
     @jax.jit
     def seen(params):
-        reduced, model = reduce_run(algorithm, environments, params, Reduction(rows=True)), algorithm.model
+        model = algorithm.model
+        reduced, small = reduced_run(algorithm, environments, params, Reduction(rows=True))
         assert reduced.environments.shape == (7, 7)
-        pairs = ((reduced.environments, reduced.params), (environments, params))
+        pairs = ((reduced.environments, small), (environments, params))
         views = [Snapshot(environments, model, shown, (ROWS, COLUMNS)) for environments, shown in pairs]
-        return reduced.as_stated(reduced.params), [{n: d.function(v) for n, d in gs.DIAGNOSTICS.items()} for v in views]
+        return reduced.as_stated(small), [
+            {n: d.function(v) for n, d in gs.diagnostics.DIAGNOSTICS.items()} for v in views
+        ]
 
     lifted, (small, whole) = seen(params)
     for found, given in zip(lifted, params, strict=True):
         np.testing.assert_allclose(found, given, atol=1e-13)
     coordinates = {"row_norms", "left_factor", "right_factor", "product"}
+    of_product = {"training_loss"}
     hidden = {"layer_norms", "imbalances", "imbalances_frobenius"}
-    assert {name for name, chosen in gs.DIAGNOSTICS.items() if not chosen.rotates} == coordinates | hidden
-    for name in gs.DIAGNOSTICS:
+    assert {
+        name for name, chosen in gs.diagnostics.DIAGNOSTICS.items() if not chosen.rotates
+    } == coordinates | hidden | of_product
+    for name in gs.diagnostics.DIAGNOSTICS:
         if name in coordinates:
             assert small[name].shape != whole[name].shape
         else:
@@ -121,7 +130,9 @@ class Signs(UpdateRule):
 
 
 PLAIN = gs.Environments.diagonal(N, [1.0])
-SIGNED = gs.Algorithm(gs.Symmetric(1), gs.ScaledGaussian(0.1), gs.Full(), gs.Constant(0.01), Signs())
+SIGNED = gs.Algorithm(
+    gs.Symmetric(1), gs.starts.ScaledGaussian(0.1), gs.batches.Full(), gs.schedules.Constant(0.01), Signs()
+)
 FOUR = gs.DeepLinear(4, 20)
 SGD = gs.Problem(ENVIRONMENTS, gs.Entries(OBSERVED, batch_size=1))
 INEXACT = [
@@ -136,16 +147,20 @@ INEXACT = [
     # The hidden layers of networks.
     (gs.RidgeDescent(0.1, model=FOUR), SGD, "FanInUniform at depth 4"),
     (
-        gs.RidgeDescent(0.1, model=gs.DeepLinear(widths=(2, 9, 8, 9, 2)), start=gs.Orthogonal()),
+        gs.RidgeDescent(0.1, model=gs.DeepLinear(widths=(2, 9, 8, 9, 2)), start=gs.starts.Orthogonal()),
         SGD,
         "Orthogonal at depth 4",
     ),
     (
-        gs.Algorithm(FOUR, gs.Orthogonal(), gs.Full(), gs.Constant(0.1), Signs()),
+        gs.Algorithm(FOUR, gs.starts.Orthogonal(), gs.batches.Full(), gs.schedules.Constant(0.1), Signs()),
         SGD,
         "Signs depends on the coordinates",
     ),
-    (gs.RidgeDescent(0.1, model=gs.DeepLinear(3, 3), start=gs.Orthogonal()), SGD, "4 dimensions of a hidden layer"),
+    (
+        gs.RidgeDescent(0.1, model=gs.DeepLinear(3, 3), start=gs.starts.Orthogonal()),
+        SGD,
+        "4 dimensions of a hidden layer",
+    ),
 ]
 
 
@@ -168,7 +183,10 @@ class Recipe(eqx.Module):
 
 
 def test_a_recipe_that_does_not_state_its_rank_runs_where_it_was_stated():
-    problem, algorithm = gs.Problem(Recipe(gs.Absent()), gs.Identity()), gs.GradientDescent(0.1, width=3, start=0.4)
+    problem, algorithm = (
+        gs.Problem(Recipe(gs.laws.Absent()), gs.Identity()),
+        gs.GradientDescent(0.1, width=3, start=0.4),
+    )
     known = gs.Problem(gs.RandomEnvironments(N, 2), gs.Identity())
     options = {"num_steps": 9, "record": ["distance", SMALL], "record_at": 2, "tolerance": 0.5}
     found, wanted = gs.run(algorithm, problem, **options), gs.run(algorithm, known, **options)
@@ -196,7 +214,7 @@ def test_ten_thousand_dimensions():
 
     def run(size: int, **options):
         wide = [np.vstack([x, np.zeros((size - 6, 3))]) for x in (F, G)]
-        algorithm = gs.GradientDescent(0.1, start=gs.Given(*wide), width=3)
+        algorithm = gs.GradientDescent(0.1, start=gs.starts.Given(*wide), width=3)
         problem = gs.Problem(gs.Environments.diagonal(size, [1.0, 0.7]), gs.Identity())
         record = ["distance", "factor_values", "row_norms"]
         return gs.run(algorithm, problem, num_steps=50, record=record, record_at=3, tolerance=1e-3, **options)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import sys
+import time
 
 import numpy as np
 import pytest
 
 import gyrostat as gs
+from gyrostat.engine import progress as progress_module
 from gyrostat.engine.progress import progress_shown
 
 
@@ -28,7 +30,7 @@ def test_grids_and_branches_too(capsys):
     gs.run_grid(lambda eta: (gs.HeteroSGD(eta), problem()), {"eta": [0.1, 0.2]}, num_steps=5, seeds=3, progress=True)
     assert "6/6" in capsys.readouterr().err
     trunk = gs.GradientDescent(0.1, width=2)
-    gs.offshoots(trunk, problem(), at=[2], schedule=gs.Constant(0.01), num_steps=2, progress=True)
+    gs.engine.offshoots(trunk, problem(), at=[2], schedule=gs.schedules.Constant(0.01), num_steps=2, progress=True)
     assert "1/1" in capsys.readouterr().err
 
 
@@ -49,10 +51,22 @@ def test_anything_else_is_refused():
     ("progress", "terminal", "announced"),
     [(None, True, True), (None, False, False), (False, True, False), (print, True, False), (True, False, True)],
 )
-def test_compilations_are_announced_on_a_terminal_or_with_a_bar(monkeypatch, progress, terminal, announced):
-    from gyrostat.jax_tools import compile_cache
-
+def test_a_long_compilation_is_announced_once_on_a_terminal_or_with_a_bar(
+    monkeypatch, capsys, progress, terminal, announced
+):
+    monkeypatch.setattr(progress_module, "SAY_AFTER", 0.05)
     monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal, raising=False)
-    with progress_shown(progress, 1):
-        assert (compile_cache._SAY.get() is not None) == announced
-    assert compile_cache._SAY.get() is None
+    with progress_shown(progress, 1) as report:
+        for _ in range(2):
+            with report.compiling():
+                time.sleep(0.2)
+    assert capsys.readouterr().err.count("gyrostat: compiling, once") == announced
+
+
+def test_a_short_compilation_is_not_announced(monkeypatch, capsys):
+    monkeypatch.setattr(progress_module, "SAY_AFTER", 0.1)
+    with progress_shown(True, 1) as report:
+        with report.compiling():
+            pass
+        time.sleep(0.3)  # nothing is compiled here
+    assert "compiling" not in capsys.readouterr().err

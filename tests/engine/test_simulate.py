@@ -23,7 +23,7 @@ def test_cyclic_population_run_is_the_recursion(model):
     """Nothing is random, so NumPy computes the whole trajectory from the equations alone."""
     law, eta, alpha, steps = gs.Finite([-1.0, 3.0, 0.5]), 0.05, 0.2, 50
     problem, watch = population(law), Watch()
-    algorithm = gs.HeteroSGD(eta, init_scale=alpha, order="cyclic", model=getattr(gs, model)())
+    algorithm = gs.HeteroSGD(eta, init_scale=alpha, order="cyclic", model=getattr(gs.models, model)())
     found = gs.run(algorithm, problem, num_steps=steps, record=[watch.diagnostic, "distance"], record_at=steps + 1)
     environments = problem.environments
     U, V = environments.invariant_basis, environments.spurious_basis
@@ -40,8 +40,8 @@ def test_cyclic_population_run_is_the_recursion(model):
 
 
 def test_ridge_and_decay():
-    rule = gs.GradientStep(decay=3.0)
-    parts = gs.HeteroSGD(gs.Constant(0.1, ridge=0.2), init_scale=0.5, order="cyclic")
+    rule = gs.rules.GradientStep(decay=3.0)
+    parts = gs.HeteroSGD(gs.schedules.Constant(0.1, ridge=0.2), init_scale=0.5, order="cyclic")
     algorithm = gs.Algorithm(parts.model, parts.start, parts.batches, parts.schedule, rule)
     problem, watch = population(gs.Finite([1.0])), Watch()
     found = gs.run(algorithm, problem, num_steps=1, record=[watch.diagnostic], record_at=[1])
@@ -119,7 +119,7 @@ def reaching(tolerance: float, record_at=2):
     rng, eta = np.random.default_rng(11), 0.3
     environments = gs.RectangularEnvironments(np.eye(4, 1), np.eye(3, 1))
     start = 0.5 * rng.standard_normal((4, 1)), 0.5 * rng.standard_normal((3, 1))
-    algorithm = gs.GradientDescent(eta, width=1, start=gs.Given(*start))
+    algorithm = gs.GradientDescent(eta, width=1, start=gs.starts.Given(*start))
     problem = gs.Problem(environments, gs.Identity())
     found = gs.run(algorithm, problem, tolerance=tolerance, record_at=record_at, **REACHING)
     path = reference.population_run("Asymmetric", start, [np.eye(4, 3) * np.eye(1, 3)], [0] * 60, eta)
@@ -180,9 +180,9 @@ def test_cells_that_differ_in_numbers_share_one_program():
     settings = [(0.02, 1.0, 5), (0.05, 2.0, 50), (0.01, 3.0, 500)]
     options = {"num_steps": 20, "record": [watch.diagnostic], "record_at": 2}
     together = simulate([cell(*s) for s in settings], seeds=2, **options)
-    assert watch.traced == 1
+    assert watch.traced == 2  # in begin, which makes room for its values, and in advance
     simulate([cell(2 * eta, spread, m) for eta, spread, m in settings], seeds=[7, 9], seed=3, **options)
-    assert watch.traced == 1
+    assert watch.traced == 2
     for i, s in enumerate(settings):
         alone = simulate([cell(*s)], seeds=2, **options)
         np.testing.assert_allclose(alone.values["params"][0], together.values["params"][i], rtol=1e-12, atol=1e-14)
@@ -210,7 +210,9 @@ def test_recorded_steps_are_never_repeated():
 
 
 def test_random_start_and_placement_depend_on_the_seed_only():
-    algorithm = gs.Algorithm(gs.Symmetric(), gs.ScaledGaussian(0.3), gs.Pooled(), gs.Constant(0.05))
+    algorithm = gs.Algorithm(
+        gs.Symmetric(), gs.starts.ScaledGaussian(0.3), gs.batches.Pooled(), gs.schedules.Constant(0.05)
+    )
     problem = gs.Problem(gs.RandomEnvironments(4, law=gs.TwoPoint()), gs.Identity())
     options = {"num_steps": 2, "record": ["distance"], "record_at": 3}
     four, some = (
@@ -225,7 +227,7 @@ def test_random_start_and_placement_depend_on_the_seed_only():
 def test_key_of_a_run_is_folded_from_the_seed():
     """The documented rule, recomputed: placement is the first of four parts of fold_in(key(seed), index)."""
     recipe = gs.RandomEnvironments(4, law=gs.TwoPoint())
-    basis = gs.Diagnostic("basis", lambda view: view.environments.invariant_basis[:, 0], ("entry",))
+    basis = gs.diagnostics.Diagnostic("basis", lambda view: view.environments.invariant_basis[:, 0], ("entry",))
     found = gs.run(gs.PooledGD(0.1), gs.Problem(recipe, gs.Identity()), num_steps=1, seed=7, seeds=[5], record=[basis])
     with double():
         key = jax.random.split(jax.random.fold_in(jax.random.key(7), 5), 4)[0]
@@ -241,9 +243,9 @@ def hetero_cell(spread, *, measurements=None, order="iid", overlap=0.0, dimensio
 
 def network_cell(step_size):
     model = gs.DeepLinear(3, 12)
-    environments = gs.RandomRectangular(3, 3)
+    environments = gs.environments.RandomRectangular(3, 3)
     pairs = [(i, j) for i in range(3) for j in range(3)]
-    return gs.RidgeDescent(step_size, 0.01, model=model, start=gs.Orthogonal()), gs.Problem(
+    return gs.RidgeDescent(step_size, 0.01, model=model, start=gs.starts.Orthogonal()), gs.Problem(
         environments, gs.Entries(pairs)
     )
 

@@ -8,18 +8,16 @@ import pytest
 import gyrostat as gs
 from checks import refuses
 from conftest import Watch, given_environments, orthonormal, rectangular_environments
-from gyrostat.algorithms import OneEnvironment
-from gyrostat.diagnostics import margins
 from gyrostat.diagnostics.base import resolve
 from gyrostat.engine.simulate import check
-from gyrostat.theory import critical_points, fold
+from gyrostat.theory.wang2023 import critical_points, fold, margins
 from public_calls import public_calls
 
 EYE = np.eye(4)
 NAN, INF = float("nan"), float("inf")
 X3 = np.stack([np.eye(3)] * 4)
 PAIRS = [(0, 0), (1, 0), (1, 1)]
-FLAT = gs.Constant(0.1, 0.1)
+FLAT = gs.schedules.Constant(0.1, 0.1)
 COMPILED = ("run", "run_grid", "offshoots")
 """Their numbers are refused below."""
 
@@ -31,29 +29,44 @@ ZERO_IS_REFUSED = (
 )
 ZERO_IS_FINE = ("at", "damping", "decay", "design", "noise", "num_steps", "overlap", "spread", "zero")
 EXCEPT_IN = {
-    *(("Region", "alpha"), ("Region", "excess"), ("Region", "rank"), ("Finite", "rank"), ("absorbing", "rank")),
+    *(
+        ("theory.wang2023.Region", "alpha"),
+        ("theory.wang2023.Region", "excess"),
+        ("theory.wang2023.Region", "rank"),
+        ("Finite", "rank"),
+        ("theory.wang2023.absorbing", "rank"),
+    ),
     *(("jump_times", "rank"), ("Momentum", "beta"), ("Nesterov", "beta"), ("Adam", "epsilon")),
     *(("Constant", "ridge"), ("RidgeDescent", "ridge")),
 }
 """Where zero is fine all the same."""
 
 OTHERS = [  # numbers that the argument holds, or that have another name in their sentence
-    *(("init_scale", start) for start in (gs.ScaledIdentity, gs.ScaledGaussian, gs.SymmetricGaussian)),
-    *(("init_scale", start) for start in (gs.ImbalancedGaussian, gs.OrthonormalZero, gs.FanInUniform)),
-    *(("init_scale", start) for start in (gs.FanInGaussian, gs.Orthogonal)),
+    *(
+        ("init_scale", start)
+        for start in (gs.starts.ScaledIdentity, gs.starts.ScaledGaussian, gs.starts.SymmetricGaussian)
+    ),
+    *(
+        ("init_scale", start)
+        for start in (gs.starts.ImbalancedGaussian, gs.starts.OrthonormalZero, gs.starts.FanInUniform)
+    ),
+    *(("init_scale", start) for start in (gs.starts.FanInGaussian, gs.starts.Orthogonal)),
     ("init_scale", lambda x: gs.GradientDescent(0.1, start=x)),
     ("dimension", gs.Environments.diagonal),
     ("widths", lambda x: gs.DeepLinear(widths=(2, x, 2))),
-    ("length", lambda x: gs.Periodic([(x, FLAT)])),
-    ("steps", lambda x: gs.isometry_constant(3, 10, 1, steps=x)),
+    ("length", lambda x: gs.schedules.Periodic([(x, FLAT)])),
+    ("steps", lambda x: gs.diagnostics.isometry_constant(3, 10, 1, steps=x)),
 ]
+
+
+IN_THEORY = ("theory.wang2023.absorbing", "theory.wang2023.critical_points", "theory.wang2023.fold")
 
 
 @pytest.mark.parametrize("name", [*ZERO_IS_REFUSED, *ZERO_IS_FINE])
 def test_numbers_out_of_range(name):
     tested = 0
     for call in public_calls():
-        if name in call.parameters and (call.name in ("theory.fold", "theory.critical_points") or "." not in call.name):
+        if name in call.parameters and (call.name in IN_THEORY or "." not in call.name):
             zero = (0,) if name in ZERO_IS_REFUSED and (call.name, name) not in EXCEPT_IN else ()
             for bad in (-1, NAN, "many", [1.0, 2.0], *zero) if call.name not in COMPILED else ():
                 refuses(lambda call=call, bad=bad: call.function(**{**call.good, name: bad}), name)
@@ -73,7 +86,7 @@ def test_numbers_say_what_they_got_and_need():
     assert refuses(lambda: gs.RandomEnvironments(4, overlap=1.5), "overlap", "at most 1")
     assert refuses(lambda: gs.Dense(2.5), "num_samples", "whole number", "2.5")
     assert refuses(lambda: gs.TwoPoint(rank=13, independent=True), "rank", "12")
-    assert refuses(lambda: gs.RandomRectangular(3, 5, 4), "rank", "at most 3", "smaller side", "4")
+    assert refuses(lambda: gs.environments.RandomRectangular(3, 5, 4), "rank", "at most 3", "smaller side", "4")
     assert refuses(lambda: gs.HeteroSGD(np.ones(3)), "step_size", "shape (3,)")
 
 
@@ -94,7 +107,7 @@ def test_numbers_say_what_they_got_and_need():
         (lambda: gs.Environments(EYE[:, :2], values=[1.0]), ["values", "2"]),
         (lambda: gs.RandomEnvironments(4, 3, gs.TwoPoint(rank=2)), ["rank 3", "rank 2", "dimension 4", "5"]),
         (lambda: gs.RandomEnvironments(4, placement="orthoganal"), ["placement", "'orthogonal'"]),
-        (lambda: gs.FeatureEnvironments(2, 1, gs.TwoPoint(rank=3)), ["law's rank", "at most 2"]),
+        (lambda: gs.environments.FeatureEnvironments(2, 1, gs.TwoPoint(rank=3)), ["law's rank", "at most 2"]),
         (lambda: gs.VectorEnvironments([1.0, 0.0], [2], gs.TwoPoint()), ["spurious_coordinates", "[2]"]),
         (lambda: gs.VectorEnvironments([1.0, 0, 0], [1, 1], gs.TwoPoint(rank=2)), ["coordinates", "distinct"]),
         (lambda: gs.VectorEnvironments([1.0, 0.0], [1.7], gs.TwoPoint()), ["spurious_coordinates", "1.7"]),
@@ -109,15 +122,18 @@ def test_numbers_say_what_they_got_and_need():
             lambda: gs.RectangularEnvironments(EYE[:, :1], np.eye(3, 1), EYE[:, 1:2], np.eye(4, 1), gs.TwoPoint()),
             ["spurious_right", "(3, 1)", "(4, 1)"],
         ),
-        (lambda: gs.RandomRectangular(4, 3, 2, gs.TwoPoint(rank=2)), ["rank 2", "smaller side 3", "raise"]),
-        (lambda: gs.RandomRectangular(4, 3, 2, values=[1.0]), ["values", "rank=2", "1"]),
+        (
+            lambda: gs.environments.RandomRectangular(4, 3, 2, gs.TwoPoint(rank=2)),
+            ["rank 2", "smaller side 3", "raise"],
+        ),
+        (lambda: gs.environments.RandomRectangular(4, 3, 2, values=[1.0]), ["values", "rank=2", "1"]),
         (lambda: gs.Finite([]), ["values", "zero environments"]),
         (lambda: gs.Finite(np.ones((2, 2, 3))), ["values", "square"]),
         (lambda: gs.Finite([[[1.0, 2.0], [0.0, 1.0]]]), ["values", "symmetric"]),
         (lambda: gs.Finite([1.0, 2.0], [0.5, 0.4]), ["weights", "sum to one", "0.9"]),
         (lambda: gs.Finite([1.0, 2.0], [1.5, -0.5]), ["weights", "non-negative"]),
-        (lambda: gs.Sampler("noise"), ["function", "key"]),
-        (lambda: gs.Sampler(lambda key: np.ones(3), rank=2), ["function", "2 x 2"]),
+        (lambda: gs.laws.Sampler("noise"), ["function", "key"]),
+        (lambda: gs.laws.Sampler(lambda key: np.ones(3), rank=2), ["function", "2 x 2"]),
     ],
 )
 def test_environments_and_laws(make, words):
@@ -137,23 +153,29 @@ def test_environments_and_laws(make, words):
         (lambda: gs.DenseData(X3, np.ones(4), [0, 0, 2, 2]), ["environment", "renumber"]),
         (lambda: gs.DenseData(np.ones((0, 3, 3)), [], np.zeros(0, dtype=int)), ["matrices", "no rows"]),
         (lambda: gs.HeteroSGD(0.1, order="cylic"), ["order", "'cylic'", "did you mean 'cyclic'"]),
-        (lambda: gs.Algorithm(gs.Symmetric(), 0.1, gs.Full(), gs.Constant(0.1)), ["start", "0.1"]),
-        (lambda: gs.Algorithm(gs.Symmetric(), gs.ScaledIdentity(1.0), gs.Full(), 0.1), ["schedule", "0.1"]),
+        (lambda: gs.Algorithm(gs.Symmetric(), 0.1, gs.batches.Full(), gs.schedules.Constant(0.1)), ["start", "0.1"]),
+        (
+            lambda: gs.Algorithm(gs.Symmetric(), gs.starts.ScaledIdentity(1.0), gs.batches.Full(), "fast"),
+            ["schedule", "'fast'"],
+        ),
         (lambda: gs.GradientDescent(0.1, model=gs.Asymmetric(), width=2), ["model", "width", "leave"]),
         (lambda: gs.ScaledGD(0.1, model=gs.Symmetric(), symmetric=True), ["model", "symmetric", "leave"]),
         (lambda: gs.GradientDescent(0.1, start="spectral"), ["init_scale", "'spectral'"]),
-        (lambda: gs.GradientDescent(0.1, events=gs.ImbalanceStep(at=1)), ["events", "list", "ImbalanceStep"]),
-        (lambda: gs.ImbalanceStep(at=3, below=0.1), ["ImbalanceStep", "exactly one", "at", "below"]),
-        (lambda: gs.Given(np.ones((2, 2, 2))), ["params", "1 or 2 dimensions", "(2, 2, 2)"]),
+        (lambda: gs.GradientDescent(0.1, events=gs.events.ImbalanceStep(at=1)), ["events", "list", "ImbalanceStep"]),
+        (lambda: gs.events.ImbalanceStep(at=3, below=0.1), ["ImbalanceStep", "exactly one", "at", "below"]),
+        (lambda: gs.starts.Given(np.ones((2, 2, 2))), ["params", "1 or 2 dimensions", "(2, 2, 2)"]),
         (lambda: gs.Dense(5, redraw=True, design=1), ["redraw", "design", "leave"]),
         (lambda: gs.Dense(5, operator="grams"), ["operator", "'grams'", "did you mean 'gram'"]),
         (
             lambda: gs.Dense(5).rows(given_environments(3), gs.Symmetric().space((3, 3))),
             ["design", "None", "give a number"],
         ),
-        (lambda: gs.late_speed(np.ones((3, 2)), np.ones((3, 1)), 0.1, 1), ["cofactor", "1 columns", "2", "equal"]),
-        (lambda: gs.late_speed(EYE, EYE, 0.1, 4, np.ones((5, 7))), ["matrices", "16 columns", "7"]),
-        (lambda: gs.late_speed(EYE, EYE, 0.1, 4).iterations(-1.0, 1e-3), ["loss", "above 0", "-1.0"]),
+        (
+            lambda: gs.diagnostics.late_speed(np.ones((3, 2)), np.ones((3, 1)), 0.1, 1),
+            ["cofactor", "1 columns", "2", "equal"],
+        ),
+        (lambda: gs.diagnostics.late_speed(EYE, EYE, 0.1, 4, np.ones((5, 7))), ["matrices", "16 columns", "7"]),
+        (lambda: gs.diagnostics.late_speed(EYE, EYE, 0.1, 4).iterations(-1.0, 1e-3), ["loss", "above 0", "-1.0"]),
         (lambda: gs.DeepLinear(1), ["depth", "at least 2", "1", "hidden layer"]),
         (lambda: gs.DeepLinear(widths=5), ["widths", "w_0, ..., w_L", "5"]),
         (lambda: gs.DeepLinear(3, widths=(2, 5, 2)), ["widths", "leave depth and width out"]),
@@ -165,21 +187,27 @@ def test_environments_and_laws(make, words):
         (lambda: gs.Entries(PAIRS, batch_size=6, order="shuffled"), ["batch_size", "at most 3"]),
         (lambda: gs.RidgeDescent(FLAT, 0.1), ["step_size", "Schedule", "leave ridge out"]),
         (lambda: gs.RidgeDescent(0.1, start="orthogonal"), ["start", "'orthogonal'"]),
-        (lambda: gs.WarmUp(5, 0.1, 0.2), ["then", "Schedule", "0.2"]),
-        (lambda: gs.Periodic([]), ["phases", "empty"]),
-        (lambda: gs.Periodic([FLAT]), ["phases", "(length, schedule)"]),
-        (lambda: gs.Piecewise([]), ["pieces", "empty"]),
-        (lambda: gs.Piecewise([(0, 5, FLAT), (7, None, FLAT)]), ["pieces", "gap", "5 and 7"]),
-        (lambda: gs.Piecewise([(0, 5, FLAT), (3, None, FLAT)]), ["pieces", "overlap", "5 and 3"]),
-        (lambda: gs.Piecewise([(0, 5, FLAT)]), ["stop", "None", "5"]),
-        (lambda: gs.Piecewise([(0, None, FLAT), (5, None, FLAT)]), ["stop", "a number", "None"]),
-        (lambda: gs.Piecewise([(0, 5, FLAT), (5, 3, FLAT), (3, None, FLAT)]), ["positive length", "5 to 3"]),
+        (lambda: gs.schedules.WarmUp(5, 0.1, "fast"), ["then", "Schedule", "'fast'"]),
+        (lambda: gs.schedules.Periodic([]), ["phases", "at least one"]),
+        (lambda: gs.schedules.Periodic([FLAT]), ["phases", "(length, schedule)"]),
+        (lambda: gs.schedules.Piecewise([]), ["pieces", "begin at step 0", "[]"]),
+        (lambda: gs.schedules.Piecewise([(0, 5, FLAT), (7, None, FLAT)]), ["where the one before stops", "(7, None)"]),
+        (lambda: gs.schedules.Piecewise([(0, 5, FLAT), (3, None, FLAT)]), ["where the one before stops", "(3, None)"]),
+        (lambda: gs.schedules.Piecewise([(0, 5, FLAT)]), ["the last with stop None", "(0, 5)"]),
+        (
+            lambda: gs.schedules.Piecewise([(0, None, FLAT), (5, None, FLAT)]),
+            ["where the one before stops", "(0, None)"],
+        ),
+        (
+            lambda: gs.schedules.Piecewise([(0, 5, FLAT), (5, 3, FLAT), (3, None, FLAT)]),
+            ["where the one before stops", "(5, 3)"],
+        ),
         (lambda: gs.RectangularEnvironments.of(np.zeros((2, 3))), ["matrix", "zero"]),
-        (lambda: gs.absorbing(0.1, 3, 2, excess=0.5), ["excess", "below 1/2", "0.5"]),
-        (lambda: margins((EYE,), gs.Region(1, 0.1, 0.1, 0.1, 1.0)), ["weights", "two layers", "1"]),
-        (lambda: gs.jumps([[1.0, 2.0]], [0, 1]), ["values", "one step each", "(1, 2)", "(2,)"]),
-        (lambda: gs.jumps([[1.0], [1.0]], [1, 0]), ["steps", "increase"]),
-        (lambda: gs.jumps(np.ones((2, 0)), [0, 1]), ["values", "last dimension"]),
+        (lambda: gs.theory.wang2023.absorbing(0.1, 3, 2, excess=0.5), ["excess", "below 1/2", "0.5"]),
+        (lambda: margins((EYE,), gs.theory.wang2023.Region(1, 0.1, 0.1, 0.1, 1.0)), ["weights", "two layers", "1"]),
+        (lambda: gs.diagnostics.jumps([[1.0, 2.0]], [0, 1]), ["values", "one step each", "(1, 2)", "(2,)"]),
+        (lambda: gs.diagnostics.jumps([[1.0], [1.0]], [1, 0]), ["steps", "increase"]),
+        (lambda: gs.diagnostics.jumps(np.ones((2, 0)), [0, 1]), ["values", "last dimension"]),
         (lambda: critical_points(EYE, [(0, 9)], 3, 0.1), ["pairs", "4 x 4", "(0, 9)"]),
         (lambda: fold(2.0, 3), ["epsilon", "at most 1"]),
         (lambda: gs.Problem(EYE, gs.Identity()), ["environments", "RandomEnvironments"]),
@@ -204,7 +232,7 @@ TWO = gs.Environments.diagonal(3, [2.0, 1.0])
 
 def imbalance(step_size=0.1, start=0.1, width=2, model=None, **options) -> gs.GradientDescent:
     chosen = {"width": width} if model is None else {"model": model}
-    return gs.GradientDescent(step_size, start=start, events=[gs.ImbalanceStep(**options)], **chosen)
+    return gs.GradientDescent(step_size, start=start, events=[gs.events.ImbalanceStep(**options)], **chosen)
 
 
 MISMATCHES = [
@@ -214,7 +242,7 @@ MISMATCHES = [
     (HETERO, UNIFORM, gs.FixedGaussian(5), ["FixedGaussian", "finite law", "Uniform"]),
     (gs.HeteroSGD(0.1, model=gs.Diagonal()), ENVIRONMENTS, gs.Identity(), ["Diagonal", "shape (3, 3)"]),
     (HETERO, VECTORS, gs.Identity(), ["Symmetric", "shape (3,)", "Diagonal"]),
-    (gs.QuadraticNetwork(0.1), ENVIRONMENTS, gs.FreshGaussian(5), ["Shrinkage", "FreshGaussian", "RankOne"]),
+    (gs.QuadraticNetworkSGD(0.1), ENVIRONMENTS, gs.FreshGaussian(5), ["Shrinkage", "FreshGaussian", "RankOne"]),
     (gs.HeteroSGD(0.1, model=gs.Diagonal()), VECTORS, gs.RankOne(5), ["RankOne", "symmetric"]),
     (HETERO, given_environments(4), DATA, ["matrices", "(3, 3)", "(4, 4)"]),
     (HETERO, given_environments(3, gs.Finite([1.0, 2.0, 3.0])), DATA, ["3 environments", "2"]),
@@ -223,25 +251,25 @@ MISMATCHES = [
     (gs.GradientDescent(0.1), UNIFORM, gs.FreshGaussian(5), ["Full", "Uniform", "continuous"]),
     (gs.ScaledGD(0.1, model=gs.Diagonal()), VECTORS, gs.Identity(), ["Diagonal", "preconditioned", "Symmetric"]),
     (
-        gs.GradientDescent(0.1, model=gs.Diagonal(), start=gs.Spectral()),
+        gs.GradientDescent(0.1, model=gs.Diagonal(), start=gs.starts.Spectral()),
         VECTORS,
         gs.Identity(),
         ["Diagonal", "spectral", "use"],
     ),
     (
-        gs.GradientDescent(0.1, symmetric=True, start=gs.ImbalancedGaussian(0.1)),
+        gs.GradientDescent(0.1, symmetric=True, start=gs.starts.ImbalancedGaussian(0.1)),
         ENVIRONMENTS,
         gs.Identity(),
         ["ImbalancedGaussian", "two factors", "Symmetric", "use Asymmetric"],
     ),
     (
-        gs.GradientDescent(0.1, width=4, start=gs.OrthonormalZero()),
+        gs.GradientDescent(0.1, width=4, start=gs.starts.OrthonormalZero()),
         ENVIRONMENTS,
         gs.Identity(),
         ["OrthonormalZero", "width <= 3", "4"],
     ),
     (
-        gs.GradientDescent(0.1, width=2, start=gs.Given(np.ones((3, 2)), np.ones((2, 2)))),
+        gs.GradientDescent(0.1, width=2, start=gs.starts.Given(np.ones((3, 2)), np.ones((2, 2)))),
         ENVIRONMENTS,
         gs.Identity(),
         ["params", "((3, 2), (3, 2))", "((3, 2), (2, 2))", "Asymmetric"],
@@ -266,7 +294,7 @@ MISMATCHES = [
     (gs.RidgeDescent(0.1), RECTANGLE, gs.Entries([(0, 0), (1, 2)]), ["pairs", "3 x 2", "(1, 2)", "count from zero"]),
     (HETERO, ENVIRONMENTS, gs.Entries(PAIRS), ["Entries", "symmetric", "use Asymmetric or DeepLinear"]),
     (
-        gs.GradientDescent(0.1, model=gs.Diagonal(), start=gs.Orthogonal()),
+        gs.GradientDescent(0.1, model=gs.Diagonal(), start=gs.starts.Orthogonal()),
         VECTORS,
         gs.Identity(),
         ["Orthogonal", "layers", "Diagonal", "DeepLinear"],
@@ -334,7 +362,7 @@ def test_arguments_of_run(options, words):
     [
         (gs.Symmetric(1), 1),
         (gs.Asymmetric(1), 1),
-        (gs.SymmetricDifference(1), 2),
+        (gs.models.SymmetricDifference(1), 2),
     ],
 )
 def test_a_tolerance_out_of_reach_is_refused(model, limit):
@@ -352,7 +380,7 @@ def test_a_tolerance_out_of_reach_is_refused(model, limit):
 
 
 def test_a_tolerance_out_of_reach_of_a_recipe():
-    problem = gs.Problem(gs.RandomRectangular(4, 3, 2), gs.Identity())
+    problem = gs.Problem(gs.environments.RandomRectangular(4, 3, 2), gs.Identity())
     refuses(
         lambda: gs.run(gs.GradientDescent(0.05, width=1), problem, num_steps=2, tolerance=1e-3), "tolerance", "rank 2"
     )
@@ -384,13 +412,13 @@ def test_settings_of_a_grid(settings, words):
         ({"at": [3, -1]}, ["at", "-1"]),
         ({"num_steps": 0}, ["num_steps", "at least 1"]),
         ({"schedule": 0.1}, ["schedule", "Schedule", "0.1"]),
-        ({"record_at": [0, 3]}, ["record_at", "whole number"]),
+        ({"record_at": [0, 30]}, ["record_at", "at most 5"]),
     ],
 )
 def test_arguments_of_offshoots(options, words):
     good = {"at": [3], "schedule": FLAT, "num_steps": 5}
-    refuses(lambda: gs.offshoots(HETERO, GOOD, **(good | options)), *words)
-    refuses(lambda: gs.offshoots("HeteroSGD", GOOD, **good), "algorithm", "'HeteroSGD'")
+    refuses(lambda: gs.engine.offshoots(HETERO, GOOD, **(good | options)), *words)
+    refuses(lambda: gs.engine.offshoots("HeteroSGD", GOOD, **good), "algorithm", "'HeteroSGD'")
 
 
 def test_listed_steps_need_one_horizon():
@@ -411,30 +439,28 @@ def record_of(function, **options):
     try:
         return gs.diagnostic(name="for_this_test", **options)(function)
     finally:
-        gs.DIAGNOSTICS.pop("for_this_test", None)
+        gs.diagnostics.DIAGNOSTICS.pop("for_this_test", None)
 
 
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda rng: OneEnvironment(lambda t: rng.integers(2)).check(gs.TwoPoint()), ["order draws random numbers"]),
-        (lambda rng: gs.HeteroSGD(lambda t: 0.05 * rng.random()), ["the schedule <lambda> draws random numbers"]),
-        (lambda rng: own_model(lambda u: u + rng.normal()).space((3,)), ["product draws random numbers"]),
-        (lambda rng: record_of(lambda s: s.product.sum() * rng.random()), ["draws random numbers"]),
-        (lambda rng: own_model(lambda A: A, symmetric=True).space((3, 3)), ["not symmetric", "(A + A.T) / 2"]),
-        (lambda rng: record_of(lambda s: "text"), ["must give a number or an array", "'text'"]),
-        (lambda rng: record_of(lambda s: s.product, dims=3), ["dims", "a list of words", "3"]),
-        (lambda rng: gs.run(HETERO, GOOD, num_steps=5, record=[np.trace]), ["trace", "is a snapshot"]),
-        (lambda rng: gs.run(HETERO, GOOD, num_steps=5, record=[lambda s: 1.0]), ["has no name", "gs.Diagnostic"]),
-        (lambda rng: gs.HeteroSGD(0.05, rule=gs.Adam), ["rule", "the class Adam", "gs.Adam()"]),
-        (lambda rng: gs.HeteroSGD(0.05, order=["Bern", "Oslo"]), ["order", "by number", "'Bern'", "labels"]),
-        (lambda rng: gs.Environments.from_matrices(1j * np.eye(2), [np.eye(2)]), ["A_star", "complex", ".real"]),
-        (lambda rng: gs.PooledSGD(0.05, order="iid"), ["no argument 'order'", "it takes step_size"]),
-        (lambda rng: gs.theory.predict(gs.PooledSGD(0.05), GOOD, num_steps=5), ["no predictor covers this run"]),
+        (lambda: own_model(lambda A: A, symmetric=True).space((3, 3)), ["not symmetric", "(A + A.T) / 2"]),
+        (lambda: record_of(lambda s: s.product, dims=3), ["dims", "a list of words", "3"]),
+        (lambda: gs.run(HETERO, GOOD, num_steps=5, record=[np.trace]), ["trace", "is a snapshot"]),
+        (
+            lambda: gs.run(HETERO, GOOD, num_steps=5, record=[lambda s: 1.0]),
+            ["has no name", "gs.diagnostics.Diagnostic"],
+        ),
+        (lambda: gs.HeteroSGD(0.05, rule=gs.rules.Adam), ["rule", "the class Adam", "gs.rules.Adam()"]),
+        (lambda: gs.HeteroSGD(0.05, order=["Bern", "Oslo"]), ["order", "by number", "'Bern'", "labels"]),
+        (lambda: gs.Environments.from_matrices(1j * np.eye(2), [np.eye(2)]), ["A_star", "complex", ".real"]),
+        (lambda: gs.PooledSGD(0.05, order="iid"), ["no argument 'order'", "it takes step_size"]),
+        (lambda: gs.theory.predict(gs.PooledSGD(0.05), GOOD, num_steps=5), ["no predictor covers this run"]),
     ],
 )
 def test_what_a_newcomer_tries(make, words):
-    refuses(lambda: make(np.random.default_rng(0)), *words)
+    refuses(make, *words)
 
 
 def own_model(function, **options):
@@ -449,18 +475,18 @@ def test_a_decorated_function_can_be_recorded():
     try:
         assert [d.name for d in resolve([trace_for_this_test])] == ["trace_for_this_test"]
     finally:
-        del gs.DIAGNOSTICS["trace_for_this_test"]
+        del gs.diagnostics.DIAGNOSTICS["trace_for_this_test"]
 
 
 @pytest.mark.parametrize(
     "made",
     [
-        gs.HeteroSGD(0.05, rule=gs.Adam()),
-        gs.HeteroSGD(1.0, rule=gs.Optax("adam", {"learning_rate": 0.1})),
-        gs.GradientDescent(0.1, width=3, rule=gs.Momentum(0.5)),
+        gs.HeteroSGD(0.05, rule=gs.rules.Adam()),
+        gs.HeteroSGD(1.0, rule=gs.rules.Optax("adam", {"learning_rate": 0.1})),
+        gs.GradientDescent(0.1, width=3, rule=gs.rules.Momentum(0.5)),
     ],
     ids=repr,
 )
 def test_rules_print_as_the_calls_that_make_them(made):
-    names = {name: getattr(gs, name) for name in dir(gs)}
+    names = {name: gs.public(name) for name in gs.places()}
     assert "GradientStep" not in repr(made) and eval(repr(made), names) == made

@@ -99,7 +99,7 @@ def test_bad_input_is_one_sentence(change, sentence):
         "environments": np.repeat([0, 1, 2, 3], 10),
     }
     with pytest.raises((GyrostatError, TypeError), match=sentence):
-        gs.compare_methods(**{**given, **change})
+        gs.estimators.compare_methods(**{**given, **change})
 
 
 # --- the same kind ---------------------------------------------------------------------------------------------------------

@@ -167,7 +167,7 @@ def test_the_kernel_takes_the_steps_of_the_core():
     labels = np.select([site == SITES for site in STRENGTHS], range(4))
     problem = gs.Problem(gs.Observed((6,), 4), gs.DenseData(X, y, environment=labels))
     algorithm = gs.HeteroSGD(eta, init_scale=0.1, order="cyclic", amplify=kappa, model=gs.Diagonal())
-    beta = gs.Diagnostic("beta", lambda view: view.product, ("feature",))
+    beta = gs.diagnostics.Diagnostic("beta", lambda view: view.product, ("feature",))
     core = gs.run(algorithm, problem, num_steps=steps, record=[beta], record_at=steps + 1).beta.values[0]
     assert at.tolist() == list(range(41))
     np.testing.assert_allclose(path, core, atol=1e-12)

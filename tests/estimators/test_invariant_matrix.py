@@ -67,9 +67,9 @@ def test_the_kernel_takes_the_steps_of_the_core(rows):
     )
     at, path, late = matrix_descent(data, np.arange(steps)[None] % 3, kappa, step_size=eta, init_scale=0.2)
     problem = gs.Problem(gs.Observed((4, 4), 3), gs.DenseData(X, y, environment=labels))
-    model = gs.SymmetricDifference()
+    model = gs.models.SymmetricDifference()
     algorithm = gs.HeteroSGD(eta, init_scale=0.2, order="cyclic", amplify=kappa, model=model)
-    product = gs.Diagnostic("product", lambda view: view.product, ("row", "column"))
+    product = gs.diagnostics.Diagnostic("product", lambda view: view.product, ("row", "column"))
     core = gs.run(algorithm, problem, num_steps=steps, record=[product], record_at=steps + 1)["product"].values[0]
     assert at.tolist() == list(range(31))
     np.testing.assert_allclose(path, core, atol=1e-11)

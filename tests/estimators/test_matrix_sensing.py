@@ -10,10 +10,12 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 import gyrostat as gs
+from gyrostat.algorithms import events
 from gyrostat.errors import GyrostatError
 from gyrostat.estimators import MatrixSensingRegressor
+from gyrostat.estimators.low_rank import sensing_descent as low_rank_descent
 from gyrostat.estimators.low_rank.measurement_operators import Responses, measurement_operator
-from gyrostat.estimators.low_rank.sensing_descent import sensing_descent
+from gyrostat.estimators.low_rank.sensing_descent import imbalanced, sensing_descent
 
 
 class Columns(MatrixSensingRegressor):
@@ -55,9 +57,30 @@ def test_the_steps_are_those_of_the_core():
     for name, kind in (("gd", gs.GradientDescent), ("prec", gs.PrecGD)):
         ours = sensing_descent(data, F0, G0, solver=name, step_size=0.01, limit=3, tolerance=1e-12)
         core = gs.run(
-            kind(0.01, width=3, start=gs.Given(F0, G0)), problem, num_steps=3, record=["product"], record_at=[3]
+            kind(0.01, width=3, start=gs.starts.Given(F0, G0)), problem, num_steps=3, record=["product"], record_at=[3]
         )
         np.testing.assert_allclose(ours[0] @ ours[1].T, core["product"].values[0, 0], atol=1e-10)
+
+
+def test_the_imbalance_step_is_that_of_the_core(monkeypatch, x64):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((300, 12, 10))
+    y, eta, steps = np.einsum("mij,ij->m", X, target(0, values=(3.0, 0.25))), 0.05, []
+
+    def noted(F, G, beta):
+        steps.append((F, G, beta, imbalanced(F, G, beta)))
+        return steps[-1][-1]
+
+    monkeypatch.setattr(low_rank_descent, "imbalanced", noted)
+    data = Responses(measurement_operator(X, "dense", None, False), y, np.zeros(300, dtype=int), False)
+    F, G = 0.1 * rng.standard_normal((12, 3)), 0.03 * rng.standard_normal((10, 3))
+    sensing_descent(data, F, G, solver="imbalance", step_size=eta, limit=500, tolerance=1e-9)
+    ((F, G, beta, after),) = steps
+    for ours, theirs in zip(after, events.imbalanced((F, G), beta), strict=True):
+        np.testing.assert_allclose(ours, theirs, atol=1e-12)
+    residual = np.sqrt(data.loss(data.residual(F, G)))
+    assert low_rank_descent.MARGIN == events.MARGIN
+    assert beta == pytest.approx(float(events.automatic_beta(F @ G.T, residual, eta)), rel=1e-12)
 
 
 @pytest.mark.parametrize("kind", ["dense", "rank-one", "entries"])

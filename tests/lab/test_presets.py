@@ -14,10 +14,10 @@ from threadpoolctl import threadpool_limits
 import gyrostat as gs
 from gyrostat.engine.results import describe
 from gyrostat.experiments.registry import experiments
-from gyrostat.lab.laboratories import LABS
+from gyrostat.lab.laboratories import LABS, all_presets, lab_of
 
 PAPERS = ("xu2024", "xiong2024", "wang2023")
-PRESETS = {preset.name: (lab, preset) for lab in LABS.values() for preset in lab.presets()}
+PRESETS = {preset.name: (LABS[lab], preset) for lab, presets in all_presets().items() for preset in presets}
 
 STEPS = {"num_steps"}
 SAME: set[str] = set()
@@ -147,13 +147,13 @@ def asked() -> Any:
             few = {"seeds": 8, "starts": 1, "designs": 1, "figure_starts": 1, "shuffled": 8}
             sizes = {
                 size: few.get(size, value)
-                for size, value in experiment.sizes["full" if figure == "figI1" else "standard"].items()
+                for size, value in experiment.settings("full" if figure == "figI1" else "standard").items()
             }
             # With several threads the small products of Figure 1.2 took 40 s instead of 1 s on a busy machine.
             with pytest.MonkeyPatch.context() as patch, threadpool_limits(1):
-                for function in ("run", "run_grid", "offshoots"):
-                    patch.setattr(gs, function, getattr(recorder, function))
-                experiment.compute(seed=3, progress=None, **sizes)
+                for home, function in ((gs, "run"), (gs, "run_grid"), (gs.engine, "offshoots")):
+                    patch.setattr(home, function, getattr(recorder, function))
+                experiment.data(seed=3, **sizes)
             known[name] = recorder.runs
         return known[name]
 
@@ -188,7 +188,7 @@ def test_a_preset_that_has_drifted_is_found(asked):
 
 def test_figure_2_of_xu_has_the_setting_of_its_exact_sums():
     experiment = experiments("xu2024")["fig2"]
-    ds = experiment.compute(seed=0, progress=None, **experiment.sizes["standard"])
+    ds = experiment.data(seed=0, **experiment.settings("standard"))
     values = PRESETS["xu2024/fig2"][1].values
     assert values["step_size"] == ds.attrs["step_size"] and values["num_steps"] == ds.step.values[-1]
     assert values["spread"] in ds.spread.values and values["measurements"] == "population"
@@ -197,10 +197,10 @@ def test_figure_2_of_xu_has_the_setting_of_its_exact_sums():
 def test_every_update_rule_is_one_of_the_library_and_its_program_makes_it():
     """Rules of optax are among them; predictions are made for those with an effective step only."""
     from gyrostat.experiments.objects_from_dicts import build, python_source
-    from gyrostat.lab.laboratories import environments, lab_of
+    from gyrostat.lab.laboratories import environments
 
     for rule in environments.RULES:
         setting = lab_of("environments").read({"rule": rule})
-        algorithm = environments.sides(setting)[0].algorithm
+        algorithm = lab_of("environments").sides(setting)[0].algorithm
         assert eval(python_source(algorithm), {"gs": gs}) == build(algorithm, "algorithm")
-        assert bool(environments.conditions(setting)) == (rule in ("plain", "momentum", "Nesterov"))
+        assert bool(lab_of("environments").conditions(setting)) == (rule in ("plain", "momentum", "Nesterov"))

@@ -1,9 +1,8 @@
 """The measurements that are exact in law against brute force, by two-sample tests.
 
-Every comparison is a Kolmogorov-Smirnov test of one functional of the answer; the p-values of the whole
-file are collected and judged together (Bonferroni at a family level of 1e-3), and must be uniform. Keys
-are fixed, so the file is deterministic. Wrong laws, each with one deliberate mistake, must be rejected by
-the same tests.
+Every comparison is a Kolmogorov-Smirnov test of one functional of the answer; the p-values of the whole file are collected and
+judged together (Bonferroni at a family level of 1e-3), and must be uniform. Keys are fixed, so the file is deterministic. Wrong
+laws, each with one deliberate mistake, must be rejected by the same tests.
 """
 
 from __future__ import annotations
@@ -20,13 +19,11 @@ from scipy import stats
 import gyrostat as gs
 import reference
 from conftest import orthonormal
-from gyrostat.engine.one_run import RunPart, RunPlan, continue_run, start_run
-from gyrostat.engine.reduction.choose import Reduction
 from gyrostat.jax_tools.float64 import double
 from gyrostat.measurements import fixed_gaussian as fixed
 from gyrostat.measurements import fresh_gaussian
-from gyrostat.measurements.base import Demand, Scene
-from gyrostat.models.spaces import RectangularMatrices, SymmetricMatrices, Vectors
+from gyrostat.measurements.base import Scene
+from gyrostat.models.spaces import SymmetricMatrices, space_of
 
 N = 2000
 LEVEL = 1e-3
@@ -35,31 +32,31 @@ P: dict[str, dict[str, float]] = {}
 """All p-values of the right laws: comparison -> functional -> p."""
 
 
-def functionals(G: np.ndarray, M: np.ndarray) -> dict[str, np.ndarray]:
-    """Numbers that tell laws of matrices (n, d, d) or (n, n1, n2), or of vectors (n, d), apart; M is the residual."""
-    n = len(G)
-    flat, unit = G.reshape(n, -1), M.ravel() / np.linalg.norm(M)
+def functionals(G: np.ndarray, squares: np.ndarray, M: np.ndarray, noise: float = 0.0) -> dict[str, np.ndarray]:
+    """Numbers that tell joint laws of gradients (n, ...) and mean square residuals (n,) apart; M is the residual."""
+    flat, unit = G.reshape(len(G), -1), M.ravel() / np.linalg.norm(M)
     along = flat @ unit
-    rest = np.linalg.norm(flat - along[:, None] * unit, axis=1)
-    a = np.random.default_rng(99).standard_normal(G.shape[-1])
-    found = {"along": along, "rest": rest, "ratio": rest**2 / along}
-    if G.ndim == 3 and G.shape[1] != G.shape[2]:
-        values = np.linalg.svd(G, compute_uv=False)
-        found |= {"largest": values[:, 0], "smallest": values[:, -1], "sum": G.sum(axis=(1, 2))}
-        b = np.random.default_rng(98).standard_normal(G.shape[1])
-        found |= {"form": np.einsum("nij,i,j->n", G, b, a), "entry": G[:, 0, -1], "cube": (G**3).sum(axis=(1, 2))}
-    elif G.ndim == 3:
-        values = np.linalg.eigvalsh(G)
-        found |= {"largest": values[:, -1], "smallest": values[:, 0], "trace": values.sum(axis=1)}
-        found |= {
-            "form": np.einsum("nij,i,j->n", G, a, a),
-            "entry": G[:, 0, -1],
-            "cube": (values**3).sum(axis=1),
-        }
-    else:
-        found |= {"largest": G.max(axis=1), "smallest": G.min(axis=1), "trace": G.sum(axis=1)}
-        found |= {"form": (G @ a) ** 2, "entry": G[:, -1], "cube": (G**3).sum(axis=1)}
-    return found
+    across = np.linalg.norm(flat - along[:, None] * unit, axis=1)
+    a, b = (np.random.default_rng(seed).standard_normal(side) for seed, side in ((99, G.shape[-1]), (98, G.shape[1])))
+    values = G if G.ndim == 2 else np.linalg.svd(G, compute_uv=False)
+    if G.ndim == 3 and G.shape[1] == G.shape[2]:
+        a, values = b, np.linalg.eigvalsh(G)
+    numbers = {
+        "along": along,
+        "rest": across,
+        "ratio": across**2 / along,
+        "largest": values.max(axis=1),
+        "smallest": values.min(axis=1),
+        "sum": values.sum(axis=1),
+        "cube": (values**3).sum(axis=1),
+        "form": (G @ a) ** 2 if G.ndim == 2 else np.einsum("nij,i,j->n", G, b, a),
+        "entry": flat[:, G.shape[-1] - 1],
+        "square": squares,
+        "square times entry": squares * flat[:, -1],
+        "size over root": np.linalg.norm(flat, axis=1) / np.sqrt(squares),
+    }
+    # The part of the residual that the gradient does not show is that of the noise: zero, but for rounding, without it.
+    return numbers | ({"square against along": squares - along * np.linalg.norm(M)} if noise else {})
 
 
 def compare(ours: dict[str, np.ndarray], brute: dict[str, np.ndarray]) -> dict[str, float]:
@@ -80,32 +77,38 @@ def refuted(ours: dict[str, np.ndarray], brute: dict[str, np.ndarray]) -> None:
 
 
 @eqx.filter_jit
-def _ask(measurements, environments, space, product, keys, environment=None):
+def _read(measurements, environments, space, product, keys, environment=None):
     scene = Scene(environments, space, product)
     if environment is None:
         return jax.vmap(lambda k: measurements.mix(None, k, scene)[0][:2])(keys)
     return jax.vmap(lambda k: measurements.sense(None, k, scene, environment)[0][:2])(keys)
 
 
-def ask(measurements, environments, product, seed, index=None) -> np.ndarray:
-    """N independent gradients, of environment ``index`` or of the mixture."""
-    return ask_both(measurements, environments, product, seed, index)[0]
-
-
-def ask_both(measurements, environments, product, seed, index=None) -> tuple[np.ndarray, np.ndarray]:
-    """N independent gradients, each with the mean square residual of its batch."""
+def read(measurements, environments, product, seed, index=None) -> tuple[np.ndarray, np.ndarray]:
+    """N independent gradients with their mean square residuals, of environment ``index`` or of the mixture."""
     with double():
-        if product.ndim == 1:
-            space = Vectors(len(product))
-        else:
-            square = product.shape[0] == product.shape[1]
-            space = SymmetricMatrices(len(product)) if square else RectangularMatrices(*product.shape)
+        is_square = product.ndim == 2 and product.shape[0] == product.shape[1]
+        space = SymmetricMatrices(len(product)) if is_square else space_of(product.shape)
         environment = None if index is None else jax.tree.map(jnp.asarray, environments.law.at(index))
         # Arrays, so that other numbers in the same shapes do not compile again.
         measurements, environments = jax.tree.map(jnp.asarray, (measurements, environments))
         keys = jax.random.split(jax.random.key(seed), N)
-        gradients, squares = _ask(measurements, environments, space, jnp.asarray(product), keys, environment)
+        gradients, squares = _read(measurements, environments, space, jnp.asarray(product), keys, environment)
         return np.asarray(gradients), np.asarray(squares)
+
+
+def brute_force(environments, A, m, noise, seed, index=None, draw=None, count=N) -> tuple[np.ndarray, np.ndarray]:
+    """The same by measurements written out; in a mixture every Sigma is drawn by NumPy."""
+    rng = np.random.default_rng(seed)
+    law, V, Z = environments.law, environments.spurious_basis, environments.right_spurious_basis
+    if index is not None:
+        sigmas = np.broadcast_to(law.values[index], (count, m, law.rank, law.rank))
+    else:
+        sigmas = (
+            law.values[rng.choice(law.count, size=(count, m), p=law.weights)] if draw is None else draw(rng, (count, m))
+        )
+    spurious = np.diagonal(sigmas, axis1=2, axis2=3) @ V.T if A.ndim == 1 else V @ sigmas @ Z.T
+    return reference.readings(rng, np.asarray(A - environments.invariant) - spurious, noise)
 
 
 def matrix_environments(d: int, law: gs.environments.Law, seed: int = 1) -> gs.Environments:
@@ -128,94 +131,54 @@ def product_like(environments: gs.Environments, seed: int = 2) -> np.ndarray:
     return 0.5 * reference.gaussian(np.random.default_rng(seed), environments.shape)
 
 
-TWO = gs.Finite([-1.0, 2.5], [0.3, 0.7])
-OFF = np.array([[1.0, 0.8], [0.8, -0.5]])
-THREE = gs.Finite([OFF, -2 * OFF, 3 * np.eye(2)], [0.5, 0.2, 0.3])
-SENSE = [
-    (environments, m, noise)
-    for environments in (matrix_environments(4, TWO), vector_environments(TWO))
-    for m, noise in [(1, 0.0), (2, 0.0), (2, 0.7), (6, 0.0), (6, 0.7), (40, 0.7)]
-]
-
-
-@pytest.mark.parametrize("i", range(len(SENSE)))
-def test_fresh_batch_of_one_environment(i):
-    environments, m, noise = SENSE[i]
-    A = product_like(environments)
-    M = np.asarray(A - environments.target(TWO.values[1]))
-    ours = ask(gs.FreshGaussian(m, noise=noise), environments, A, 100 + i, index=1)
-    brute = reference.sense(np.random.default_rng(i), M, m, noise, N)
-    holds(f"sense {i}", functionals(ours, M), functionals(brute, M))
-
-
-def test_dense_redrawn_is_the_brute_force():
-    environments = matrix_environments(4, TWO)
-    A = product_like(environments)
-    M = np.asarray(A - environments.target(TWO.values[0]))
-    ours = ask(gs.Dense(6, redraw=True, noise=0.7), environments, A, 150, index=0)
-    holds(
-        "dense",
-        functionals(ours, M),
-        functionals(reference.sense(np.random.default_rng(50), M, 6, 0.7, N), M),
-    )
-    ours = ask(gs.Dense(6, redraw=True, noise=0.7), environments, A, 151)
-    holds("dense mix", functionals(ours, M), functionals(mixed(environments, A, 6, 0.7, 51), M))
-
-
-def mixed(environments, A, m, noise, seed, draw=None, count=N) -> np.ndarray:
-    """A mixed batch by brute force: every Sigma is drawn by NumPy."""
-    return mixed_both(environments, A, m, noise, seed, draw, count)[0]
-
-
-def mixed_both(environments, A, m, noise, seed, draw=None, count=N) -> tuple[np.ndarray, np.ndarray]:
-    """The same, with mean square residuals."""
-    rng = np.random.default_rng(seed)
-    law, V, Z = environments.law, environments.spurious_basis, environments.right_spurious_basis
-    if draw is None:  # a finite law
-        draw = lambda rng, lead: law.values[rng.choice(law.count, size=lead, p=law.weights)]  # noqa: E731
-    sigmas = draw(rng, (count, m))
-    spurious = np.diagonal(sigmas, axis1=2, axis2=3) @ V.T if A.ndim == 1 else V @ sigmas @ Z.T
-    return reference.readings(rng, np.asarray(A - environments.invariant) - spurious, noise)
-
-
-def _uniform(centre, spread, rank):
+def uniform(centre, spread, rank):
     def draw(rng, lead):
         return (centre + spread * rng.uniform(-1, 1, (*lead, rank)))[..., None] * np.eye(rank)
 
     return draw
 
 
+FRESH, REDRAWN = gs.FreshGaussian, functools.partial(gs.Dense, redraw=True)
+TWO = gs.Finite([-1.0, 2.5], [0.3, 0.7])
+OFF = np.array([[1.0, 0.8], [0.8, -0.5]])
+THREE = gs.Finite([OFF, -2 * OFF, 3 * np.eye(2)], [0.5, 0.2, 0.3])
+VECTORS = gs.Finite([[1.0, 2.0], [-3.0, 0.5], [0.0, 4.0]], [0.5, 0.2, 0.3])
 CONTINUOUS = gs.Uniform(mean=0.5, spread=3.0)
 PLANE = gs.Uniform(mean=0.5, spread=3.0, rank=2, independent=True)
-MIX = [
-    (matrix_environments(4, TWO), None, [(1, 0.0), (2, 0.5), (6, 0.0), (40, 0.5)]),
-    (matrix_environments(4, THREE), None, [(2, 0.0), (6, 0.5), (40, 0.0)]),
-    (
-        vector_environments(gs.Finite([[1.0, 2.0], [-3.0, 0.5], [0.0, 4.0]], [0.5, 0.2, 0.3])),
-        None,
-        [(3, 0.5), (20, 0.0)],
-    ),
-    (matrix_environments(4, CONTINUOUS), _uniform(0.5, 3.0, 1), [(2, 0.0), (6, 0.5)]),
-    (vector_environments(PLANE), _uniform(0.5, 3.0, 2), [(6, 0.0)]),
-]
+SQUARE, RECTANGLE = matrix_environments(4, TWO), rectangular(TWO)
+CASES = {
+    "one matrix": (FRESH, SQUARE, 1, None, [(1, 0.0), (2, 0.7), (6, 0.0), (40, 0.7)]),
+    "one vector": (FRESH, vector_environments(TWO), 1, None, [(1, 0.0), (2, 0.7), (6, 0.7)]),
+    "one rectangle": (FRESH, RECTANGLE, 1, None, [(1, 0.0), (2, 0.7), (6, 0.7)]),
+    "one matrix, written out": (REDRAWN, SQUARE, 0, None, [(6, 0.7)]),
+    "mixture, written out": (REDRAWN, SQUARE, None, None, [(6, 0.7)]),
+    "mixture of two": (FRESH, SQUARE, None, None, [(1, 0.0), (2, 0.5), (6, 0.0), (40, 0.5)]),
+    "mixture of three": (FRESH, matrix_environments(4, THREE), None, None, [(2, 0.0), (6, 0.5), (40, 0.0)]),
+    "mixture of vectors": (FRESH, vector_environments(VECTORS), None, None, [(3, 0.5), (20, 0.0)]),
+    "mixture of rectangles": (FRESH, RECTANGLE, None, None, [(2, 0.5), (6, 0.0)]),
+    "continuous": (FRESH, matrix_environments(4, CONTINUOUS), None, uniform(0.5, 3.0, 1), [(2, 0.0), (6, 0.5)]),
+    "continuous vectors": (FRESH, vector_environments(PLANE), None, uniform(0.5, 3.0, 2), [(6, 0.0)]),
+}
 
 
 @pytest.mark.usefixtures("optimised")
-@pytest.mark.parametrize("i", range(len(MIX)))
-def test_fresh_mixture(i):
-    environments, draw, sizes = MIX[i]
+@pytest.mark.parametrize("name", CASES)
+def test_a_batch_has_the_law_of_measurements_written_out(name):
+    make, environments, index, draw, sizes = CASES[name]
     A = product_like(environments)
-    M = np.asarray(A - environments.mean_target)
+    M = np.asarray(A - (environments.mean_target if index is None else environments.target(TWO.values[index])))
     for j, (m, noise) in enumerate(sizes):
-        ours = ask(gs.FreshGaussian(m, noise=noise), environments, A, 200 + 10 * i + j)
-        brute = mixed(environments, A, m, noise, 200 + 10 * i + j, draw)
-        holds(f"mix {i} {j}", functionals(ours, M), functionals(brute, M))
+        seed = 100 + 10 * list(CASES).index(name) + j
+        G, squares = read(make(m, noise=noise), environments, A, seed, index)
+        brute = functionals(*brute_force(environments, A, m, noise, seed, index, draw), M, noise)
+        holds(f"{name} {m} {noise}", functionals(G, squares, M, noise), brute)
+    refuted(functionals(G, np.roll(squares, 1), M, noise), brute)  # the residuals of other batches
 
 
 def test_single_precision_still_works_after_a_program_in_double():
     """JAX remembers constants by identity: arrays that both precisions shared failed after a mixture of rank two."""
     environments = matrix_environments(4, THREE)
-    ask(gs.FreshGaussian(2), environments, product_like(environments), 280)
+    read(gs.FreshGaussian(2), environments, product_like(environments), 280)
     np.testing.assert_allclose(SymmetricMatrices(2).coordinates(OFF), reference.svec(OFF), rtol=1e-6)
 
 
@@ -225,88 +188,29 @@ def test_mixture_in_blocks(monkeypatch):
     environments = matrix_environments(3, CONTINUOUS)
     A = product_like(environments)
     M = np.asarray(A - environments.mean_target)
-    ours = ask(gs.FreshGaussian(6), environments, A, 290)
-    brute = mixed(environments, A, 6, 0.0, 291, _uniform(0.5, 3.0, 1))
-    holds("mix blocks", functionals(ours, M), functionals(brute, M))
+    ours = functionals(*read(gs.FreshGaussian(6), environments, A, 290), M)
+    holds("blocks", ours, functionals(*brute_force(environments, A, 6, 0.0, 291, draw=uniform(0.5, 3.0, 1)), M))
 
 
-def test_mixture_without_multinomial_counts_is_refuted():
-    """A fixed number of samples of each environment, by its weight, instead of a random number."""
-    law = gs.Finite([-6.0, 6.0])
-    environments = matrix_environments(4, law)
+def test_wrong_laws_are_refuted():
+    """Each has one mistake: as many samples of each environment as its weight says, one Sigma for all samples, wide rows."""
+    environments, count = matrix_environments(4, gs.Finite([-6.0, 6.0])), 4 * N
     A, V = product_like(environments), environments.spurious_basis
-    rng, count = np.random.default_rng(5), 4 * N
-    halves = [reference.sense(rng, np.asarray(A - environments.target(s)), 2, 0.0, count) for s in law.values]
-    brute = functionals(mixed(environments, A, 4, 0.0, 6, count=count), V @ V.T)
-    refuted(functionals((halves[0] + halves[1]) / 2, V @ V.T), brute)
+    halves = [brute_force(environments, A, 2, 0.0, 5 + e, e, count=count) for e in (0, 1)]
+    counted = functionals(*(sum(pair) / 2 for pair in zip(*halves, strict=True)), V @ V.T)
+    refuted(counted, functionals(*brute_force(environments, A, 4, 0.0, 7, count=count), V @ V.T))
 
-
-def test_one_environment_per_batch_is_not_a_mixture():
     environments = matrix_environments(4, CONTINUOUS)
-    A, V = product_like(environments), environments.spurious_basis
-    shared = np.repeat(_uniform(0.5, 3.0, 1)(np.random.default_rng(7), (N, 1)), 40, axis=1)
-    one = mixed(environments, A, 40, 0.0, 8, lambda rng, lead: shared)
-    refuted(functionals(one, V @ V.T), functionals(ask(gs.FreshGaussian(40), environments, A, 295), V @ V.T))
+    shared = np.repeat(uniform(0.5, 3.0, 1)(np.random.default_rng(7), (N, 1)), 40, axis=1)
+    one = functionals(*brute_force(environments, A, 40, 0.0, 8, draw=lambda rng, lead: shared), V @ V.T)
+    refuted(one, functionals(*read(gs.FreshGaussian(40), environments, A, 295), V @ V.T))
 
-
-# --- rectangular targets, and the residual beside the gradient ------------------------------------
-
-RECTANGLE = rectangular(TWO)
-
-
-@pytest.mark.parametrize("i", range(3))
-def test_fresh_batch_on_a_rectangle(i):
-    m, noise = [(1, 0.0), (2, 0.7), (6, 0.7)][i]
     A = product_like(RECTANGLE)
     M = np.asarray(A - RECTANGLE.target(TWO.values[1]))
-    ours = functionals(ask(gs.FreshGaussian(m, noise=noise), RECTANGLE, A, 500 + i, index=1), M)
-    holds(f"rectangle {i}", ours, functionals(reference.sense(np.random.default_rng(500 + i), M, m, noise, N), M))
-    # The test can fail: a Gaussian with the same first coordinate whose other rows are twice as wide.
-    Z = np.random.default_rng(510 + i).standard_normal((N, m, *M.shape)) * np.array([1.0, 2.0, 2.0, 2.0])[:, None]
-    w = np.tensordot(Z, M, axes=2) - noise * np.random.default_rng(520 + i).standard_normal((N, m))
-    refuted(ours, functionals(np.einsum("nm,nm...->n...", w, Z) / m, M))
-
-
-def test_fresh_mixture_on_a_rectangle():
-    A = product_like(RECTANGLE)
-    M = np.asarray(A - RECTANGLE.mean_target)
-    for j, (m, noise) in enumerate([(2, 0.5), (6, 0.0)]):
-        ours = functionals(ask(gs.FreshGaussian(m, noise=noise), RECTANGLE, A, 530 + j), M)
-        holds(f"rectangle mix {j}", ours, functionals(mixed(RECTANGLE, A, m, noise, 530 + j), M))
-
-
-def joint(G: np.ndarray, square: np.ndarray, M: np.ndarray) -> dict[str, np.ndarray]:
-    """Numbers that tell joint laws of a gradient and of the mean square residual apart."""
-    flat = G.reshape(len(G), -1)
-    along, entry = flat @ (M.ravel() / np.linalg.norm(M)), flat[:, -1]
-    size = np.linalg.norm(flat, axis=1)
-    return {
-        "square": square,
-        "square against along": square - along * np.linalg.norm(M),
-        "square times entry": square * entry,
-        "size over root": size / np.sqrt(square),
-    }
-
-
-@pytest.mark.parametrize("i", range(5))
-def test_residual_belongs_to_its_gradient(i):
-    """The same programs as above with other keys: (gradient, residual) together, for one environment and for mixtures."""
-    environments, index, draw, kind = [
-        (matrix_environments(4, TWO), 1, None, gs.FreshGaussian),
-        (matrix_environments(4, TWO), None, None, gs.FreshGaussian),
-        (matrix_environments(4, CONTINUOUS), None, _uniform(0.5, 3.0, 1), gs.FreshGaussian),
-        (matrix_environments(4, TWO), None, None, functools.partial(gs.Dense, redraw=True)),
-        (RECTANGLE, 0, None, gs.FreshGaussian),
-    ][i]
-    A, m, noise = product_like(environments), 6, 0.7
-    M = np.asarray(A - (environments.mean_target if index is None else environments.target(TWO.values[index])))
-    G, square = ask_both(kind(m, noise=noise), environments, A, 540 + i, index)
-    if index is None:
-        brute = mixed_both(environments, A, m, noise, 540 + i, draw)
-    else:
-        brute = reference.readings(np.random.default_rng(540 + i), np.broadcast_to(M, (N, m, *M.shape)), noise)
-    holds(f"joint {i}", joint(G, square, M), joint(*brute, M))
-    refuted(joint(G, np.roll(square, 1), M), joint(*brute, M))  # the residual of another batch
+    Z = np.random.default_rng(510).standard_normal((N, 6, *M.shape)) * np.array([1.0, 2.0, 2.0, 2.0])[:, None]
+    w = np.tensordot(Z, M, axes=2)
+    wide = functionals(np.einsum("nm,nm...->n...", w, Z) / 6, np.mean(w**2, axis=1), M)
+    refuted(wide, functionals(*read(gs.FreshGaussian(6), RECTANGLE, A, 500, index=1), M))
 
 
 # --- rank-one samples -----------------------------------------------------------------------------
@@ -319,38 +223,34 @@ def test_truncated_rank_one_batch(index):
     A = product_like(environments)
     A = 2 * A @ A.T / np.trace(A @ A.T)  # one sample in eight has a prediction above 4
 
-    def read(key):
+    def one(key):
         scene = Scene(environments, SymmetricMatrices(4), jnp.asarray(A))
         reading = samples.mix((), key, scene) if index is None else samples.sense((), key, scene, TWO.at(index))
-        return reading[0].gradient, reading[0].response_mean
+        return reading[0].gradient, reading[0].residual_square, reading[0].response_mean
 
     with double():
-        G, response = map(np.asarray, jax.jit(jax.vmap(read))(jax.random.split(jax.random.key(560), N)))
+        G, squares, response = map(np.asarray, jax.jit(jax.vmap(one))(jax.random.split(jax.random.key(560), N)))
     rng = np.random.default_rng(561)
     x, noise = rng.standard_normal((N, 6, 4)), 0.7 * rng.standard_normal((N, 6))
-    chosen = rng.choice(2, p=TWO.weights, size=(N, 6)) if index is None else np.full((N, 6), index)
+    e = rng.choice(2, p=TWO.weights, size=(N, 6)) if index is None else np.full((N, 6), index)
     targets = np.stack([np.asarray(environments.target(sigma)) for sigma in TWO.values])
-    y = np.einsum("nmi,nmij,nmj->nm", x, targets[chosen], x) + noise
+    y = np.einsum("nmi,nmij,nmj->nm", x, targets[e], x) + noise
+    predicted = np.einsum("nmi,ij,nmj->nm", x, A, x)
 
-    def brute(truncation, responses):
+    def with_response(G, squares, response):
+        return functionals(G, squares, A) | {"response": response, "response times entry": response * G[:, 0, -1]}
+
+    def brute(truncation, response):
         G = np.stack([reference.rank_one_gradient(A, *sample, truncation) for sample in zip(x, y, strict=True)])
-        return functionals(G, A) | {"response": responses, "response times entry": responses * G[:, 0, -1]}
+        return with_response(G, np.mean((predicted - y) ** 2, axis=1), response)
 
-    ours = functionals(G, A) | {"response": response, "response times entry": response * G[:, 0, -1]}
+    ours = with_response(G, squares, response)
     holds(f"rank one {index}", ours, brute(4.0, y.mean(axis=1)))
     refuted(ours, brute(np.inf, y.mean(axis=1)))  # nothing is left out
-    refuted(ours, brute(4.0, np.einsum("nmi,ij,nmj->nm", x, A, x).mean(axis=1)))  # the mean prediction
+    refuted(ours, brute(4.0, predicted.mean(axis=1)))  # the mean prediction
 
 
 # --- fixed designs --------------------------------------------------------------------------------
-
-
-def empty_design(D: int, K: int = 1) -> fixed.RevealedDesign:
-    rows = fixed.page_rows(D)
-    pages = K * -(-D // rows) + 1
-    zeros = jnp.zeros((pages, rows, D))
-    table = jnp.zeros((K, pages + 1), dtype=jnp.int32)
-    return fixed.RevealedDesign(zeros, zeros, table, jnp.zeros(K, dtype=jnp.int32), jnp.zeros((), dtype=jnp.int32))
 
 
 def following(b, y, m):
@@ -371,7 +271,7 @@ def _answers(keys, m, D, steps):
             y, design = engine(design, jax.random.fold_in(key, t), b, m)
             return (design, following(b, y, m)), y
 
-        return jax.lax.scan(step, (empty_design(D), jnp.ones(D) / jnp.sqrt(D)), jnp.arange(steps))[1]
+        return jax.lax.scan(step, (fixed.nothing_revealed(1, D, D), jnp.ones(D) / jnp.sqrt(D)), jnp.arange(steps))[1]
 
     return jax.vmap(one)(keys)
 
@@ -418,7 +318,7 @@ def test_revealed_gram_matrix_is_a_wishart_sample():
                 return design, y
 
             questions = jnp.concatenate([jnp.ones((1, D)), jnp.eye(D)])  # D + 1: the last is in the span
-            design, _ = jax.lax.scan(ask, empty_design(D), (questions, jax.random.split(key, D + 1)))
+            design, _ = jax.lax.scan(ask, fixed.nothing_revealed(1, D, D), (questions, jax.random.split(key, D + 1)))
             return jax.lax.scan(ask, design, (jnp.eye(D), jax.random.split(key, D)))[1]
 
         found = np.asarray(jax.jit(jax.vmap(gram))(jax.random.split(jax.random.key(5), N)))
@@ -436,11 +336,9 @@ def test_fixed_design_is_one_matrix(m):
     D, questions = 400, 300
     with double():
         rng = np.random.default_rng(7)
-        # Questions that nearly repeat, the hard case of Gram-Schmidt: all within 1e-3 of a ten-dimensional
-        # space.
-        B = rng.standard_normal((questions, 10)) @ rng.standard_normal((10, D)) + 1e-3 * rng.standard_normal(
-            (questions, D)
-        )
+        # Questions that nearly repeat, the hard case of Gram-Schmidt: all within 1e-3 of a ten-dimensional space.
+        B = rng.standard_normal((questions, 10)) @ rng.standard_normal((10, D))
+        B = B + 1e-3 * rng.standard_normal((questions, D))
 
         def ask(design, bk):
             y, design = engine(design, bk[1], bk[0], jnp.asarray(m))
@@ -448,10 +346,10 @@ def test_fixed_design_is_one_matrix(m):
 
         keys = jax.random.split(jax.random.key(8), questions)
         scan = jax.jit(lambda design, B, keys: jax.lax.scan(ask, design, (B, keys)))
-        design, Y = scan(empty_design(D), jnp.asarray(B), keys)
+        design, Y = scan(fixed.nothing_revealed(1, D, D), jnp.asarray(B), keys)
         known = int(design.known[0])
         assert known == min(m, questions)
-        pages = np.asarray(design.table[0, : -(-known // fixed.page_rows(D))])
+        pages = np.asarray(design.table[0, : -(-known // design.directions.shape[1])])
         Q = np.asarray(design.directions)[pages].reshape(-1, D)[:known]
         np.testing.assert_allclose(Q @ Q.T, np.eye(known), atol=1e-12)
         other = jax.random.split(jax.random.key(9), questions)
@@ -469,67 +367,63 @@ def test_fixed_design_is_one_matrix(m):
 # --- whole trajectories ---------------------------------------------------------------------------
 
 TRAJECTORY_LAW = gs.Finite([-0.5, 1.5], [0.5, 0.5])
-DIAGNOSTICS = ("signal", "spurious", "error", "distance", "singular_values")
 
 
-@eqx.filter_jit
-def _lanes(algorithm, problem, keys, grid, plan):
-    def one(key):
-        start = start_run(algorithm, problem, key, plan, grid.dtype)
-        whole = RunPart(0, grid[-1], 0, grid.size)
-        _, values, ends = continue_run(algorithm, problem, key, grid, jnp.zeros(()), plan, start, whole)
-        return values | ends
+class ManyAtOnce(gs.measurements.Measurements):
+    """Small designs fit in the caches together: two thousand runs in a few calls. Such a call does not say its demand."""
 
-    return jax.vmap(one)(keys)
+    @property
+    def vectorises(self) -> bool:
+        return True
+
+    def init(self, key, environments, space, demand):
+        return super().init(key, environments, space, demand._replace(queries=28))
+
+
+class FixedGaussians(ManyAtOnce, gs.FixedGaussian):
+    """Exact in law."""
+
+
+class Designs(ManyAtOnce, gs.Dense):
+    """Written out."""
 
 
 def trajectories(algorithm, measurements, steps, seed, environments=None) -> dict[str, np.ndarray]:
-    """Final and half-way values of N runs of the loop itself."""
-    from gyrostat.diagnostics.base import resolve
-
+    """Final and half-way values of N runs."""
     problem = gs.Problem(matrix_environments(3, TRAJECTORY_LAW) if environments is None else environments, measurements)
-    demand = Demand(steps * algorithm.batches.queries(problem.environments.law), algorithm.batches.mixes)
-    plan = RunPlan(resolve(DIAGNOSTICS), demand, reduction=Reduction(), has_tolerance=False)
-    with double():
-        keys = jax.random.split(jax.random.key(seed), N)
-        grid = jnp.asarray([steps // 2, steps])
-        arrays, static = eqx.partition((algorithm, problem), eqx.is_array_like)
-        algorithm, problem = eqx.combine(jax.tree.map(jnp.asarray, arrays), static)
-        values = _lanes(algorithm, problem, keys, grid, plan)
-    assert (np.asarray(values.pop("diverged")) == -1).all()
-    found = {f"{n} {at}": np.asarray(values[n][:, at]) for n in DIAGNOSTICS[:-1] for at in (0, 1)}
-    return found | {"top": np.asarray(values["singular_values"][:, 1, 0])}
+    record, at = ["signal", "spurious", "error", "distance", "singular_values"], [steps // 2, steps]
+    paths = gs.run(
+        algorithm, problem, num_steps=steps, seeds=N, seed=seed, record=record, record_at=at, reduction="never"
+    )
+    assert np.isinf(paths.diverged).all()
+    values = {f"{name} {t}": paths[name].sel(step=t).values for name in record[:-1] for t in at}
+    return values | {"top": paths.singular_values.isel(step=-1, singular_value=0).values}
 
 
 # T = 14 steps of up to two questions in D = 6 (+1 for the noise) dimensions: T > D, and T > m for m = 4.
 @pytest.mark.parametrize("name", ["HeteroSGD", "PooledGD"])
 def test_trajectories_on_fixed_data(name):
     algorithm = getattr(gs, name)(0.08, init_scale=0.5)
-    sizes = [(4, 0.0), (4, 0.5)] + [(15, 0.5)] * (name == "HeteroSGD")
-    for j, (m, noise) in enumerate(sizes):
-        ours = trajectories(algorithm, gs.FixedGaussian(m, noise=noise), 14, 300 + j)
-        brute = trajectories(algorithm, gs.Dense(m, noise=noise), 14, 350 + j)
-        holds(f"{name} fixed {m} {noise}", ours, brute)
-        if j == 0:
-            last = ours
-    # The test can fail: data drawn again at every step have another law.
-    refuted(last, trajectories(algorithm, gs.FreshGaussian(4), 14, 380))
+    for j, (m, noise) in enumerate([(4, 0.0), (4, 0.5)] + [(15, 0.5)] * (name == "HeteroSGD")):
+        ours = trajectories(algorithm, FixedGaussians(m, noise=noise), 14, 300 + j)
+        holds(f"{name} fixed {m} {noise}", ours, trajectories(algorithm, Designs(m, noise=noise), 14, 350 + j))
+        if j == 0:  # the test can fail: data drawn again at every step have another law
+            refuted(ours, trajectories(algorithm, gs.FreshGaussian(4), 14, 380))
 
 
 @pytest.mark.parametrize("name", ["HeteroSGD", "PooledSGD"])
 def test_trajectories_on_fresh_data(name):
     algorithm = getattr(gs, name)(0.08, init_scale=0.5)
     ours = trajectories(algorithm, gs.FreshGaussian(4, noise=0.5), 14, 400)
-    brute = trajectories(algorithm, gs.Dense(4, redraw=True, noise=0.5), 14, 401)
-    holds(f"{name} fresh", ours, brute)
+    holds(f"{name} fresh", ours, trajectories(algorithm, gs.Dense(4, redraw=True, noise=0.5), 14, 401))
 
 
 def test_trajectories_on_a_rectangle():
     """PrecGD uses the gradient and the residual in every step; F and G start at the same values in every run."""
-    start = gs.Given(0.6 * np.eye(4, 2), 0.4 * np.eye(3, 2))
+    start = gs.starts.Given(0.6 * np.eye(4, 2), 0.4 * np.eye(3, 2))
     algorithm, environments = gs.PrecGD(0.15, width=2, start=start), rectangular(TRAJECTORY_LAW)
-    ours = trajectories(algorithm, gs.FixedGaussian(9, noise=0.3), 8, 600, environments)
-    holds("rectangle fixed", ours, trajectories(algorithm, gs.Dense(9, noise=0.3), 8, 601, environments))
+    ours = trajectories(algorithm, FixedGaussians(9, noise=0.3), 8, 600, environments)
+    holds("rectangle fixed", ours, trajectories(algorithm, Designs(9, noise=0.3), 8, 601, environments))
     refuted(ours, trajectories(algorithm, gs.FreshGaussian(9, noise=0.3), 8, 602, environments))
 
 

@@ -58,19 +58,6 @@ def test_zero_residual_without_noise_gives_zero(x64):
         np.testing.assert_allclose(reading.gradient, np.zeros((3, 3)), atol=1e-14)  # the target is rounded in two ways
 
 
-def test_truncation_leaves_large_predictions_out(x64):
-    environments = given_environments(3, LAW)
-    scene = scene_of(environments)._replace(product=jnp.eye(3))
-    key = jax.random.key(3)
-    R = 2.5
-    x, eps = jax.jit(lambda key: gs.RankOne(30, noise=0.3)._draw(key, scene))(key)
-    y = np.einsum("ni,ij,nj->n", x, environments.target(LAW.values[0]), x) + eps
-    ours, _ = sensed(gs.RankOne(30, truncation=R, noise=0.3), scene, LAW)((), key, 0)
-    np.testing.assert_allclose(ours.gradient, reference.rank_one_gradient(np.eye(3), np.asarray(x), y, R), rtol=1e-12)
-    everything, _ = sensed(gs.RankOne(30, noise=0.3), scene, LAW)((), key, 0)
-    assert not np.allclose(ours.gradient, everything.gradient)
-
-
 @pytest.mark.parametrize(("share", "order"), [(0.0, 2), (1.0, "nuc")])
 def test_the_printed_tau_is_a_norm_and_nothing_else_changes(x64, share, order):
     """The readings of Algorithm 4 that the network experiment rejects, for their values and not because of a NaN."""
@@ -142,7 +129,7 @@ DATA = gs.DenseData(np.stack([np.eye(4)] * 2), [1.0, 2.0], [0, 1])
 
 
 @pytest.mark.parametrize(
-    "recipe", [gs.RandomEnvironments(4, law=gs.TwoPoint()), gs.FeatureEnvironments(4, 1, gs.TwoPoint())]
+    "recipe", [gs.RandomEnvironments(4, law=gs.TwoPoint()), gs.environments.FeatureEnvironments(4, 1, gs.TwoPoint())]
 )
 def test_given_responses_are_refused_with_a_random_truth(recipe):
     refuses(lambda: gs.Problem(recipe, DATA), "DenseData", "another truth for every seed", "Observed")

@@ -1,8 +1,11 @@
-"""Spaces, models and starts against closed forms, PyTorch's autograd and finite differences."""
+"""Spaces and models against their NumPy twins, JAX's derivative and the best approximation of a rank."""
 
 from __future__ import annotations
 
+import itertools
+
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -10,20 +13,16 @@ from hypothesis import strategies as st
 
 import gyrostat as gs
 import reference
+from conftest import orthonormal
 from gyrostat.jax_tools.float64 import double
-from gyrostat.models.spaces import RectangularMatrices, SymmetricMatrices, Vectors
+from gyrostat.models.spaces import Arrays, RectangularMatrices, SymmetricMatrices, Vectors
 
-MODELS = {"Symmetric": 1, "SymmetricDifference": 2, "Diagonal": 2}
 SPACES = {
     "Vectors": Vectors,
     "SymmetricMatrices": SymmetricMatrices,
     "RectangularMatrices": lambda d: RectangularMatrices(d, d + 1),
+    "Arrays": lambda d: Arrays((d, 2, d + 1)),
 }
-
-
-def random_params(model: str, rng: np.random.Generator, d: int = 4) -> tuple[np.ndarray, ...]:
-    shape = (d,) if model == "Diagonal" else (d, 3)
-    return tuple(rng.standard_normal(shape) for _ in range(MODELS[model]))
 
 
 @settings(max_examples=25, deadline=None)  # JAX dispatches op by op here, a few milliseconds each
@@ -40,11 +39,9 @@ def test_coordinates_are_an_isometry(d, seed, kind):
 
 def test_projection_is_the_nearest_symmetric_matrix():
     space, rng = SymmetricMatrices(3), np.random.default_rng(1)
-    B = rng.standard_normal((3, 3))
-    nearest = np.linalg.norm(B - space.project(B))
-    for _ in range(20):
-        S = rng.standard_normal((3, 3))
-        assert np.linalg.norm(B - (S + S.T) / 2) >= nearest
+    B, others = rng.standard_normal((3, 3)), rng.standard_normal((20, 3, 3))
+    gaps = np.linalg.norm(B - (others + np.swapaxes(others, 1, 2)) / 2, axis=(1, 2))
+    assert np.linalg.norm(B - space.project(B)) <= gaps.min()
 
 
 def test_standard_gaussian_of_symmetric_matrices(x64):
@@ -57,33 +54,91 @@ def test_standard_gaussian_of_symmetric_matrices(x64):
     assert (np.abs(X.mean(axis=0)) < 5 / np.sqrt(n)).all()
 
 
-@pytest.mark.parametrize("model", MODELS)
-def test_product_and_pullback_equal_the_twin(model, x64):
-    rng = np.random.default_rng(2)
-    params, chosen = random_params(model, rng), getattr(gs, model)()
-    A = reference.product(model, params)
-    np.testing.assert_allclose(chosen.product(params), A, rtol=1e-12, atol=1e-12)
-    G = reference.gaussian(rng, A.shape)
-    for ours, twin in zip(chosen.pullback(params, G), reference.pullback(model, params, G), strict=True):
-        np.testing.assert_allclose(ours, twin, rtol=1e-12, atol=1e-12)
+# --- models -------------------------------------------------------------------------------------------------------------------
+
+MODELS = [
+    *(
+        (gs.Symmetric(3), (4, 4)),
+        (gs.Symmetric(), (4, 4)),
+        (gs.models.SymmetricDifference(1), (4, 4)),
+        (gs.Diagonal(), (6,)),
+    ),
+    *(
+        (gs.Asymmetric(2), (5, 4)),
+        (gs.Asymmetric(), (3, 4)),
+        (gs.DeepLinear(2, 5), (3, 4)),
+        (gs.DeepLinear(3, 2), (3, 4)),
+    ),
+    *((gs.DeepLinear(5, 6), (3, 4)), (gs.DeepLinear(widths=(4, 7, 2, 5, 3)), (3, 4))),
+]
+PRINTED = {"Symmetric": 2, "SymmetricDifference": 2, "Diagonal": 2}
+"""The true derivative of U U^T has a factor 2, which the models of Xu 2024 leave out by default."""
+every_model = pytest.mark.parametrize(("model", "shape"), MODELS, ids=str)
 
 
-@pytest.mark.parametrize("model", MODELS)
-def test_factor_is_all_parameters_side_by_side(model, x64):
-    params = random_params(model, np.random.default_rng(5))
-    factor = np.asarray(getattr(gs, model)().factor(params))
-    assert factor.shape[0] == 4
-    assert np.sum(factor**2) == pytest.approx(sum(np.sum(p**2) for p in params), rel=1e-12)
+def random_params(model: gs.Model, shape: tuple[int, ...], seed: int = 2) -> tuple[np.ndarray, ...]:
+    rng = np.random.default_rng(seed)
+    return tuple(rng.standard_normal(side) for side in model.shapes(shape))
 
 
-def test_width_and_starts(x64):
-    key = jax.random.key(0)
-    (U,) = gs.ScaledIdentity(0.5)(gs.Symmetric(width=2), (4, 4), key)
-    np.testing.assert_array_equal(U, 0.5 * np.eye(4, 2))
-    u, v = gs.ScaledIdentity(0.5)(gs.Diagonal(), (3,), key)
-    np.testing.assert_array_equal([u, v], np.full((2, 3), 0.5))
-    U, V = gs.ScaledGaussian(0.5)(gs.SymmetricDifference(), (60, 60), key)
-    assert not np.array_equal(U, V)
-    n = 2 * 3600
-    spread = np.std([U, V])
-    assert abs(spread - 0.5) < 5 * 0.5 / np.sqrt(2 * n)  # five standard errors of a standard deviation
+@every_model
+def test_product_and_pullback_equal_the_twin(model, shape, x64):
+    name, params = type(model).__name__, random_params(model, shape)
+    G = np.asarray(model.space(shape).project(np.random.default_rng(3).standard_normal(shape)))
+    product, moved = jax.jit(lambda params: (model.product(params), model.pullback(params, G)))(params)
+    # Products of up to five matrices, in another order.
+    np.testing.assert_allclose(product, reference.product(name, params), rtol=1e-11, atol=1e-11)
+    derivative = gs.Model.pullback(model, params, G)
+    for ours, twin, slope in zip(moved, reference.pullback(name, params, G), derivative, strict=True):
+        np.testing.assert_allclose(ours, twin, rtol=1e-11, atol=1e-11)
+        np.testing.assert_allclose(PRINTED.get(name, 1) * ours, slope, rtol=1e-11, atol=1e-11)
+
+
+def test_every_public_model_is_compared():
+    public = {n for n in gs.places() if isinstance(gs.public(n), type) and issubclass(gs.public(n), gs.Model)}
+    assert public - {"Model"} == {type(model).__name__ for model, _ in MODELS}
+
+
+@every_model
+def test_factors_ranks_and_turned_coordinates(model, shape, x64):
+    params = random_params(model, shape)
+    A, factor, cofactor = np.asarray(model.product(params)), model.factor(params), model.cofactor(params)
+    assert factor.shape[0] == shape[0]
+    if cofactor is None:  # all parameters side by side
+        assert np.sum(factor**2) == pytest.approx(sum(np.sum(p**2) for p in params), rel=1e-12)
+    else:
+        assert cofactor.shape[0] == shape[1]
+    if len(shape) == 1:
+        return
+    assert model.rank_limit(shape) == np.linalg.matrix_rank(A)
+    rng = np.random.default_rng(4)
+    L, R = rng.standard_normal((2, shape[0])), rng.standard_normal((5, shape[1]))
+    R = L if cofactor is None else R
+    np.testing.assert_allclose(model.product(model.rotated(params, L, R)), L @ A @ R.T, rtol=1e-11, atol=1e-11)
+
+
+@pytest.mark.parametrize("k", [1, 2, 4, 6])
+@pytest.mark.parametrize("kind", [gs.Asymmetric, lambda k: gs.DeepLinear(3, k), lambda k: gs.DeepLinear(5, k)])
+def test_balanced_factors_of_the_nearest_product(kind, k, x64):
+    A = np.random.default_rng(4).standard_normal((5, 4))
+    model = kind(k)
+    params = [np.asarray(p) for p in model.factorise(jnp.asarray(A))]
+    assert tuple(p.shape for p in params) == model.shapes((5, 4))
+    np.testing.assert_allclose(model.product(params), reference.truncated(A, k), atol=1e-12)
+    layers = params if isinstance(model, gs.DeepLinear) else [params[1].T, params[0]]
+    for before, after in itertools.pairwise(layers):
+        np.testing.assert_allclose(before @ before.T, after.T @ after, rtol=1e-11, atol=1e-11)
+
+
+@pytest.mark.parametrize("k", [1, 2, 4, 7])
+def test_symmetric_factors_of_the_nearest_product(k, x64):
+    """U U^T has no negative eigenvalues, so the nearest product keeps the largest positive ones."""
+    Q, values = orthonormal(5, 5, 5), np.array([3.0, -2.0, 1.5, 0.5, -0.1])
+    A = (Q * values) @ Q.T
+    (U,) = (np.asarray(x) for x in gs.Symmetric(k).factorise(A))
+    kept = [3.0, 0.0, 1.5 * (k > 1), 0.5 * (k > 2), 0.0]
+    assert U.shape == (5, k)
+    np.testing.assert_allclose(U @ U.T, (Q * kept) @ Q.T, atol=1e-13)
+    U, V = (np.asarray(x) for x in gs.models.SymmetricDifference(k).factorise(A))
+    kept[1], kept[4] = -2.0, -0.1 * (k > 1)
+    np.testing.assert_allclose(U @ U.T - V @ V.T, (Q * kept) @ Q.T, atol=1e-13)

@@ -23,14 +23,14 @@ from gyrostat.reproduce.store import ResultsStore
 HOME = Path(gyrostat.__file__).parents[1]
 PATIENCE = 300
 PREDICTOR = """
-from gyrostat.theory.predictors import PREDICTORS
+from gyrostat.theory import RULES
 
 
-def predicted(question):
-    return question.step_size - 0.04
+def rule(setting):
+    return setting.step_size - 0.04
 
 
-PREDICTORS["Smith's rule"] = predicted
+RULES["Smith's rule"] = rule
 """
 PREDICT = """
 import json, sys
@@ -171,7 +171,7 @@ def test_a_change_of_its_code_is_computed_again(skeleton, from_file, tmp_path):
 
 def test_predictors_and_presets_of_the_wheel_are_drawn_like_ours(site, tmp_path):
     margins, presets = json.loads(python("-c", PREDICT, tmp_path, cwd=tmp_path, path=[site]))
-    assert list(margins) == ["Lyapunov rule (ours)", "lambda = 0", "informal window (section 4)", "Smith's rule"]
+    assert list(margins) == ["lyapunov", "exponent", "window", "Smith's rule"]
     assert margins["Smith's rule"] == pytest.approx([-0.01, 0.01])
     assert presets[0] == "xu2024/fig1" and presets[-1] == "smith2026/fig1"
 

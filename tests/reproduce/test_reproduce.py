@@ -132,7 +132,7 @@ def test_outputs(fake, tmp_path):
 def test_report_needs_nothing_and_escapes_everything(fake, tmp_path):
     quietly(["fake2024/fig1", "fake2024/figX"], tmp_path)
     page = (tmp_path / "pages/fake2024.html").read_text()
-    assert "A walk has &lt;b&gt;finite&lt;/b&gt; spread." in page and "A walk has <b>" not in page
+    assert "A walk has &lt;em&gt;finite&lt;/em&gt; spread." in page and "A walk has <em>" not in page
     assert page.count("data:image/webp;base64,") == 2 and page.count('class="claim undecided"') == 1
     assert f"gyrostat reproduce fake2024/fig1 --size smoke --seed 0 --out {tmp_path} --fresh" in page
     opening = (tmp_path / "index.html").read_text().split('id="figures"')[0]

@@ -13,7 +13,7 @@ from rich.console import Console
 
 import gyrostat as gs
 from checks import refuses
-from gyrostat.engine import compile as programs
+from gyrostat.engine.one_run import OneRun
 from gyrostat.experiments.statistics import wilson
 from gyrostat.parallel.checked_files import sealed
 from gyrostat.parallel.progress import ProgressDisplay
@@ -45,8 +45,8 @@ def files(folder: Path) -> dict[str, bytes]:
 
 def test_nothing_is_compiled_per_cell(tmp_path, monkeypatch):
     traced = []
-    plain = programs.continue_run
-    monkeypatch.setattr(programs, "continue_run", lambda *a: traced.append(a[1].shape) or plain(*a))
+    plain = OneRun.step
+    monkeypatch.setattr(OneRun, "step", lambda self, *a: traced.append(self.problem.shape) or plain(self, *a))
     monkeypatch.setattr(plan, "cells_per_chunk", lambda *a: 2)  # many chunks, and calls, for one program
     axes = {
         "spread": {"linear": [1, 8], "points": 4},
@@ -132,9 +132,9 @@ def test_what_is_stored_is_what_an_ordinary_grid_computes(tmp_path):
 
 
 def test_runs_that_diverge_are_failures_and_are_counted(tmp_path):
-    with pytest.warns(gs.DivergenceWarning, match=r"3 of 6 runs \(50 %\) diverged") as caught:
+    with pytest.warns(gs.errors.DivergenceWarning, match=r"3 of 6 runs \(50 %\) diverged") as caught:
         found = sweep(with_(axes={"step_size": [0.05, 5.0]}), out=tmp_path, jobs=0)
-    assert [w.filename for w in caught if w.category is gs.DivergenceWarning] == [__file__]
+    assert [w.filename for w in caught if w.category is gs.errors.DivergenceWarning] == [__file__]
     assert next(iter(found.attrs)) == "diverged"
     assert found.success.values.tolist() == [0.0, 0.0]
     assert np.isfinite(found.diverged.values[1]).all() and np.isinf(found.diverged.values[0]).all()

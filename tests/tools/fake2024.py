@@ -9,95 +9,93 @@ from pathlib import Path
 import numpy as np
 import xarray as xr
 
-from gyrostat.experiments.declarations import Claim, Experiment, Outcome, Paper, within
-from gyrostat.figures.declarations import Figure, Heat, Line, Panel, band
+from gyrostat.experiments import Experiment, Outcome, Paper, claim
+from gyrostat.figures.compose import figure, panel
+from gyrostat.figures.declarations import Heat, Line, band
 
 
-def compute(name):
-    def run(*, seed, progress, seeds, steps):
+class Walks(Experiment):
+    sizes = {"seeds": (3, 4, 5), "steps": (5, 9, 12)}
+
+    def compute(self, run, steps):
         if "FAKE_LOG" in os.environ:
             with Path(os.environ["FAKE_LOG"]).open("a") as log:
-                log.write(f"{name} {os.getpid()}\n")
-        if os.environ.get("FAKE_FAIL") == name:
+                log.write(f"{self.name} {os.getpid()}\n")
+        if os.environ.get("FAKE_FAIL") == self.name:
             raise RuntimeError("the fake paper was asked\nto fail")
-        if os.environ.get("FAKE_DIE") == name:
+        if os.environ.get("FAKE_DIE") == self.name:
             os._exit(9)
         for i in range(4):
-            time.sleep(float(os.environ.get("FAKE_SLEEP", "0")) / 4 if name in ("fig2", "fig10") else 0)
-            progress(i + 1, 4)
-        walks = np.random.default_rng(seed).normal(size=(seeds, steps)).cumsum(axis=1)
-        data = {"walk": (("seed", "step"), walks), "kind": (("seed",), [f"walk {i}" for i in range(seeds)])}
-        return xr.Dataset(data, coords={"seed": np.arange(seeds), "step": np.arange(steps)}, attrs={"settings": "{}"})
+            time.sleep(float(os.environ.get("FAKE_SLEEP", "0")) / 4 if self.name in ("fig2", "fig10") else 0)
+            run.progress(i + 1, 4)
+        walks = run.rng.normal(size=(run.seeds, steps)).cumsum(axis=1)
+        data = {"walk": (("seed", "step"), walks), "kind": (("seed",), [f"walk {i}" for i in range(run.seeds)])}
+        return xr.Dataset(
+            data, coords={"seed": np.arange(run.seeds), "step": np.arange(steps)}, attrs={"settings": "{}"}
+        )
 
-    return run
+    def draw(self, ds):
+        if "FAKE_DRAW" in os.environ:
+            raise RuntimeError("the fake paper cannot draw")
+        one = Line(ds.step.values, ds.walk[0].values, "one")
+        curves = panel("Walks", "step", "position", band(ds.walk, "walk"), one)
+        heat = panel("All walks", "step", "seed", Heat(ds.step.values, ds.seed.values, ds.walk.values, "position"))
+        return figure(curves, heat, title="Random <walks>", note="A walk goes nowhere & everywhere.")
 
+    @claim("spread at most 1e9")
+    def spread(self, ds):
+        """A walk has <em>finite</em> spread."""
+        size = float(ds.walk.std())
+        return Outcome({"spread": size}, size <= float(os.environ.get("FAKE_LIMIT", "1e9")))
 
-def draw(ds):
-    if "FAKE_DRAW" in os.environ:
-        raise RuntimeError("the fake paper cannot draw")
-    curves = Panel(
-        title="Walks",
-        xlabel="step",
-        ylabel="position",
-        series=[band(ds.walk, "walk"), Line(ds.step.values, ds.walk[0].values, "one")],
-    )
-    heat = Panel(
-        title="All walks",
-        xlabel="step",
-        ylabel="seed",
-        series=[Heat(ds.step.values, ds.seed.values, ds.walk.values, "position")],
-    )
-    return Figure(title="Random <walks>", panels=[curves, heat], note="A walk goes nowhere & everywhere.")
+    @claim("spread 0", spread=(0, 0), fails="false as printed")
+    def still(self, ds):
+        """A walk stays.
 
-
-def spread(ds):
-    return within(0, float(os.environ.get("FAKE_LIMIT", "1e9")), spread=float(ds.walk.std()))
-
-
-CLAIMS = (
-    Claim(slug="spread", statement="A walk has <b>finite</b> spread.", criterion="spread at most 1e9", measure=spread),
-    Claim(
-        slug="still",
-        statement="A walk stays.",
-        criterion="spread 0",
-        measure=lambda ds: within(0, 0, spread=float(ds.walk.std())),
-        expected="fails",
-        kind="false as printed",
-        reason="It moves.",
-    ),
-)
-UNKNOWN = Claim(
-    slug="unknown",
-    statement="Nobody knows.",
-    criterion="a number that is NaN",
-    measure=lambda ds: Outcome({"rate": float("nan")}, True),
-)
-SIZES = {
-    "smoke": {"seeds": 3, "steps": 5},
-    "standard": {"seeds": 4, "steps": 9},
-    "full": {"seeds": 5, "steps": 12},
-}
+        It moves.
+        """
+        return ds.walk.std()
 
 
-def experiment(name, weight, claims=CLAIMS):
-    return Experiment(
-        name=name,
-        title=f"Figure {name}",
-        source="A fake paper",
-        summary="Walks.",
-        sizes=SIZES,
-        compute=compute(name),
-        draw=draw,
-        claims=claims,
-        weight=weight,
-    )
+class Fig1(Walks):
+    """Figure fig1
+
+    Walks.
+    """
+
+    source, weight = "A fake paper", 5.0
 
 
-EXPERIMENTS = (
-    experiment("fig1", 5.0),
-    experiment("fig2", 3.0),
-    experiment("fig10", 2.0, CLAIMS[:1]),
-    experiment("figX", 1.0, (UNKNOWN,)),
-)
+class Fig2(Walks):
+    """Figure fig2
 
-PAPER = Paper(name="fake2024", title="A fake paper", experiments=EXPERIMENTS)
+    Walks.
+    """
+
+    source, weight = "A fake paper", 3.0
+
+
+class Fig10(Walks):
+    """Figure fig10
+
+    Walks.
+    """
+
+    source, weight, still = "A fake paper", 2.0, None
+
+
+class FigX(Walks):
+    """Figure figX
+
+    Walks.
+    """
+
+    source, spread, still = "A fake paper", None, None
+
+    @claim("a number that is NaN", rate=(0, 1))
+    def unknown(self, ds):
+        """Nobody knows."""
+        return np.nan
+
+
+PAPER = Paper(name="fake2024", title="A fake paper", experiments=[Fig1, Fig2, Fig10, FigX])

@@ -317,7 +317,7 @@ def grain(run: Run) -> None:
     """Grain feeds the loop; the state of its iterator is all that is saved of the data."""
     import grain as library
 
-    from gyrostat.environments.grain_batches import GrainEnvironmentBatches
+    from gyrostat.sources.grain_batches import GrainEnvironmentBatches
 
     whole = data()
     records = [tuple(part.numpy() for part in whole[i]) for i in range(len(whole))]

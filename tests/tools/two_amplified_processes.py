@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from datetime import timedelta
 from pathlib import Path
@@ -52,3 +53,4 @@ def main(rank: int, folder: Path) -> None:
 if __name__ == "__main__":
     torch.set_num_threads(1)
     main(int(sys.argv[1]), Path(sys.argv[2]))
+    os._exit(0)  # all is written; threads of gloo that still end abort the interpreter at its end, on a busy machine

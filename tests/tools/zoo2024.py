@@ -5,16 +5,11 @@ from __future__ import annotations
 import numpy as np
 import xarray as xr
 
-from gyrostat.experiments.declarations import Claim, Experiment, Paper, within
+from gyrostat.experiments import Experiment, Paper, claim
 from gyrostat.figures.declarations import Band, Bars, Contour, Dots, Figure, Heat, Line, Marker, Panel, Points, Printed
 
 X = np.arange(1.0, 41.0)
 NASTY = "<img src=x onerror=alert(1)> & </script><b>bold</b> %{x}"
-
-
-def compute(*, seed, progress, seeds):
-    progress(1, 1)
-    return xr.Dataset({"walk": (("seed", "step"), np.random.default_rng(seed).normal(size=(seeds, 40)).cumsum(axis=1))})
 
 
 def curves(ds):
@@ -87,60 +82,91 @@ def shapes(ds):
     return Figure(title="Shapes", panels=[points, bars, heat, dots])
 
 
-def claim(slug, number, **more):
-    return Claim(
-        slug=slug,
-        statement=f"The {slug} number is one.",
-        criterion="number = 1",
-        measure=lambda ds: within(1, 1, number=number),
-        **more,
-    )
+def said(statement):
+    """A decorator that gives a method its docstring."""
+
+    def mark(method):
+        method.__doc__ = statement
+        return method
+
+    return mark
 
 
-SIZES = {size: {"seeds": 3} for size in ("smoke", "standard", "full")}
-HOLDS = claim("held", 1.0)
-KNOWN = claim("printed", 2.0, expected="fails", kind="false as printed", reason="It is a two & not a one.")
-TYPICAL = Claim(
-    slug="typical",
-    statement="The paper's run is typical.",
-    criterion="half-time over theory > 2",
-    measure=lambda ds: within(2, half_time_over_theory=1.0004),
-    expected="fails",
-    kind="not typical",
-    reason="Most runs are slower.",
-)
-NAUGHTY = Claim(slug="nasty", statement=NASTY, criterion=NASTY, measure=lambda ds: within(0, 1, number=0.5))
-EXPERIMENTS = (
-    Experiment(
-        name="curves",
-        title="Curves",
-        source="Zoo, Figure 1",
-        summary="Lines.",
-        sizes=SIZES,
-        compute=compute,
-        draw=curves,
-        claims=(HOLDS, KNOWN, TYPICAL, NAUGHTY),
-    ),
-    Experiment(
-        name="shapes",
-        title="Shapes",
-        source="Zoo, Figure 2",
-        summary="Rest.",
-        sizes=SIZES,
-        compute=compute,
-        draw=shapes,
-        claims=(claim("odd", 3.0), claim("even", 1.0, ours=True)),
-    ),
-    Experiment(
-        name="later",
-        title="Later",
-        source="Zoo, Figure 3",
-        summary="Not run.",
-        sizes=SIZES,
-        compute=compute,
-        draw=shapes,
-        claims=(HOLDS,),
-    ),
-)
+class Animals(Experiment):
+    sizes = {"seeds": 3}
 
-PAPER = Paper(name="zoo2024", title="A zoo of <series>", experiments=EXPERIMENTS)
+    def compute(self, run):
+        run.progress(1, 1)
+        return xr.Dataset({"walk": (("seed", "step"), run.rng.normal(size=(run.seeds, 40)).cumsum(axis=1))})
+
+    def draw(self, ds):
+        return shapes(ds)
+
+
+class Curves(Animals):
+    """Curves
+
+    Lines.
+    """
+
+    source = "Zoo, Figure 1"
+
+    def draw(self, ds):
+        return curves(ds)
+
+    @claim("number = 1", number=(1, 1))
+    def held(self, ds):
+        """The held number is one."""
+        return 1.0
+
+    @claim("number = 1", number=(1, 1), fails="false as printed")
+    def printed(self, ds):
+        """The printed number is one.
+
+        It is a two & not a one.
+        """
+        return 2.0
+
+    @claim("half-time over theory > 2", half_time_over_theory=(2, np.inf), fails="not typical")
+    def typical(self, ds):
+        """The paper's run is typical.
+
+        Most runs are slower.
+        """
+        return 1.0004
+
+    @claim(NASTY, number=(0, 1))
+    @said(NASTY)
+    def nasty(self, ds):
+        return 0.5
+
+
+class Shapes(Animals):
+    """Shapes
+
+    Rest.
+    """
+
+    source = "Zoo, Figure 2"
+
+    @claim("number = 1", number=(1, 1))
+    def odd(self, ds):
+        """The odd number is one."""
+        return 3.0
+
+    @claim("number = 1", number=(1, 1), ours=True)
+    def even(self, ds):
+        """The even number is one."""
+        return 1.0
+
+
+class Later(Animals):
+    """Later
+
+    Not run.
+    """
+
+    source, held = "Zoo, Figure 3", Curves.held
+
+
+PAPER = Paper(name="zoo2024", title="A zoo of <series>", experiments=[Curves, Shapes, Later])

@@ -26,8 +26,8 @@ from torch.utils.data import (  # noqa: E402
     random_split,
 )
 
-from gyrostat.environments.grain_batches import GrainEnvironmentBatches  # noqa: E402
 from gyrostat.errors import GyrostatError  # noqa: E402
+from gyrostat.sources.grain_batches import GrainEnvironmentBatches  # noqa: E402
 from gyrostat.torch import (  # noqa: E402
     EnvironmentBatchSampler,
     EnvironmentBatchStream,
@@ -437,12 +437,6 @@ def test_many_numbers_are_coded_as_a_loop_would(kind):
         labels[7] = np.nan
         with pytest.raises(GyrostatError, match="environments has 1 missing labels"):
             EnvironmentBatchSampler(labels, 1)
-
-
-def test_more_than_65536_environments_keep_their_rows():
-    labels = np.random.default_rng(0).permutation(np.repeat(np.arange(70_000), 2))
-    batches = list(EnvironmentBatchSampler(labels, 2, order="proportional"))
-    assert len(batches) == 70_000 and (np.diff(labels[np.array(batches)]) == 0).all()
 
 
 # --- Grain and the audit ---------------------------------------------------------------------------------------------------

@@ -1,4 +1,8 @@
-"""Batches: which environments one step sees."""
+"""Batches: which environments one step sees.
+
+:class:`OneEnvironment` for all samples of a step, another one for each sample (:class:`Pooled`), or all at every step
+(:class:`Full`). Derive a choice of your own from :class:`Batches`.
+"""
 
 from __future__ import annotations
 
@@ -13,14 +17,20 @@ import numpy as np
 from jaxtyping import Array, Int, PRNGKeyArray
 
 from gyrostat import errors
-from gyrostat.environments import Environment, Law
+from gyrostat.environments import Law
+from gyrostat.environments.laws import Environment
 from gyrostat.errors import GyrostatError
 from gyrostat.jax_tools.fast_random import fold_in, split
-from gyrostat.jax_tools.frozen_randomness import check_no_frozen_numbers
 from gyrostat.jax_tools.readable_modules import ReadableModule
 from gyrostat.measurements import Measurements, Reading
 from gyrostat.measurements.base import Scene
 from gyrostat.typing import Leaf
+
+__all__ = ["Batches", "Full", "OneEnvironment", "Pooled"]
+
+
+def __dir__() -> list[str]:
+    return __all__
 
 
 class Batches(ReadableModule):
@@ -82,7 +92,7 @@ class OneEnvironment(Batches):
     order: str | Sequence[int] | Callable = eqx.field(static=True, default="iid", converter=lambda x: _order(x))
     # None is not the same as zero: it reads one environment only, as the papers do.
     amplify: Leaf = eqx.field(
-        converter=lambda x: None if x is None else errors.number("amplify", x, least=0), default=None
+        default=None, converter=lambda x: x if x is None else errors.number("amplify", x, least=0)
     )
 
     def queries(self, law: Law) -> int:
@@ -136,7 +146,7 @@ class OneEnvironment(Batches):
 
     def _choose(self, law: Any, step: Int[Array, ""], run_key: PRNGKeyArray, key: PRNGKeyArray) -> Environment:
         if self.order == "iid":
-            return law.draw(key)
+            return law.environment(key)
         if self.order == "cyclic":
             return law.at(step % law.count)
         if isinstance(self.order, tuple):
@@ -195,7 +205,6 @@ def _visited(order: Callable) -> np.ndarray:
             f"order must give one whole number for a step; got {visited.dtype} of shape {visited.shape[1:]}: use // for "
             "division."
         )
-    check_no_frozen_numbers("order", order, jax.ShapeDtypeStruct((), jnp.zeros((), dtype=int).dtype))
     return visited
 
 

@@ -1,7 +1,7 @@
 """Events: changes of the parameters after a gradient step, other than the gradient step itself.
 
 :class:`Shrinkage` is a part of Algorithm 4 of Xu 2024. :class:`ImbalanceStep` is the single change of the factors in
-Xiong 2024, after which convergence no longer depends on the start.
+Xiong 2024, after which convergence no longer depends on the start. Derive one of your own from :class:`Event`.
 """
 
 from __future__ import annotations
@@ -23,6 +23,12 @@ from gyrostat.jax_tools.readable_modules import ReadableModule
 from gyrostat.measurements import Reading
 from gyrostat.models import Asymmetric, Model
 from gyrostat.typing import Leaf, Params
+
+__all__ = ["Event", "ImbalanceStep", "Shrinkage"]
+
+
+def __dir__() -> list[str]:
+    return __all__
 
 
 class Moment(NamedTuple):

@@ -2,81 +2,112 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar
 
 from gyrostat.algorithms.algorithm import Algorithm
 from gyrostat.algorithms.batches import Batches, Full, OneEnvironment, Pooled
 from gyrostat.algorithms.events import Event, Shrinkage
-from gyrostat.algorithms.initialisation import (
-    FanInUniform,
-    ImbalancedGaussian,
-    ScaledIdentity,
-    Start,
-    SymmetricGaussian,
+from gyrostat.algorithms.schedules import Constant, Schedule, as_schedule
+from gyrostat.algorithms.starts import FanInGaussian, FanInUniform, ImbalancedGaussian, ScaledIdentity, Start
+from gyrostat.algorithms.update_rules import (
+    AccumulatingRule,
+    GradientStep,
+    Preconditioned,
+    RidgeStep,
+    UpdateRule,
+    with_memory_of,
 )
-from gyrostat.algorithms.rules_with_memory import AccumulatingRule, with_memory_of
-from gyrostat.algorithms.schedules import Constant, Schedule, from_function
-from gyrostat.algorithms.update_rules import GradientStep, Preconditioned, RidgeStep, UpdateRule
 from gyrostat.errors import GyrostatError
+from gyrostat.jax_tools.readable_modules import is_equal, parameters_of
 from gyrostat.models import Asymmetric, DeepLinear, Model, Symmetric
 
 
-def _schedule(step_size: Any) -> Schedule:
-    """The schedule that a number, a :class:`Schedule` or a function of the step stands for."""
-    step_size = from_function(step_size)
-    return step_size if isinstance(step_size, Schedule) else Constant(step_size)
+class NamedAlgorithm(Algorithm):
+    """An algorithm of a paper, whose arguments say how its parts differ from the standard ones."""
+
+    standard: ClassVar[Mapping[str, Any]]
+    """The parts of the algorithm if nothing but the step size is said."""
+
+    def __init__(self, step_size: Any, *, rule: Any, own_rule: UpdateRule | None = None, **parts: Any):
+        """The standard part stands in for each one that is None."""
+        said = {name: part for name, part in parts.items() if part is not None}
+        rule = with_memory_of(self.standard["rule"] if own_rule is None else own_rule, rule)
+        super().__init__(**{**self.standard, **said, "rule": rule, "schedule": as_schedule("step_size", step_size)})
+
+    def arguments(self) -> Mapping[str, Any] | None:
+        """The arguments that make the parts which are not the standard ones; None if no argument makes one of them."""
+        parameters = {p.name: p for p in parameters_of(type(self))}
+        schedule, arguments = self.schedule, {"step_size": self.schedule}
+        if isinstance(schedule, Constant) and is_equal(schedule.ridge, 0.0):
+            arguments = {"step_size": schedule.step_size}
+        elif isinstance(schedule, Constant) and "ridge" in parameters:
+            arguments = {"step_size": schedule.step_size, "ridge": schedule.ridge}
+        for name, usual in self.standard.items():
+            part = getattr(self, name)
+            if is_equal(part, usual):
+                continue
+            short = _arguments_of(part)
+            if short and short.keys() <= parameters.keys():
+                arguments |= short
+            elif name in parameters:
+                arguments[name] = part
+            else:
+                return None
+        required = {name for name, p in parameters.items() if p.default is p.empty}
+        return arguments if required <= arguments.keys() <= parameters.keys() else None
 
 
-def _with_ridge(step_size: Any, ridge: float | None) -> Schedule:
-    if ridge is None:
-        return _schedule(step_size)
-    return from_function(step_size, ridge) if callable(step_size) else Constant(step_size, ridge)
+def _arguments_of(part: Any) -> dict[str, Any]:
+    """The arguments of named algorithms that stand for a part; empty if it is handed over itself."""
+    match part:
+        case ScaledIdentity():
+            return {"init_scale": part.scale}
+        case OneEnvironment():
+            return {"order": part.order, "amplify": part.amplify}
+        case Pooled():
+            return {"pooled": True}
+        case Preconditioned():
+            return dict(part.arguments())
+        case RidgeStep():
+            return {"convention": part.convention}
+    return {}
 
 
-def _environment_parts(
-    step_size: Any,
-    init_scale: float,
-    model: Model | None,
-    batches: Batches,
-    rule: UpdateRule | None,
-    start: Start | None = None,
-) -> dict[str, Any]:
-    """Parts of the algorithms of Xu 2024, which differ in their batches."""
-    return {
-        "model": Symmetric() if model is None else model,
-        "start": ScaledIdentity(init_scale) if start is None else start,
-        "batches": batches,
-        "schedule": _schedule(step_size),
-        "rule": with_memory_of(GradientStep(), rule),
-    }
+FACTORS = {"model": Asymmetric(), "start": ImbalancedGaussian(0.1), "batches": Full(), "events": ()}
+"""Standard parts of the descents of Xiong 2024 and its peers."""
 
 
-def _full_batch_parts(
-    step_size: Any,
-    width: int | None,
-    symmetric: bool,
-    start: Any,
-    model: Model | None,
-    gradient_factor: float,
-    rule: UpdateRule,
-) -> dict[str, Any]:
-    """Parts of full-batch descent. ``start`` is a :class:`Start`, or the scale alpha of the start of Xiong 2024."""
-    if model is None:
-        model = Symmetric(width, gradient_factor=gradient_factor) if symmetric else Asymmetric(width)
-    elif width is not None or symmetric:
-        raise GyrostatError("model already says its width and symmetry: leave width and symmetric out.")
-    if not isinstance(start, Start):
-        start = ImbalancedGaussian(start) if isinstance(model, Asymmetric) else SymmetricGaussian(start)
-    return {"model": model, "start": start, "batches": Full(), "schedule": _schedule(step_size), "rule": rule}
+class FullBatchDescent(NamedAlgorithm):
+    """Descent on all data for two factors, or for one."""
+
+    gradient_factor: ClassVar[float] = 1.0
+    """That of the symmetric model."""
+
+    def __init__(
+        self, step_size: Any, width: int | None, symmetric: bool, start: Any, model: Model | None, **parts: Any
+    ):
+        """``start`` is a :class:`Start`, or the scale alpha of the start of Xiong 2024."""
+        if model is not None and (width is not None or symmetric):
+            raise GyrostatError("model already says its width and symmetry: leave width and symmetric out.")
+        if model is None:
+            model = Symmetric(width, gradient_factor=self.gradient_factor) if symmetric else Asymmetric(width)
+        if not isinstance(start, Start):
+            start = ImbalancedGaussian(start) if isinstance(model, Asymmetric) else FanInGaussian(start)
+        super().__init__(step_size, model=model, start=start, **parts)
+
+    def arguments(self) -> Mapping[str, Any] | None:
+        arguments = super().arguments()
+        # The standard start is that of two factors.
+        has_other_start = arguments is not None and not isinstance(self.model, Asymmetric)
+        return {**arguments, "start": self.start} if has_other_start else arguments  # type: ignore[dict-item]
 
 
-class GradientDescent(Algorithm):
+class GradientDescent(FullBatchDescent):
     """Gradient descent on all data (Xiong 2024, eq. 2.2 for F G^T, eq. 2.3 for ``symmetric=True``).
 
     ``width`` is the paper's k. ``start`` is the scale alpha of the start in the paper (:class:`ImbalancedGaussian`, or
-    :class:`SymmetricGaussian` if ``symmetric``), or any :class:`Start`. ``events`` may hold an :class:`ImbalanceStep`.
-    ``rule`` is any :class:`UpdateRule`, such as :class:`Momentum` or :class:`Adam`; the plain gradient step by default.
+    :class:`FanInGaussian` if ``symmetric``), or any :class:`Start`. ``events`` may hold an :class:`ImbalanceStep`.
 
     Parameters
     ----------
@@ -93,11 +124,15 @@ class GradientDescent(Algorithm):
     events
         Events such as an :class:`ImbalanceStep`.
     rule
-        How a gradient moves the parameters: the plain gradient step by default, or any :class:`UpdateRule`.
+        How a gradient moves the parameters: an :class:`UpdateRule` or a transformation of optax; by default the plain
+        gradient step.
 
     >>> GradientDescent(0.2, width=4, start=0.05).model.width
     4
     """
+
+    standard = FACTORS | {"rule": GradientStep()}
+    gradient_factor = 2.0  # that of Xiong 2024, eq. 2.3
 
     def __init__(
         self,
@@ -108,13 +143,12 @@ class GradientDescent(Algorithm):
         start: Any = 0.1,
         model: Model | None = None,
         events: tuple[Event, ...] = (),
-        rule: UpdateRule | None = None,
+        rule: Any = None,
     ):
-        rule = with_memory_of(GradientStep(), rule)
-        super().__init__(**_full_batch_parts(step_size, width, symmetric, start, model, 2.0, rule), events=events)
+        super().__init__(step_size, width, symmetric, start, model, rule=rule, events=events)
 
 
-class ScaledGD(Algorithm):
+class ScaledGD(FullBatchDescent):
     """Descent preconditioned by the other factor's Gram matrix (Tong, Ma, Chi 2021); ``damping`` is added to it.
 
     All components converge at the same rate, so the condition number of the target does not matter. A ``rule`` with memory
@@ -135,8 +169,11 @@ class ScaledGD(Algorithm):
     model
         Any :class:`Model`, instead of the default one.
     rule
-        How a gradient moves the parameters: the plain gradient step by default, or any :class:`UpdateRule`.
+        How a gradient moves the parameters: an :class:`UpdateRule` or a transformation of optax; by default the plain
+        gradient step.
     """
+
+    standard = FACTORS | {"rule": Preconditioned()}
 
     def __init__(
         self,
@@ -147,13 +184,12 @@ class ScaledGD(Algorithm):
         start: Any = 0.1,
         damping: float | str = 0.0,
         model: Model | None = None,
-        rule: UpdateRule | None = None,
+        rule: Any = None,
     ):
-        rule = with_memory_of(Preconditioned(damping), rule)
-        super().__init__(**_full_batch_parts(step_size, width, symmetric, start, model, 1.0, rule))
+        super().__init__(step_size, width, symmetric, start, model, rule=rule, own_rule=Preconditioned(damping))
 
 
-class PrecGD(Algorithm):
+class PrecGD(FullBatchDescent):
     """:class:`ScaledGD` with the residual as damping (Zhang, Fattahi, Zhang 2021), for over-parameterised factors.
 
     A ``rule`` with memory such as :class:`Momentum` accumulates the preconditioned gradients.
@@ -171,8 +207,11 @@ class PrecGD(Algorithm):
     model
         Any :class:`Model`, instead of the default one.
     rule
-        How a gradient moves the parameters: the plain gradient step by default, or any :class:`UpdateRule`.
+        How a gradient moves the parameters: an :class:`UpdateRule` or a transformation of optax; by default the plain
+        gradient step.
     """
+
+    standard = FACTORS | {"rule": Preconditioned("residual")}
 
     def __init__(
         self,
@@ -182,13 +221,16 @@ class PrecGD(Algorithm):
         symmetric: bool = False,
         start: Any = 0.1,
         model: Model | None = None,
-        rule: UpdateRule | None = None,
+        rule: Any = None,
     ):
-        rule = with_memory_of(Preconditioned("residual"), rule)
-        super().__init__(**_full_batch_parts(step_size, width, symmetric, start, model, 1.0, rule))
+        super().__init__(step_size, width, symmetric, start, model, rule=rule)
 
 
-class HeteroSGD(Algorithm):
+XU = {"model": Symmetric(), "start": ScaledIdentity(1e-3), "rule": GradientStep(), "events": ()}
+"""Standard parts of the algorithms of Xu 2024, which differ in their batches."""
+
+
+class HeteroSGD(NamedAlgorithm):
     """SGD in which every batch comes from one environment (Xu 2024, Algorithm 3).
 
     Parameters
@@ -205,17 +247,19 @@ class HeteroSGD(Algorithm):
     amplify
         Ours: enlarges the differences between environments (:class:`OneEnvironment`).
     rule
-        How a gradient moves the parameters: the plain gradient step by default, :class:`Momentum`, :class:`Nesterov`,
-        :class:`Adam`, :class:`Optax`, or any :class:`UpdateRule`.
+        How a gradient moves the parameters: :class:`Momentum`, :class:`Nesterov`, :class:`Adam`, any :class:`UpdateRule` or a
+        transformation of optax; by default the plain gradient step.
     start
         Any :class:`Start`, instead of ``init_scale``.
 
     >>> HeteroSGD(0.05).batches.order
     'iid'
     >>> import gyrostat as gs
-    >>> gs.HeteroSGD(0.005, rule=gs.Momentum(0.9)).rule.beta.item()
+    >>> gs.HeteroSGD(0.005, rule=gs.rules.Momentum(0.9)).rule.beta.item()
     0.9
     """
+
+    standard = XU | {"batches": OneEnvironment()}
 
     def __init__(
         self,
@@ -225,14 +269,14 @@ class HeteroSGD(Algorithm):
         order: str | Sequence[int] | Callable = "iid",
         model: Model | None = None,
         amplify: float | None = None,
-        rule: UpdateRule | None = None,
+        rule: Any = None,
         start: Start | None = None,
     ):
-        batches = OneEnvironment(order, amplify)
-        super().__init__(**_environment_parts(step_size, init_scale, model, batches, rule, start))
+        start = ScaledIdentity(init_scale) if start is None else start
+        super().__init__(step_size, model=model, start=start, batches=OneEnvironment(order, amplify), rule=rule)
 
 
-class PooledSGD(Algorithm):
+class PooledSGD(NamedAlgorithm):
     """SGD in which every sample draws its own environment (Xu 2024, eq. 4 and 116).
 
     The arguments are those of :class:`HeteroSGD`.
@@ -246,7 +290,8 @@ class PooledSGD(Algorithm):
     model
         Any :class:`Model`, instead of the default one.
     rule
-        How a gradient moves the parameters: the plain gradient step by default, or any :class:`UpdateRule`.
+        How a gradient moves the parameters: an :class:`UpdateRule` or a transformation of optax; by default the plain
+        gradient step.
     start
         Any :class:`Start`, instead of the default one.
 
@@ -254,19 +299,22 @@ class PooledSGD(Algorithm):
     True
     """
 
+    standard = XU | {"batches": Pooled()}
+
     def __init__(
         self,
         step_size: Any,
         *,
         init_scale: float = 1e-3,
         model: Model | None = None,
-        rule: UpdateRule | None = None,
+        rule: Any = None,
         start: Start | None = None,
     ):
-        super().__init__(**_environment_parts(step_size, init_scale, model, Pooled(), rule, start))
+        start = ScaledIdentity(init_scale) if start is None else start
+        super().__init__(step_size, model=model, start=start, rule=rule)
 
 
-class PooledGD(Algorithm):
+class PooledGD(NamedAlgorithm):
     """Gradient descent on the data of all environments (Xu 2024, Theorem 6).
 
     The arguments are those of :class:`HeteroSGD`.
@@ -280,7 +328,8 @@ class PooledGD(Algorithm):
     model
         Any :class:`Model`, instead of the default one.
     rule
-        How a gradient moves the parameters: the plain gradient step by default, or any :class:`UpdateRule`.
+        How a gradient moves the parameters: an :class:`UpdateRule` or a transformation of optax; by default the plain
+        gradient step.
     start
         Any :class:`Start`, instead of the default one.
 
@@ -288,19 +337,22 @@ class PooledGD(Algorithm):
     False
     """
 
+    standard = XU | {"batches": Full()}
+
     def __init__(
         self,
         step_size: Any,
         *,
         init_scale: float = 1e-3,
         model: Model | None = None,
-        rule: UpdateRule | None = None,
+        rule: Any = None,
         start: Start | None = None,
     ):
-        super().__init__(**_environment_parts(step_size, init_scale, model, Full(), rule, start))
+        start = ScaledIdentity(init_scale) if start is None else start
+        super().__init__(step_size, model=model, start=start, rule=rule)
 
 
-class QuadraticNetwork(Algorithm):
+class QuadraticNetworkSGD(NamedAlgorithm):
     """Algorithm 4 of Xu 2024: a two-layer network with quadratic activation, for :class:`RankOne` measurements.
 
     The truncation is an option of the measurements. ``pooled=True`` mixes environments within each batch. ``order`` and
@@ -319,8 +371,11 @@ class QuadraticNetwork(Algorithm):
     amplify
         As in :class:`OneEnvironment`.
     rule
-        How a gradient moves the parameters: the plain gradient step by default, or any :class:`UpdateRule`.
+        How a gradient moves the parameters: an :class:`UpdateRule` or a transformation of optax; by default the plain
+        gradient step.
     """
+
+    standard = XU | {"start": ScaledIdentity(1e-2), "batches": OneEnvironment(), "events": (Shrinkage(),)}
 
     def __init__(
         self,
@@ -330,17 +385,21 @@ class QuadraticNetwork(Algorithm):
         order: str | Sequence[int] | Callable = "iid",
         pooled: bool = False,
         amplify: float | None = None,
-        rule: UpdateRule | None = None,
+        rule: Any = None,
     ):
         if pooled and amplify is not None:
             raise GyrostatError(
                 "amplify enlarges differences between environments, which pooled=True mixes: leave one out."
             )
         batches = Pooled() if pooled else OneEnvironment(order, amplify)
-        super().__init__(**_environment_parts(step_size, init_scale, None, batches, rule), events=(Shrinkage(),))
+        super().__init__(step_size, start=ScaledIdentity(init_scale), batches=batches, rule=rule)
 
 
-class RidgeDescent(Algorithm):
+QuadraticNetwork = QuadraticNetworkSGD
+"""The old name of :class:`QuadraticNetworkSGD`, which is that of a model."""
+
+
+class RidgeDescent(NamedAlgorithm):
     """Descent on a loss with a ridge, for a deep linear network (Wang 2023, section 2.3).
 
     :class:`Entries` decides which entries a step sees: one at a time is the paper's SGD, all of them its control (GD). The
@@ -363,11 +422,20 @@ class RidgeDescent(Algorithm):
     batches
         Which environments a step sees; by default all of them.
     rule
-        How a gradient moves the parameters: the plain gradient step by default, or any :class:`UpdateRule`.
+        How a gradient moves the parameters: an :class:`UpdateRule` or a transformation of optax; by default the plain
+        gradient step.
 
     >>> RidgeDescent(0.2, 0.1, convention="main_text").rule.convention
     'main_text'
     """
+
+    standard: ClassVar = {
+        "model": DeepLinear(3, 100),
+        "start": FanInUniform(),
+        "batches": Full(),
+        "rule": RidgeStep(),
+        "events": (),
+    }
 
     def __init__(
         self,
@@ -378,17 +446,11 @@ class RidgeDescent(Algorithm):
         start: Start | None = None,
         convention: str = "weight_decay",
         batches: Batches | None = None,
-        rule: UpdateRule | None = None,
+        rule: Any = None,
     ):
-        own = RidgeStep(convention)
         if not (rule is None or isinstance(rule, AccumulatingRule) or convention == "weight_decay"):
             raise GyrostatError("rule already says how gradient and ridge move the layers: leave convention out.")
         if isinstance(step_size, Schedule) and ridge is not None:
             raise GyrostatError("step_size is a Schedule, which already says the ridge: leave ridge out.")
-        super().__init__(
-            model=DeepLinear(3, 100) if model is None else model,
-            start=FanInUniform() if start is None else start,
-            batches=Full() if batches is None else batches,
-            schedule=_with_ridge(step_size, ridge),
-            rule=with_memory_of(own, rule),
-        )
+        schedule = as_schedule("step_size", step_size, 0.0 if ridge is None else ridge)
+        super().__init__(schedule, model=model, start=start, batches=batches, rule=rule, own_rule=RidgeStep(convention))

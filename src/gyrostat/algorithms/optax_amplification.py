@@ -53,7 +53,7 @@ def amplified_heterogeneity(
         steps count equally.
 
     >>> import gyrostat as gs
-    >>> optimizer = gs.amplified_heterogeneity(optax.sgd(0.1), 2, amplify=10.0)
+    >>> optimizer = gs.rules.amplified_heterogeneity(optax.sgd(0.1), 2, amplify=10.0)
     >>> params = jnp.zeros(2)
     >>> state = optimizer.init(params)
     >>> for environment, slope in ((0, -1.0), (1, 1.0)):

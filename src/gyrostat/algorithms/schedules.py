@@ -1,11 +1,13 @@
-"""Schedules: the step size and the ridge at every step of a run.
+"""Schedules: the step size and the ridge at every step of a run (Wang 2023, section 4).
 
-A constant, warm-up, annealing, geometric decay, periods, and pieces in sequence (Wang 2023, section 4).
+:class:`Constant`, :class:`WarmUp`, :class:`Annealing`, :class:`Periodic`, and :class:`Piecewise`, which puts schedules in
+sequence. A function of the step is a schedule, too. Derive one of your own from :class:`Schedule`.
 """
 
 from __future__ import annotations
 
 import abc
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
@@ -17,9 +19,15 @@ from jaxtyping import Array, Float, Int
 
 from gyrostat import errors
 from gyrostat.errors import GyrostatError
-from gyrostat.jax_tools.frozen_randomness import check_no_frozen_numbers
 from gyrostat.jax_tools.readable_modules import ReadableModule
 from gyrostat.typing import Leaf
+
+__all__ = ["Annealing", "Constant", "Periodic", "Piecewise", "Schedule", "WarmUp"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
 
 StepSizeAndRidge: TypeAlias = tuple[Float[Array, ""], Float[Array, ""]]
 
@@ -46,8 +54,8 @@ class Constant(Schedule):
     [0.05, 0.0]
     """
 
-    step_size: Leaf = eqx.field(converter=lambda x: errors.number("step_size", x, above=0))
-    ridge: Leaf = eqx.field(converter=lambda x: errors.number("ridge", x, least=0), default=0.0)
+    step_size: Leaf = errors.positive()
+    ridge: Leaf = errors.nonnegative(default=0.0)
 
     def __call__(self, step: Int[Array, ""]) -> StepSizeAndRidge:
         return jnp.asarray(self.step_size), jnp.asarray(self.ridge)
@@ -70,7 +78,7 @@ class FunctionOfStep(Schedule):
     """
 
     function: Callable[[Int[Array, ""]], Any] = eqx.field(static=True)
-    ridge: Leaf = eqx.field(converter=lambda x: errors.number("ridge", x, least=0), default=0.0)
+    ridge: Leaf = errors.nonnegative(default=0.0)
 
     def __check_init__(self) -> None:
         if not callable(self.function):
@@ -86,7 +94,6 @@ class FunctionOfStep(Schedule):
                 f"the schedule {_name(self.function)} cannot be traced ({type(error).__name__}): write it with jax.numpy, "
                 "with jnp.where(step < 100, a, b) instead of if."
             ) from None
-        check_no_frozen_numbers(f"the schedule {_name(self.function)}", self.function, step)
         if not (np.isfinite(first).all() and min(first) >= 0):
             raise GyrostatError(
                 f"the schedule {_name(self.function)} must give finite numbers of at least 0; at step 0 it gives "
@@ -95,8 +102,8 @@ class FunctionOfStep(Schedule):
 
     def __call__(self, step: Int[Array, ""]) -> StepSizeAndRidge:
         value = self.function(jnp.asarray(step))
-        given = value if isinstance(value, tuple | list) else (value, self.ridge)
-        numbers = [jnp.asarray(x, dtype=float) for x in given]
+        pair = value if isinstance(value, tuple | list) else (value, self.ridge)
+        numbers = [jnp.asarray(x, dtype=float) for x in pair]
         if len(numbers) != 2 or any(x.shape != () for x in numbers):
             raise GyrostatError(
                 f"the schedule {_name(self.function)} must give a step size, or a pair of step size and ridge; "
@@ -109,20 +116,24 @@ def _name(function: Any) -> str:
     return getattr(function, "__name__", type(function).__name__)
 
 
-def from_function(value: Any, ridge: float = 0.0) -> Any:
-    """A plain function as a :class:`Schedule`; anything else as it is."""
-    is_function = callable(value) and not isinstance(value, Schedule | type)
-    return FunctionOfStep(value, ridge) if is_function else value
+def as_schedule(name: str, value: Any, ridge: float = 0.0) -> Schedule:
+    """The :class:`Schedule` that a number (the step size), a function of the step or a schedule stands for.
+
+    >>> as_schedule("step_size", 0.05, ridge=0.1)
+    Constant(0.05, ridge=0.1)
+    """
+    if isinstance(value, Schedule):
+        return value
+    if callable(value) and not isinstance(value, type):
+        return FunctionOfStep(value, ridge)
+    if isinstance(value, int | float | np.ndarray | np.generic | jax.Array) or name == "step_size":
+        return Constant(value, ridge)
+    return errors.instance(name, value, Schedule, "a step size, a Schedule such as Constant, or a function of the step")
 
 
-def _schedule(name: str, value: Any) -> Schedule:
-    return errors.instance(
-        name, from_function(value), Schedule, "a Schedule such as Constant, or a function of the step"
-    )
-
-
-def _steps(name: str, value: Any, least: int = 0) -> np.ndarray:
-    return np.asarray(errors.integer(name, value, least=least))
+def _step(name: str, value: Any) -> np.ndarray:
+    """A number of steps, as an array: a grid over it compiles once."""
+    return np.asarray(errors.integer(name, value))
 
 
 def _pick(index: Int[Array, ""], options: Sequence[StepSizeAndRidge]) -> StepSizeAndRidge:
@@ -144,7 +155,7 @@ class Piecewise(Schedule):
     pieces
         Triples of a first step, the step after the last (None for no end) and a schedule.
 
-    >>> from gyrostat import Constant
+    >>> from gyrostat.algorithms import Constant
     >>> schedule = Piecewise([(0, 500, Constant(0.03, 0.1)), (500, None, Constant(0.25, 0.1))])
     >>> [round(float(schedule(t)[0]), 6) for t in (499, 500)]
     [0.03, 0.25]
@@ -156,23 +167,16 @@ class Piecewise(Schedule):
     def __init__(self, pieces: Sequence[tuple[int, int | None, Schedule]]):
         if not isinstance(pieces, list | tuple) or not all(isinstance(p, list | tuple) and len(p) == 3 for p in pieces):
             raise GyrostatError(f"pieces must list (start, stop, schedule) triples; got {errors.shown(pieces)}.")
-        if not pieces:
-            raise GyrostatError("pieces is empty: give at least one (0, None, schedule).")
-        begin = 0
-        for k, (start, stop, _) in enumerate(pieces):
-            start, last = errors.integer("start", start), k == len(pieces) - 1
-            if start != begin:
-                kind = "leave a gap" if start > begin else "overlap"
-                raise GyrostatError(f"pieces {kind} between steps {begin} and {start}: start piece {k} at {begin}.")
-            if (stop is None) != last:
-                wanted = "None, because the last piece has no end" if last else "a number, because other pieces follow"
-                raise GyrostatError(f"stop of piece {k} must be {wanted}; got {stop!r}.")
-            if stop is not None:
-                begin = errors.integer("stop", stop)
-                if begin <= start:
-                    raise GyrostatError(f"pieces must have a positive length; piece {k} goes from {start} to {begin}.")
-        self.starts = np.array([p[0] for p in pieces], dtype=int)
-        self.schedules = tuple(_schedule("schedule", p[2]) for p in pieces)
+        starts = [errors.integer("start", p[0]) for p in pieces]
+        stops = [errors.integer("stop", p[1]) if p[1] is not None else None for p in pieces]
+        rises = all(a < b for a, b in itertools.pairwise(starts))
+        if starts[:1] != [0] or stops != [*starts[1:], None] or not rises:
+            raise GyrostatError(
+                "pieces must begin at step 0, each where the one before stops, and the last with stop None; got "
+                f"{errors.shown(list(zip(starts, stops, strict=True)))}."
+            )
+        self.starts = np.array(starts)
+        self.schedules = tuple(as_schedule("schedule", p[2]) for p in pieces)
 
     def arguments(self) -> Mapping[str, Any]:
         starts = np.asarray(self.starts).tolist()
@@ -197,15 +201,15 @@ class WarmUp(Schedule):
     then
         The schedule after the warm-up. During the warm-up it applies where its steps are smaller.
 
-    >>> from gyrostat import Constant
+    >>> from gyrostat.algorithms import Constant
     >>> schedule = WarmUp(500, 0.03, then=Constant(0.2, 0.1))
     >>> [[round(float(x), 6) for x in schedule(t)] for t in (0, 500)]
     [[0.03, 0.1], [0.2, 0.1]]
     """
 
-    num_steps: Leaf = eqx.field(converter=lambda x: _steps("num_steps", x))
-    step_size: Leaf = eqx.field(converter=lambda x: errors.number("step_size", x, above=0))
-    then: Schedule = eqx.field(converter=lambda x: _schedule("then", x))
+    num_steps: Leaf = errors.field(check=_step)
+    step_size: Leaf = errors.positive()
+    then: Schedule = errors.field(check=as_schedule)
 
     def __call__(self, step: Int[Array, ""]) -> StepSizeAndRidge:
         eta, ridge = self.then(step)
@@ -226,15 +230,15 @@ class Annealing(Schedule):
     at
         The step at which to change.
 
-    >>> from gyrostat import Constant
+    >>> from gyrostat.algorithms import Constant
     >>> schedule = Annealing(Constant(0.2, 0.1), Constant(0.02, 0.001), at=2000)
     >>> [round(float(schedule(t)[1]), 6) for t in (1999, 2000)]
     [0.1, 0.001]
     """
 
-    high: Schedule = eqx.field(converter=lambda x: _schedule("high", x))
-    low: Schedule = eqx.field(converter=lambda x: _schedule("low", x))
-    at: Leaf = eqx.field(converter=lambda x: _steps("at", x))
+    high: Schedule = errors.field(check=as_schedule)
+    low: Schedule = errors.field(check=as_schedule)
+    at: Leaf = errors.field(check=_step)
 
     def __call__(self, step: Int[Array, ""]) -> StepSizeAndRidge:
         return _pick((step >= self.at).astype(int), [self.high(step), self.low(step)])
@@ -252,7 +256,7 @@ class Periodic(Schedule):
     start
         The step at which the first cycle begins.
 
-    >>> from gyrostat import Constant
+    >>> from gyrostat.algorithms import Constant
     >>> schedule = Periodic([(1000, Constant(0.1, 0.001)), (1000, Constant(0.4, 0.1))])
     >>> [round(float(schedule(t)[0]), 6) for t in (0, 999, 1000, 2000)]
     [0.1, 0.1, 0.4, 0.1]
@@ -263,13 +267,14 @@ class Periodic(Schedule):
     schedules: tuple[Schedule, ...]
 
     def __init__(self, phases: Sequence[tuple[int, Schedule]], *, start: int = 0):
-        if not isinstance(phases, list | tuple) or not all(isinstance(p, list | tuple) and len(p) == 2 for p in phases):
-            raise GyrostatError(f"phases must list (length, schedule) pairs; got {errors.shown(phases)}.")
-        if not phases:
-            raise GyrostatError("phases is empty: give at least one (length, schedule).")
+        are_pairs = isinstance(phases, list | tuple) and all(
+            isinstance(p, list | tuple) and len(p) == 2 for p in phases
+        )
+        if not are_pairs or not phases:
+            raise GyrostatError(f"phases must list (length, schedule) pairs, at least one; got {errors.shown(phases)}.")
         self.ends = np.cumsum([errors.integer("length", p[0], least=1) for p in phases])
-        self.schedules = tuple(_schedule("schedule", p[1]) for p in phases)
-        self.start = _steps("start", start)
+        self.schedules = tuple(as_schedule("schedule", p[1]) for p in phases)
+        self.start = _step("start", start)
 
     def arguments(self) -> Mapping[str, Any]:
         lengths = np.diff(np.asarray(self.ends), prepend=0).tolist()
@@ -278,7 +283,7 @@ class Periodic(Schedule):
     def phase(self, step: Int[Array, ""]) -> Int[Array, ""]:
         """The index of the phase at a step.
 
-        >>> from gyrostat import Constant
+        >>> from gyrostat.algorithms import Constant
         >>> int(Periodic([(10, Constant(0.1)), (5, Constant(0.4))]).phase(12))
         1
         """

@@ -81,7 +81,7 @@ def refuse_what_went(command: str, *arguments: str) -> None:
         return
     # Not before: this imports NumPy, which would read the number of threads before `reproduce` sets it.
     from gyrostat.errors import GyrostatError
-    from gyrostat.errors.what_went import instead_of
+    from gyrostat.what_went import instead_of
 
     for name in (*(f"{command} {word.split('=')[0]}" for word in arguments), command):
         if sentence := instead_of(f"gyrostat {name}"):

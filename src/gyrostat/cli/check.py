@@ -43,7 +43,16 @@ def check(
     from gyrostat.theory import Setting, assess
 
     chosen = build_law(law, mean=mean, spread=spread, rank=spurious_rank, values=values, weights=weights)
-    setting = Setting(chosen, dimension, rank, overlap, step_size, init_scale, num_steps, num_samples)
+    setting = Setting(
+        chosen,
+        dimension=dimension,
+        rank=rank,
+        overlap=overlap,
+        step_size=step_size,
+        init_scale=init_scale,
+        num_steps=num_steps,
+        num_samples=num_samples,
+    )
     out = console()
     show(setting, assess(setting, isometry_draws=3 if isometry else 0), out)
     if not isometry:

@@ -12,7 +12,7 @@ from gyrostat.cli.console import console
 
 
 class Size(StrEnum):
-    """How much to compute. A copy of ``gyrostat.experiments.declarations.SIZES``, whose import would slow ``--help``."""
+    """How much to compute. A copy of ``gyrostat.experiments.experiment.SIZES``, whose import would slow ``--help``."""
 
     smoke = "smoke"
     standard = "standard"

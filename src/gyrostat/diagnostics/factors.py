@@ -48,8 +48,8 @@ def factor_values(snapshot: Snapshot) -> Array:
 @diagnostic(rotates=True, one_means="rows outside the signal with squares that sum to 1", needs_truth=True)
 def potential(snapshot: Snapshot) -> Array:
     """A_t of section 3 of Xiong 2024: the sum of squares of the rows of F outside the signal."""
-    F, left = factors(snapshot)[0], snapshot.environments.invariant_basis
-    J = F - left @ (left.T @ F)
+    F, U_star = factors(snapshot)[0], snapshot.environments.invariant_basis
+    J = F - U_star @ (U_star.T @ F)
     return jnp.sum(J * J)
 
 

@@ -13,7 +13,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from gyrostat import errors
 from gyrostat.jax_tools.compile_cache import use_compile_cache
 from gyrostat.jax_tools.float64 import double
-from gyrostat.measurements.fixed_gaussian import RevealedDesign, gram_product, page_rows
+from gyrostat.measurements.fixed_gaussian import gram_product, nothing_revealed
 from gyrostat.models.spaces import RectangularMatrices, Space, SymmetricMatrices
 
 
@@ -87,14 +87,7 @@ def isometry_constant(
 
 @functools.partial(jax.jit, static_argnums=(2, 3, 4))
 def _search(key: PRNGKeyArray, m: Float[Array, ""], space: Space, rank: int, steps: int) -> Float[Array, ""]:
-    D, queries = space.size, 2 * (steps + 1)
-    rows = page_rows(D)
-    pages = -(-min(queries, D) // rows) + 1
-    empty = jnp.zeros((pages, rows, D), dtype=float)
-    zero = jnp.zeros((), dtype=jnp.int32)
-    design = RevealedDesign(
-        empty, empty, jnp.zeros((1, pages + 1), dtype=jnp.int32), jnp.zeros(1, dtype=jnp.int32), zero
-    )
+    design, only = nothing_revealed(1, space.size, 2 * (steps + 1)), jnp.zeros((), dtype=jnp.int32)
     best = jnp.zeros(())
     for sign in (1.0, -1.0):
         start = jax.random.fold_in(key, 1 if sign > 0 else 2)
@@ -103,7 +96,7 @@ def _search(key: PRNGKeyArray, m: Float[Array, ""], space: Space, rank: int, ste
         def climb(t: Array, carry: tuple, sign: float = sign) -> tuple:
             M, design, best = carry
             query = jax.random.fold_in(jax.random.fold_in(key, 3 if sign > 0 else 4), t)
-            answer, design = gram_product(design, query, zero, space.coordinates(M), m)
+            answer, design = gram_product(design, query, only, space.coordinates(M), m)
             GM = space.element(answer / m)
             best = jnp.maximum(best, sign * (jnp.sum(M * GM) - 1))
             # Without the 1 that all eigenvalues share, the speed of the climb does not depend on m. The shift has the size

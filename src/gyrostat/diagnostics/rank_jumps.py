@@ -27,7 +27,7 @@ class Jumps(NamedTuple):
     end: str
 
 
-def ranks(values: Any, *, ratio: float = 0.01, zero: float = 1e-3) -> np.ndarray:
+def ranks(values: ArrayLike, *, ratio: float = 0.01, zero: float = 1e-3) -> np.ndarray:
     """The number of singular values of at least ``ratio`` times the largest; 0 when that is below ``zero``, -1 for NaN.
 
     >>> ranks([[2.0, 1.0], [2.0, 0.001], [1e-9, 1e-9], [np.nan, np.nan]]).tolist()

@@ -5,11 +5,14 @@ R, Q and E are the parts of the factor in Xu 2024, (17) and (18).
 
 from __future__ import annotations
 
+import jax
 import jax.numpy as jnp
 from jax.scipy.linalg import block_diag
 from jaxtyping import Array, Float
 
 from gyrostat.diagnostics.base import Snapshot, diagnostic
+from gyrostat.environments.laws import Environment
+from gyrostat.measurements.base import Scene
 
 
 def parts(snapshot: Snapshot) -> tuple[Float[Array, "k r1"], Float[Array, "k r2"], Float[Array, "d k"]]:
@@ -19,13 +22,12 @@ def parts(snapshot: Snapshot) -> tuple[Float[Array, "k r1"], Float[Array, "k r2"
     different spaces.
     """
     U, environments = snapshot.model.factor(snapshot.params), snapshot.environments
-    left = _split(U, environments.invariant_basis, environments.spurious_basis)
+    R, Q, E = _split(U, environments.invariant_basis, environments.spurious_basis)
     W = snapshot.model.cofactor(snapshot.params)
     if W is None:
-        return left
-    right = _split(W, environments.right_basis, environments.right_spurious_basis)
-    R, Q = (jnp.concatenate(pair) for pair in zip(left[:2], right[:2], strict=True))
-    return R, Q, block_diag(left[2], right[2])
+        return R, Q, E
+    R2, Q2, E2 = _split(W, environments.right_basis, environments.right_spurious_basis)
+    return jnp.concatenate([R, R2]), jnp.concatenate([Q, Q2]), block_diag(E, E2)
 
 
 def _split(U: Array, U_star: Array, V_star: Array) -> tuple[Array, Array, Array]:
@@ -135,9 +137,23 @@ def distance_to_mean(snapshot: Snapshot) -> Array:
 
 
 @diagnostic(rotates=True, one_means="a mean squared Frobenius distance of 2 to the targets", needs_truth=True)
-def loss(snapshot: Snapshot) -> Array:
-    """The loss on infinitely many pooled samples: E_e ||A - A_e||_F^2 / 2."""
+def full_loss(snapshot: Snapshot) -> Array:
+    """The loss over all entries of the targets, that of infinitely many pooled samples: E_e ||A - A_e||_F^2 / 2."""
     environments = snapshot.environments
     mean = environments.law.mean
     centred = frobenius_norm(snapshot.product - environments.target(mean)) ** 2
     return (centred + environments.law.scatter) / 2
+
+
+@diagnostic(of_product=True, one_means="a mean squared residual of 2 over the data")
+def training_loss(snapshot: Snapshot) -> Array:
+    """The loss over the data that a run is given, E_e (1/2m) sum_i (<X_i, A> - y_i)^2: observed entries, or rows."""
+    environments, measurements = snapshot.environments, snapshot.measurements
+    scene = Scene(environments, snapshot.model.space(snapshot.shape), snapshot.product)
+    values, weights = environments.law.nodes()
+
+    def mean_square(index: Array, sigma: Array) -> Array:
+        return measurements.read_all(snapshot.data, scene, Environment(index, sigma)).residual_square
+
+    indices = jnp.arange(len(weights), dtype=jnp.int32)
+    return jnp.asarray(weights) @ jax.vmap(mean_square)(indices, jnp.asarray(values)) / 2

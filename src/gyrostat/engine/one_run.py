@@ -1,8 +1,8 @@
-"""One run: a seed of an algorithm on a problem, stepped from recording to recording.
+"""One run: a seed of an algorithm on a problem, from its draws to its last recording.
 
-A run is made in parts, so that an interrupt finds Python between two of them. One compiled program makes parts of any length,
-and the numbers do not depend on where a run is cut. What does not change during a run is made again in every part: that takes
-less time than a second program would take to compile.
+:meth:`OneRun.begin` draws everything that stays the same during a run, :meth:`OneRun.step` makes a step,
+:meth:`OneRun.record` looks at the state, and :meth:`OneRun.ends` gives the numbers about the whole run. The loop over steps is
+in ``program.py``.
 
 Randomness: the key of a run is ``fold_in(key(seed), number of the run's seed)`` and the key of step t is derived from the
 key of the run and t. Recording more often, or computing other runs in the same call, therefore never changes a run.
@@ -10,25 +10,22 @@ key of the run and t. Recording more often, or computing other runs in the same 
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any, NamedTuple
 
+import equinox as eqx
 import jax
-import jax.extend.core as jex
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from gyrostat.algorithms.algorithm import Algorithm
 from gyrostat.algorithms.events import Moment
 from gyrostat.diagnostics.base import Diagnostic, Snapshot
-from gyrostat.engine.reduction.choose import Reduction
-from gyrostat.engine.reduction.reduced_run import ReducedRun, reduce_run
+from gyrostat.engine.reduction import Reduced, Reduction, reduced_run
 from gyrostat.environments import Environments
-from gyrostat.jax_tools import runs_last_loop
 from gyrostat.jax_tools.fast_random import fold_in, split
 from gyrostat.jax_tools.sequential_lapack import SequentialLapack
 from gyrostat.jax_tools.small_products import are_small, squared_norm
-from gyrostat.measurements.base import Demand, Scene
+from gyrostat.measurements.base import Demand, Reading, Scene
 from gyrostat.measurements.problem import Problem
 from gyrostat.typing import Params
 
@@ -39,7 +36,16 @@ EVENT_KEYS = 2**30
 """The keys of events fold in numbers from here on, far from the small numbers that batches fold into the same key."""
 
 
-class RunState(NamedTuple):
+class Plan(NamedTuple):
+    """What is fixed when a program is compiled, apart from its cells."""
+
+    record: tuple[Diagnostic, ...]
+    demand: Demand
+    reduction: Reduction
+    has_tolerance: bool
+
+
+class State(NamedTuple):
     """What the next step needs, and the steps at which the run diverged and reached the tolerance (-1 for not yet).
 
     ``square`` is the sum of the squares of all parameters, ``memory`` is that of the update rule.
@@ -54,222 +60,126 @@ class RunState(NamedTuple):
     reached: Int[Array, ""]
 
 
-class RunPlan(NamedTuple):
-    """What is fixed when a program is compiled, apart from its cells."""
-
-    record: tuple[Diagnostic, ...]
-    demand: Demand
-    reduction: Reduction
-    has_tolerance: bool
-
-
-class RunPart(NamedTuple):
-    """A part of a run: from step ``start`` to step ``stop``, with the recordings ``first`` to ``last`` (excluded).
-
-    If ``stop`` lies before the step of the last of these recordings, that one is made again by the next part.
+class OneRun(eqx.Module):
+    """What stays the same during a run. ``stated`` are the environments before the reduction, ``design`` is the state of
+    measurements that never change it. ``is_small`` says whether many such runs gain from storing the axis of runs last.
     """
-
-    start: Int[Array, ""]
-    stop: Int[Array, ""]
-    first: Int[Array, ""]
-    last: Int[Array, ""]
-
-
-class RunCarry(NamedTuple):
-    """What a part hands to the next one: the parameters at the start, before any reduction, and the state."""
-
-    start: Params
-    state: RunState
-
-
-def start_run(algorithm: Algorithm, problem: Problem, key: PRNGKeyArray, plan: RunPlan, dtype: Any) -> RunCarry:
-    """A run before its first step; steps are counted in ``dtype``."""
-    return _set_up(algorithm, problem, key, plan, dtype)[2]
-
-
-def continue_run(
-    algorithm: Algorithm,
-    problem: Problem,
-    key: PRNGKeyArray,
-    grid: Int[Array, " records"],
-    tolerance: Float[Array, ""],
-    plan: RunPlan,
-    carry: RunCarry,
-    part: RunPart,
-) -> tuple[RunCarry, dict[str, Array], dict[str, Array]]:
-    """The run after a part, the diagnostics by name, and the numbers about the run so far by name.
-
-    Diagnostics have an entry for each step of ``grid``; those of the part are filled. The numbers of ``carry`` do not matter
-    in the part that begins with step 0.
-    """
-    stated, reduced, carry = _set_up(algorithm, problem, key, plan, grid.dtype, carry, part.start == 0)
-    run = _Run(algorithm, problem, stated, reduced, split(key, 4)[3], tolerance, plan)
-    program, shapes = jax.make_jaxpr(run.record, return_shape=True)(carry.state.params)
-
-    def interval(j: Array, so_far: tuple[RunState, dict[str, Array]]) -> tuple[RunState, dict[str, Array]]:
-        state, values = so_far
-        lower = jnp.maximum(jnp.where(j > 0, grid[j - 1], 0), part.start)
-        state = run.steps(state, lower, jnp.minimum(grid[j], part.stop))
-        recorded = jax.tree.unflatten(jax.tree.structure(shapes), jex.jaxpr_as_fun(program)(*run.finite_params(state)))
-        return state, {name: values[name].at[j].set(x) for name, x in recorded.items()}
-
-    empty = {name: jnp.zeros((grid.size, *x.shape), dtype=x.dtype) for name, x in shapes.items()}
-    state, values = jax.lax.fori_loop(part.first, part.last, interval, (carry.state, empty))
-    return _with_strong_types(RunCarry(carry.start, state)), values, run.ends(state, grid[-1])
-
-
-def _with_strong_types(tree: Any) -> Any:
-    """Without JAX's weak types, for which the next part would be traced again."""
-    return jax.tree.map(lambda x: jax.lax.convert_element_type(x, x.dtype), tree)
-
-
-def _set_up(
-    algorithm: Algorithm,
-    problem: Problem,
-    key: PRNGKeyArray,
-    plan: RunPlan,
-    dtype: Any,
-    before: RunCarry | None = None,
-    is_first: Array | bool = True,
-) -> tuple[Environments, ReducedRun, RunCarry]:
-    """The environments, the reduced run, and the carry: that of the part ``before``, unless this is the first one."""
-    drawing_key, start_key, measurement_key, _ = split(key, 4)
-    in_order = SequentialLapack()
-    stated = in_order(lambda: problem.draw(drawing_key))
-    measured, first_gradient = (), None
-    if not plan.reduction.rows or algorithm.start.needs_first_gradient:
-        space = algorithm.model.space(problem.shape)
-
-        def begin() -> Any:
-            return SequentialLapack()(lambda: problem.measurements.init(measurement_key, stated, space, plan.demand))
-
-        # Only once: designs can be large, and slow to draw.
-        given = () if before is None else before.state.measured
-        measured = in_order(lambda: jax.lax.cond(is_first, begin, lambda: given) if jax.tree.leaves(given) else begin())
-    if algorithm.start.needs_first_gradient:
-        first_gradient, after = _gradient_at_zero(algorithm, problem, stated, measured, start_key)
-        measured = _chosen(is_first, after, measured)
-    params = in_order.wait(in_order(lambda: algorithm.start(algorithm.model, problem.shape, start_key, first_gradient)))
-    if before is not None:
-        params = _chosen(is_first, params, before.start)
-    reduced = reduce_run(algorithm, stated, params, plan.reduction)
-    state = _initial_state(algorithm, reduced, measured, dtype)
-    if before is not None:
-        state = _chosen(is_first, state._replace(measured=()), before.state._replace(measured=()))
-        state = state._replace(measured=measured)
-    return stated, reduced, RunCarry(params, state)
-
-
-def _chosen(is_first: Array | bool, fresh: Any, given: Any) -> Any:
-    return jax.tree.map(lambda new, old: jnp.where(is_first, new, old), fresh, given)
-
-
-def _gradient_at_zero(
-    algorithm: Algorithm, problem: Problem, environments: Environments, measured: Any, key: PRNGKeyArray
-) -> tuple[Array, Any]:
-    """The gradient at a product of zero, for a start that depends on the data."""
-    space = algorithm.model.space(problem.shape)
-    scene = Scene(environments, space, jnp.zeros(problem.shape, dtype=float))
-    first_step = jnp.zeros((), dtype=int)
-    reading, measured = algorithm.batches.read(problem.measurements, measured, first_step, key, key, scene)
-    return reading.gradient, measured
-
-
-def _events(algorithm: Algorithm, reduced: ReducedRun) -> tuple[Any, ...]:
-    return (*algorithm.events, *reduced.events)
-
-
-def _initial_state(algorithm: Algorithm, reduced: ReducedRun, measured: Any, dtype: Any) -> RunState:
-    params, never = reduced.params, jnp.full((), -1, dtype=dtype)
-    memory = algorithm.rule.init(reduced.model, params)
-    states = tuple(event.init(reduced.model, params) for event in _events(algorithm, reduced))
-    return RunState(params, _sum_of_squares(params), memory, measured, states, never, never)
-
-
-@dataclasses.dataclass(frozen=True)
-class _Run:
-    """What stays the same during a run. ``stated`` are the environments before the reduction."""
 
     algorithm: Algorithm
     problem: Problem
     stated: Environments
-    reduced: ReducedRun
+    reduced: Reduced
+    design: Any
     step_key: PRNGKeyArray
     tolerance: Float[Array, ""]
-    plan: RunPlan
+    plan: Plan = eqx.field(static=True)
+    is_small: bool = eqx.field(static=True)
+
+    @staticmethod
+    def begin(
+        algorithm: Algorithm, problem: Problem, key: PRNGKeyArray, tolerance: Array, plan: Plan
+    ) -> tuple[OneRun, State]:
+        """Draw the environments, the measurements and the start, and reduce the run."""
+        drawing, starting, measuring, stepping = split(key, 4)
+        stated, space = problem.draw(drawing), algorithm.model.space(problem.shape)
+        measured, first_gradient = (), None
+        if not plan.reduction.rows or algorithm.start.needs_first_gradient:
+            measured = problem.measurements.init(measuring, stated, space, plan.demand)
+        if algorithm.start.needs_first_gradient:
+            scene, zero = Scene(stated, space, jnp.zeros(problem.shape, dtype=float)), jnp.zeros((), dtype=int)
+            reading, measured = algorithm.batches.read(problem.measurements, measured, zero, starting, starting, scene)
+            first_gradient = reading.gradient
+        params = algorithm.start(algorithm.model, problem.shape, starting, first_gradient)
+        reduced, params = reduced_run(algorithm, stated, params, plan.reduction)
+        keeps = problem.measurements.keeps_state
+        small = problem.measurements.by_entries and are_small(reduced.environments.shape, params)
+        run = OneRun(algorithm, problem, stated, reduced, measured if keeps else (), stepping, tolerance, plan, small)
+        memory = algorithm.rule.init(reduced.model, params)
+        events = tuple(event.init(reduced.model, params) for event in run.events)
+        never = jnp.full((), -1)
+        state = State(params, _sum_of_squares(params), memory, () if keeps else measured, events, never, never)
+        return run, state
 
     @property
     def events(self) -> tuple[Any, ...]:
         """The events of the algorithm and those of the reduction."""
-        return _events(self.algorithm, self.reduced)
+        return (*self.algorithm.events, *self.reduced.events)
 
-    def steps(self, state: RunState, first: Int[Array, ""], last: Int[Array, ""]) -> RunState:
-        """The state after the steps from ``first`` to ``last`` (excluded)."""
-        small = are_small(self.reduced.environments.shape, self.reduced.params)
-        loop = runs_last_loop.fori_loop if self.problem.measurements.by_entries and small else jax.lax.fori_loop
-        return loop(first, last, lambda t, state: SequentialLapack()(lambda: self.step(t, state)), state)
+    def data(self, state: State) -> Any:
+        """The state of the measurements."""
+        return self.design if self.problem.measurements.keeps_state else state.measured
 
-    def finite_params(self, state: RunState) -> Params:
-        """The parameters, NaN if the run has diverged."""
-        return tuple(jnp.where(state.diverged < 0, p, jnp.nan) for p in state.params)
-
-    def record(self, params: Params) -> dict[str, Array]:
-        model, shape, reduced = self.algorithm.model, self.problem.shape, self.reduced
-        snapshots = {
-            "small": Snapshot(reduced.environments, model, reduced.as_reduced(params), shape),
-            "product": Snapshot(self.stated, model, reduced.in_stated_coordinates(params), shape),
-            "stated": Snapshot(self.stated, model, reduced.as_stated(params), shape),
-        }
-        return SequentialLapack()(lambda: {d.name: self._value(d, snapshots[d.sees]) for d in self.plan.record})
-
-    def _value(self, diagnostic: Diagnostic, snapshot: Snapshot) -> Array:
-        """The value of a diagnostic; NaN where it compares with a truth that is unknown."""
-        if not diagnostic.needs_truth or self.stated.knows_truth:
-            return diagnostic.value(snapshot)
-        if not diagnostic.dims:
-            return jnp.full((), jnp.nan, dtype=float)
-        return jnp.full_like(diagnostic.function(snapshot), jnp.nan)
-
-    def step(self, t: Int[Array, ""], state: RunState) -> RunState:
+    def step(self, t: Int[Array, ""], state: State) -> State:
+        """The state after step number t: a step of the algorithm, and the events after it."""
         algorithm, model, environments = self.algorithm, self.reduced.model, self.reduced.environments
+        measurements = self.problem.measurements
         eta, ridge = algorithm.schedule(t)
         key, space = fold_in(self.step_key, t), model.space(environments.shape)
-        scene = Scene(environments, space, model.product(state.params), lambda i, j: model.entry(state.params, i, j))
-        reading, measured = algorithm.batches.read(
-            self.problem.measurements, state.measured, t, self.step_key, key, scene
-        )
+
+        def scene_at(params: Params) -> Scene:
+            return Scene(environments, space, model.product(params), lambda i, j: model.entry(params, i, j))
+
+        def read(scene: Scene) -> tuple[Reading, Any]:
+            return algorithm.batches.read(measurements, self.data(state), t, self.step_key, key, scene)
+
+        def reading_at(params: Params) -> Reading:
+            measurements.check_second_reading()
+            # The state that comes back is dropped: the measurements go on from the reading of the step itself.
+            elsewhere, _ = read(scene_at(params))
+            return elsewhere._replace(at=reading_at)
+
+        scene = scene_at(state.params)
+        reading, measured = read(scene)
+        reading = reading._replace(at=reading_at)
         after, memory = algorithm.rule.update(state.memory, model, state.params, reading, eta, ridge)
         states = []
-        for i, event in enumerate(self.events):
+        for i, (event, before) in enumerate(zip(self.events, state.events, strict=True)):
             moment = Moment(t, fold_in(key, EVENT_KEYS + i), eta, state.params, after, reading)
-            after, own = event(state.events[i], model, moment)
-            memory = self.restarted(memory, after, event.restarts_memory(state.events[i], own))
+            after, own = event(before, model, moment)
             states.append(own)
+            restarts = event.restarts_memory(before, own)
+            if restarts is not False:
+                fresh = algorithm.rule.init(model, after)
+                memory = jax.tree.map(lambda new, old, now=restarts: jnp.where(now, new, old), fresh, memory)
         known = (
             None if self.events else algorithm.rule.squared_norm(state.square, model, state.params, reading, eta, ridge)
         )
         total = _sum_of_squares(after) if known is None else known
-        diverged = jnp.where((state.diverged < 0) & ~(total < LIMIT**2), t + 1, state.diverged)
         # A diverged run continues and becomes NaN only where it is recorded, which saves a pass over all parameters.
+        diverged = jnp.where((state.diverged < 0) & ~(total < LIMIT**2), t + 1, state.diverged)
         reached = self.reached(t, state, scene.product)
-        return RunState(after, total, memory, measured, tuple(states), diverged, reached)
+        return State(
+            after, total, memory, () if measurements.keeps_state else measured, tuple(states), diverged, reached
+        )
 
-    def restarted(self, memory: Any, params: Params, restarts: Array | bool) -> Any:
-        """The memory of the rule, or that of a first step if an event has restarted it."""
-        if restarts is False:
-            return memory
-        first = self.algorithm.rule.init(self.reduced.model, params)
-        return jax.tree.map(lambda new, old: jnp.where(restarts, new, old), first, memory)
-
-    def reached(self, t: Int[Array, ""], state: RunState, product: Array) -> Int[Array, ""]:
+    def reached(self, t: Int[Array, ""], state: State, product: Array) -> Int[Array, ""]:
         """The first step at which ``||A - A_star||_F^2 / 2`` was below the tolerance, given the product at step t."""
         if not self.plan.has_tolerance:
             return state.reached
         below = squared_norm(product - self.reduced.environments.invariant) / 2 < self.tolerance
         return jnp.where((state.reached < 0) & (state.diverged < 0) & below, t, state.reached)
 
-    def ends(self, state: RunState, last_step: Int[Array, ""]) -> dict[str, Array]:
-        """The numbers about the whole run."""
+    def record(self, state: State) -> dict[str, Array]:
+        """The diagnostics by name: NaN if the run has diverged, or if they compare with a truth that is unknown."""
+        params = tuple(jnp.where(state.diverged < 0, p, jnp.nan) for p in state.params)
+        model, reduced = self.algorithm.model, self.reduced
+        seen = (self.problem.shape, self.problem.measurements, self.data(state))
+        snapshots = {
+            "small": Snapshot(reduced.environments, model, reduced.as_reduced(params), *seen),
+            "product": Snapshot(self.stated, model, reduced.in_stated_coordinates(params), *seen),
+            "stated": Snapshot(self.stated, model, reduced.as_stated(params), *seen),
+        }
+
+        def value(diagnostic: Diagnostic) -> Array:
+            if not diagnostic.needs_truth or self.stated.knows_truth:
+                return jnp.asarray(diagnostic.value(snapshots[diagnostic.sees]))
+            unknown = diagnostic.function(snapshots[diagnostic.sees]) if diagnostic.dims else jnp.zeros((), dtype=float)
+            return jnp.full_like(unknown, jnp.nan)
+
+        return SequentialLapack()(lambda: {d.name: value(d) for d in self.plan.record})
+
+    def ends(self, state: State, last_step: Int[Array, ""]) -> dict[str, Array]:
+        """The numbers about the run so far."""
         ends = {"diverged": state.diverged}
         if self.plan.has_tolerance:
             ends["reached"] = self.reached(last_step, state, self.reduced.model.product(state.params))

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import functools
+import gc
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
 from gyrostat import errors
 from gyrostat.algorithms.algorithm import Algorithm
-from gyrostat.diagnostics.base import Diagnostic, resolve
-from gyrostat.engine.compile import Cell, Program, RunIndex, group_cells
-from gyrostat.engine.keyboard_interrupt import interrupts_repeated
+from gyrostat.diagnostics.base import Diagnostic, SnapshotFunction, resolve
+from gyrostat.engine.program import Cell, Program, RunIndex, group_cells
 from gyrostat.engine.progress import Progress, progress_shown
-from gyrostat.engine.record import Trajectories, Values, gather, recording_grids
-from gyrostat.engine.reduction.choose import LEAK_LIMITS, Reduction, choose_reduction, rank_of
+from gyrostat.engine.reduction import LEAK_LIMITS, Reduction, choose_reduction, rank_of
+from gyrostat.engine.results import Trajectories, Values, gather, recording_grids
 from gyrostat.errors import GyrostatError
 from gyrostat.measurements.problem import Problem
 
@@ -29,7 +30,7 @@ def simulate(
     num_steps: int | Sequence[int],
     seeds: int | Sequence[int] = 1,
     seed: int = 0,
-    record: Sequence[str | Diagnostic] = DEFAULT_RECORD,
+    record: Sequence[str | Diagnostic | SnapshotFunction] = DEFAULT_RECORD,
     record_at: int | Sequence[int] | np.ndarray = 101,
     record_from: Sequence[int] | None = None,
     tolerance: float | None = None,
@@ -37,16 +38,12 @@ def simulate(
     reproducible_bits: bool = False,
     progress: Progress | bool | None = None,
 ) -> Trajectories:
-    """Run every cell for every seed and record diagnostics.
+    """Run every cell for every seed and record diagnostics. The options are those of :func:`gyrostat.run`, and three more.
 
-    ``record_at`` is a number of recording points spread evenly from step 0 to the last, or a list of steps;
-    ``record_from`` moves the first point of each cell.
-    ``num_steps`` may differ from cell to cell. Cells that share their static structure run in one compiled program.
-    ``tolerance`` asks for the first step at which ``||A - A_star||_F^2 / 2`` is below it; every step is checked.
-    ``reduction`` is ``"auto"`` (run in a small subspace where that is exact), ``"never"`` or ``"always"``.
-    ``reproducible_bits`` makes every bit of a run independent of the other cells and seeds of the call. All calls then use
-    the same compiled program, so a call with few runs is padded to full size and takes as long as a full one.
-    ``progress`` is True (a bar), a function of the runs done and all runs, or None.
+    ``num_steps`` may differ from cell to cell. ``record_from`` is the first step that is recorded of each cell: a list
+    ``record_at`` counts from there. ``reproducible_bits`` makes every bit of a run independent of the other cells and seeds
+    of the call. All calls then use the same compiled program, so a call with few runs is padded to full size and takes as
+    long as a full one. Cells that share their static structure run in one compiled program.
     """
     cells = list(cells)
     if not cells:
@@ -62,7 +59,7 @@ def simulate(
     level = _tolerance(tolerance, cells)
     reductions = [choose_reduction(reduction, *cell) for cell in cells]
     values: dict[int, Values] = {}
-    with interrupts_repeated(), progress_shown(progress, len(cells) * len(seed_numbers)) as report:
+    with _no_garbage_collection(), progress_shown(progress, len(cells) * len(seed_numbers)) as report:
         for group in group_cells(cells, horizons, reproducible_bits=reproducible_bits):
             own_cells = [cells[i] for i in group]
             program_for = functools.partial(Program, own_cells, diagnostics, grids[group[0]], seed, level)
@@ -77,6 +74,18 @@ def simulate(
                 values[i] = {name: x[mine] for name, x in together.items()}
     by_cell = [values[i] for i in range(len(cells))]
     return gather(by_cell, diagnostics, _event_kinds(cells), grids, seed_numbers)
+
+
+@contextmanager
+def _no_garbage_collection() -> Iterator[None]:
+    """No search for cyclic garbage, which takes a sixth of the time of tracing, and in whose callback of JAX Ctrl-C is lost."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 def _default_record(cells: Sequence[Cell]) -> tuple[str, ...]:
@@ -168,8 +177,7 @@ def _horizons(num_steps: int | Sequence[int], count: int) -> list[int]:
 
 
 def _horizon(num_steps: Any) -> int:
-    least, most = errors.BOUNDS["num_steps"]
-    return errors.integer("num_steps", num_steps, least=int(least), most=int(most))
+    return errors.integer("num_steps", num_steps, least=1, most=errors.MOST_STEPS)
 
 
 def _seed_numbers(seeds: int | Sequence[int]) -> list[int]:

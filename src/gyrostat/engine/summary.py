@@ -28,8 +28,8 @@ def summary(result: xr.Dataset, *, over: str = "seed", quantiles: Sequence[float
     Parameters
     ----------
     result:
-        What :func:`gyrostat.run`, :func:`gyrostat.run_grid`, :func:`gyrostat.offshoots` or :func:`gyrostat.sweep` returned,
-        or a part of it (``result.isel(step=-1)``).
+        What :func:`gyrostat.run`, :func:`gyrostat.run_grid`, :func:`gyrostat.engine.offshoots` or :func:`gyrostat.sweep`
+        returned, or a part of it (``result.isel(step=-1)``).
     over:
         The dimension to summarise, which the result no longer has.
     quantiles:
@@ -58,42 +58,35 @@ def summary(result: xr.Dataset, *, over: str = "seed", quantiles: Sequence[float
     q = errors.array("quantiles", quantiles, ndim=1)
     if q.size == 0 or (q < 0).any() or (q > 1).any():
         raise GyrostatError(f"quantiles must list numbers between 0 and 1; got {errors.shown(quantiles)}.")
+    result = result.compute()  # what dask holds in chunks
     steps = result["diverged"]
-    counted, has_any = steps.notnull().transpose(over, ...), has_diverged(steps)
+    is_run, diverged = steps.notnull(), has_diverged(steps)  # in a sweep, the step of a run that is not computed is NaN
+
+    def over_last_axis(values: np.ndarray, counted: np.ndarray) -> np.ndarray:
+        first, is_counted = (np.moveaxis(x, -1, 0) for x in (values, np.broadcast_to(counted, values.shape)))
+        return np.moveaxis(quantiles_with_infinity(first, q, is_counted), 0, -1)
+
     data: dict[str, xr.DataArray] = {}
-    for name, values in result.data_vars.items():
-        if name == "diverged" or "quantile" in values.dims or (over in values.dims and values.dtype.kind != "f"):
-            continue
-        if over not in values.dims:
+    for name, values in result.drop_vars("diverged").data_vars.items():
+        if over not in values.dims and "quantile" not in values.dims:
             data[str(name)] = values
-            continue
-        gone = (steps <= values["step"]) & has_any if "step" in values.coords else has_any & np.isnan(values)
-        infinite = values.where(~gone.astype(bool), np.inf) if name != "reached" else values
-        infinite = infinite.transpose(over, ...)
-        mask = np.broadcast_to(_aligned(counted, infinite), infinite.shape)
-        taken = quantiles_with_infinity(infinite.values, q, mask)
-        rest = infinite.isel({over: 0}, drop=True)
-        data[str(name)] = xr.DataArray(taken, dims=("quantile", *rest.dims), coords=rest.coords, attrs=values.attrs)
-    runs = counted.sum(over)
-    share = (has_any.sum(over) / runs.where(runs > 0)).assign_attrs(
+        elif values.dtype.kind == "f" and "quantile" not in values.dims:
+            if name != "reached":  # a run may reach the tolerance, and diverge later
+                is_lost = steps <= values["step"] if "step" in values.coords else values.isnull()
+                values = values.where(~(is_lost & diverged), np.inf)
+            levels = xr.apply_ufunc(
+                over_last_axis, values, is_run, input_core_dims=[[over], [over]], output_core_dims=[["quantile"]]
+            )
+            data[str(name)] = levels.transpose("quantile", ...).assign_attrs(values.attrs)
+    runs = is_run.sum(over)
+    data["diverged_share"] = (diverged.sum(over) / runs.where(runs > 0)).assign_attrs(
         long_name="share of the runs that diverged", units="1", one_means="all runs diverged"
     )
-    runs = runs.assign_attrs(long_name="number of runs", units="runs", one_means="one run")
-    levels = (
-        "quantile",
-        q,
-        {"long_name": f"quantile over {over}", "units": "1", "one_means": "the largest of the runs"},
-    )
-    found = xr.Dataset({**data, "diverged_share": share, "runs": runs}, attrs=result.attrs).assign_coords(
-        quantile=levels
-    )
-    return found.assign_attrs(statistic=f"quantiles over {over}; a diverged run counts as infinite")
-
-
-def _aligned(mask: Any, values: Any) -> np.ndarray:
-    """A mask over some dimensions of ``values``, with an axis of length 1 for each of the others."""
-    missing = [dim for dim in values.dims if dim not in mask.dims]
-    return mask.expand_dims(missing).transpose(*values.dims).values
+    data["runs"] = runs.assign_attrs(long_name="number of runs", units="runs", one_means="one run")
+    meaning = {"long_name": f"quantile over {over}", "units": "1", "one_means": "the largest of the runs"}
+    statistic = f"quantiles over {over}; a diverged run counts as infinite"
+    whole = xr.Dataset(data, attrs={**result.attrs, "statistic": statistic})
+    return whole.assign_coords(quantile=("quantile", q, meaning))
 
 
 def has_diverged(steps: Any) -> Any:
@@ -125,20 +118,15 @@ def quantiles_with_infinity(values: np.ndarray, q: Any, counted: np.ndarray | No
     """
     x = np.asarray(values, dtype=float)
     counted = np.ones(x.shape, dtype=bool) if counted is None else counted
-    unknown = (np.isnan(x) & counted).any(axis=0)
     ordered = np.sort(np.where(counted, x, np.nan), axis=0)  # NaN last
-    count = counted.sum(axis=0)
-    found = []
-    for level in np.atleast_1d(q):
-        at = np.maximum(count - 1, 0) * level
-        low = np.floor(at).astype(int)
-        a, b = (np.take_along_axis(ordered, i[None], axis=0)[0] for i in (low, np.ceil(at).astype(int)))
-        share = at - low
-        with np.errstate(invalid="ignore"):
-            between = np.where(share < 0.5, a + (b - a) * share, b - (b - a) * (1 - share))  # as NumPy rounds
-        between = np.where(np.isinf(b), b, between)
-        found.append(np.where(unknown | (count == 0), np.nan, np.where((a == b) | (share == 0), a, between)))
-    return np.stack(found)
+    at = np.multiply.outer(np.atleast_1d(q), np.maximum(counted.sum(axis=0) - 1, 0))
+    low = np.floor(at).astype(int)
+    a, b = (np.take_along_axis(ordered, i, axis=0) for i in (low, np.ceil(at).astype(int)))
+    share = at - low
+    with np.errstate(invalid="ignore"):
+        gap = np.where(a == b, 0.0, b - a)
+        between = np.where((share < 0.5) | np.isinf(b), a + gap * share, b - gap * (1 - share))  # as NumPy rounds
+    return np.where((np.isnan(x) & counted).any(axis=0), np.nan, between)
 
 
 # ------------------------------------------------------------------------------------------- notes and warnings
@@ -162,9 +150,7 @@ def divergence_note(steps: Any) -> str:
 def with_note(result: xr.Dataset) -> xr.Dataset:
     """The result with the sentence about diverged runs as its first attribute, if there are any."""
     note = divergence_note(result["diverged"])
-    return (
-        result.assign_attrs() if not note else result.drop_attrs(deep=False).assign_attrs(diverged=note, **result.attrs)
-    )
+    return result.drop_attrs(deep=False).assign_attrs({"diverged": note, **result.attrs}) if note else result
 
 
 def warn_of_divergence(result: xr.Dataset, *, stacklevel: int) -> xr.Dataset:

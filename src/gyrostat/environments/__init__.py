@@ -1,6 +1,12 @@
 """Environments: what is true everywhere, and what changes from one environment to another.
 
-Names are imported on first use, so that :mod:`gyrostat.environments.row_labels` can be used without JAX.
+Given ones: :class:`Environments` of symmetric matrices, :class:`RectangularEnvironments`, :class:`VectorEnvironments`,
+:class:`ArrayEnvironments`, and :class:`Observed` data without a known truth. Drawn for every seed: :class:`RandomEnvironments`,
+:class:`RandomRectangular`, :class:`FeatureEnvironments`. The part that varies has a law (:mod:`gyrostat.environments.laws`):
+:class:`Law`, :class:`TwoPoint`, :class:`Finite`, :class:`Uniform`, :class:`Gaussian`, :class:`Sampler`, :class:`Absent`,
+:class:`RandomLaw`.
+
+Names are imported on first use.
 """
 
 import lazy_loader as lazy

@@ -1,27 +1,26 @@
 """Environments with a given truth: A_star, the spurious subspace, and the law of the spurious part on it.
 
-Targets are symmetric matrices, vectors or rectangular matrices; :class:`Observed` is for data whose truth is unknown.
+Targets are symmetric or rectangular matrices, vectors or arrays; :class:`Observed` is for data whose truth is unknown.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import Any
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from gyrostat import errors
 from gyrostat.environments import subspaces
-from gyrostat.environments.laws import Absent, Congruent, Finite, Law
+from gyrostat.environments.laws import Absent, Finite, Law, in_basis, law_of_run, unchecked
 from gyrostat.errors import GyrostatError
 from gyrostat.jax_tools.readable_modules import ReadableModule
 from gyrostat.jax_tools.small_products import times
 from gyrostat.typing import Leaf
-
-AnyEnvironments = TypeVar("AnyEnvironments", bound="Environments")
 
 
 class Environments(ReadableModule):
@@ -56,26 +55,12 @@ class Environments(ReadableModule):
 
     def __init__(self, invariant_basis: Any, spurious_basis: Any = None, law: Law | None = None, *, values: Any = None):
         U = errors.orthonormal("invariant_basis", invariant_basis)
-        V = (
-            np.zeros((U.shape[0], 0))
-            if spurious_basis is None
-            else errors.orthonormal("spurious_basis", spurious_basis)
-        )
-        if V.shape[0] != U.shape[0]:
-            raise GyrostatError(
-                f"spurious_basis has {V.shape[0]} rows, invariant_basis has {U.shape[0]}: make them equal."
-            )
-        law = Absent() if law is None else checked_law(law)
-        if law.rank != V.shape[1]:
-            raise GyrostatError(
-                f"law has rank {law.rank} but spurious_basis has {V.shape[1]} columns: give the law rank={V.shape[1]}."
-            )
-        x = np.ones(U.shape[1]) if values is None else errors.array("values", values, ndim=1)
-        if x.shape != (U.shape[1],):
-            raise GyrostatError(
-                f"values must have one entry per column of invariant_basis ({U.shape[1]}); got {x.size}."
-            )
-        self.invariant_basis, self.spurious_basis, self.law, self.invariant_values = U, V, law, x
+        V = np.zeros((len(U), 0)) if spurious_basis is None else errors.orthonormal("spurious_basis", spurious_basis)
+        if len(V) != len(U):
+            raise GyrostatError(f"spurious_basis has {len(V)} rows, invariant_basis has {len(U)}: make them equal.")
+        self.invariant_basis, self.spurious_basis = U, V
+        self.law = law_of_rank(law, V.shape[1], "spurious_basis has {} columns")
+        self.invariant_values = values_of_rank(values, U.shape[1])
 
     def arguments(self) -> Mapping[str, Any] | None:
         return {
@@ -85,39 +70,21 @@ class Environments(ReadableModule):
             "values": self.invariant_values,
         }
 
-    @property
-    def knows_truth(self) -> bool:
-        """Whether the invariant and the spurious part are known. If not, diagnostics that compare with them are NaN."""
-        return True
+    def implied(self) -> Mapping[str, Any]:
+        absent = {"law": Absent(), "spurious_basis": np.zeros((len(self.invariant_basis), 0))}
+        return {**absent, "values": np.ones(self.invariant_basis.shape[1])}
+
+    def draw(self, key: PRNGKeyArray) -> Environments:
+        """These environments themselves, which are given and not random; with the law of one run if their law is random."""
+        law = law_of_run(self.law, key)
+        return self if law is self.law else unchecked(type(self), **{**vars(self), "law": law})
+
+    # --- targets -------------------------------------------------------------------------------------------------------------
 
     @property
     def shape(self) -> tuple[int, ...]:
         """The shape of a target."""
-        return (self.invariant_basis.shape[0],) * 2
-
-    def draw(self, key: PRNGKeyArray) -> Environments:
-        """These environments themselves, which are given and not random."""
-        return self
-
-    @property
-    def invariant(self) -> Float[Array, "d d"]:
-        """A_star."""
-        U, values = self.invariant_basis, self.invariant_values
-        return times(U * values, U.T)
-
-    def spurious(self, sigma: Float[Array, "r2 r2"]) -> Float[Array, "d d"]:
-        """``V* Sigma V*^T``."""
-        V = self.spurious_basis
-        return times(times(V, sigma), V.T)
-
-    def target(self, sigma: Float[Array, "r2 r2"]) -> Array:
-        """The total signal of an environment."""
-        return self.invariant + self.spurious(sigma)
-
-    @property
-    def mean_target(self) -> Array:
-        """``E A_e = A_star + V* E Sigma_e V*^T``, the target of pooled data."""
-        return self.target(self.law.mean)
+        return self.invariant_basis.shape[0], self.right_basis.shape[0]
 
     @property
     def right_basis(self) -> Float[Array, "n2 r1"]:
@@ -129,6 +96,31 @@ class Environments(ReadableModule):
         """The basis of the columns of the spurious part; the same as that of its rows unless the targets are rectangular."""
         return self.spurious_basis
 
+    @property
+    def invariant(self) -> Array:
+        """A_star."""
+        return times(self.invariant_basis * self.invariant_values, self.right_basis.T)
+
+    def spurious(self, sigma: Float[Array, "r2 r2"]) -> Array:
+        """``V* Sigma V*^T``."""
+        return times(times(self.spurious_basis, sigma), self.right_spurious_basis.T)
+
+    def target(self, sigma: Float[Array, "r2 r2"]) -> Array:
+        """The total signal of an environment."""
+        return self.invariant + self.spurious(sigma)
+
+    @property
+    def mean_target(self) -> Array:
+        """``E A_e = A_star + V* E Sigma_e V*^T``, the target of pooled data."""
+        return self.target(self.law.mean)
+
+    # --- what diagnostics look at --------------------------------------------------------------------------------------------
+
+    @property
+    def knows_truth(self) -> bool:
+        """Whether the invariant and the spurious part are known. If not, diagnostics that compare with them are NaN."""
+        return True
+
     def signal_block(self, product: Array) -> Float[Array, "r1 r1"]:
         """``U*^T A U*``."""
         return self.invariant_basis.T @ product @ self.right_basis
@@ -137,12 +129,25 @@ class Environments(ReadableModule):
         """``V*^T A V*``."""
         return self.spurious_basis.T @ product @ self.right_spurious_basis
 
+    @property
+    def overlap(self) -> float:
+        """The largest cosine between a direction of the invariant and one of the spurious subspace (epsilon_1).
+
+        >>> Environments(np.eye(3, 1), np.eye(3, 1, k=-1), Finite([1.0])).overlap
+        0.0
+        """
+        sides = (self.invariant_basis, self.spurious_basis), (self.right_basis, self.right_spurious_basis)
+        cosines = [np.linalg.norm(np.asarray(U).T @ np.asarray(V), 2) for U, V in sides if U.shape[1] and V.shape[1]]
+        return float(min(max(cosines, default=0.0), 1.0))
+
     def rotated(self, left: Float[Array, "q n1"], right: Float[Array, "p n2"]) -> Environments:
         """The same environments in other coordinates; all targets must lie in the row spaces of both maps."""
-        U, V = left @ self.invariant_basis, left @ self.spurious_basis
-        return unchecked(
-            Environments, invariant_basis=U, spurious_basis=V, law=self.law, invariant_values=self.invariant_values
-        )
+        return unchecked(type(self), **{**vars(self), **self._rotated_bases(left, right)})
+
+    def _rotated_bases(self, left: Array, right: Array) -> dict[str, Array]:
+        return {"invariant_basis": left @ self.invariant_basis, "spurious_basis": left @ self.spurious_basis}
+
+    # --- other ways to say them ----------------------------------------------------------------------------------------------
 
     @staticmethod
     def diagonal(dimension: int, values: Any = (1.0,)) -> Environments:
@@ -155,17 +160,6 @@ class Environments(ReadableModule):
         if not 1 <= x.size <= d:
             raise GyrostatError(f"values must list between 1 and dimension={d} numbers; got {x.size}.")
         return Environments(np.eye(d, x.size), values=x)
-
-    @property
-    def overlap(self) -> float:
-        """The largest cosine between a direction of the invariant and one of the spurious subspace (epsilon_1).
-
-        >>> Environments(np.eye(3, 1), np.eye(3, 1, k=-1), Finite([1.0])).overlap
-        0.0
-        """
-        sides = (self.invariant_basis, self.spurious_basis), (self.right_basis, self.right_spurious_basis)
-        cosines = [np.linalg.norm(np.asarray(U).T @ np.asarray(V), 2) for U, V in sides if U.shape[1] and V.shape[1]]
-        return float(min(max(cosines, default=0.0), 1.0))
 
     @staticmethod
     def from_matrices(A_star: Any, matrices: Any, *, weights: Any = None, tolerance: float = 1e-10) -> Environments:
@@ -233,71 +227,9 @@ class Environments(ReadableModule):
         b = subspaces.checked_features("spurious_features", spurious_features)
         if len(b) != len(a):
             raise GyrostatError(f"spurious_features has {len(b)} rows, features has {len(a)}: make them equal.")
-        law = Absent() if law is None else checked_law(law)
-        if law.rank != b.shape[1]:
-            raise GyrostatError(
-                f"law has rank {law.rank} but there are {b.shape[1]} spurious features: give the law rank={b.shape[1]}."
-            )
+        law = law_of_rank(law, b.shape[1], "there are {} spurious features")
         V = subspaces.gram_schmidt(b)
-        return Environments(U, V, Congruent(law, V.T @ b), values=values)
-
-
-class VectorEnvironments(Environments):
-    """Targets that are vectors: coefficients ``beta_e = beta_star + sum_j s_j e_j`` over chosen spurious coordinates.
-
-    Parameters
-    ----------
-    coefficients
-        beta_star.
-    spurious_coordinates
-        The coordinates that vary.
-    law
-        The law of the strengths s_j.
-
-    >>> from gyrostat import TwoPoint
-    >>> VectorEnvironments([1.0, -1.0, 0.0], [2], TwoPoint(mean=1.0, spread=6.0)).mean_target.tolist()
-    [1.0, -1.0, 1.0]
-    """
-
-    def __init__(self, coefficients: Any, spurious_coordinates: Any = (), law: Law | None = None):
-        beta = errors.array("coefficients", coefficients, ndim=1)
-        listed = np.asarray(spurious_coordinates).reshape(-1).tolist()
-        where = np.array([errors.size("spurious_coordinates", i, least=0) for i in listed], dtype=int)
-        if where.size and (where.min() < 0 or where.max() >= beta.size or len(set(where.tolist())) < where.size):
-            raise GyrostatError(
-                f"spurious_coordinates must be distinct and between 0 and {beta.size - 1}; got {where.tolist()}."
-            )
-        if (beta[where] != 0).any():
-            raise GyrostatError(
-                "coefficients must be zero on spurious_coordinates: put their mean into the law instead."
-            )
-        support, identity = np.flatnonzero(beta), np.eye(beta.size)
-        if support.size == 0:
-            raise GyrostatError("coefficients are all zero: there is no invariant signal to recover.")
-        super().__init__(identity[:, support], identity[:, where], law, values=beta[support])
-        if self.law.off_diagonal > 0:
-            raise GyrostatError("law must be diagonal for vectors: coordinates cannot interact.")
-
-    def arguments(self) -> Mapping[str, Any]:
-        where = np.argmax(np.asarray(self.spurious_basis), axis=0).tolist()
-        return {"coefficients": self.invariant, "spurious_coordinates": where, "law": self.law}
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return (self.invariant_basis.shape[0],)
-
-    @property
-    def invariant(self) -> Float[Array, " p"]:
-        return self.invariant_basis @ self.invariant_values
-
-    def spurious(self, sigma: Float[Array, "r2 r2"]) -> Float[Array, " p"]:
-        return self.spurious_basis @ jnp.diagonal(sigma)
-
-    def signal_block(self, product: Float[Array, " p"]) -> Float[Array, "r1 r1"]:
-        return self.invariant_basis.T @ (product[:, None] * self.invariant_basis)
-
-    def spurious_block(self, product: Float[Array, " p"]) -> Float[Array, "r2 r2"]:
-        return self.spurious_basis.T @ (product[:, None] * self.spurious_basis)
+        return Environments(U, V, in_basis(law, V.T @ b), values=values)
 
 
 class RectangularEnvironments(Environments):
@@ -339,16 +271,16 @@ class RectangularEnvironments(Environments):
         values: Any = None,
     ):
         super().__init__(left, spurious_left, law, values=values)
-        self.right = errors.orthonormal("right", right)
-        if self.right.shape[1] != self.invariant_basis.shape[1]:
+        W = errors.orthonormal("right", right)
+        if W.shape[1] != self.invariant_basis.shape[1]:
             raise GyrostatError(
-                f"right has {self.right.shape[1]} columns, left has {self.invariant_basis.shape[1]}: make them equal."
+                f"right has {W.shape[1]} columns, left has {self.invariant_basis.shape[1]}: make them equal."
             )
-        n2, r2 = self.right.shape[0], self.law.rank
-        V = np.zeros((n2, 0)) if spurious_right is None else errors.orthonormal("spurious_right", spurious_right)
-        if V.shape != (n2, r2):
-            raise GyrostatError(f"spurious_right must have shape {(n2, r2)} to go with right and law; got {V.shape}.")
-        self.right_spurious = V
+        shape = len(W), self.law.rank
+        Z = np.zeros((len(W), 0)) if spurious_right is None else errors.orthonormal("spurious_right", spurious_right)
+        if Z.shape != shape:
+            raise GyrostatError(f"spurious_right must have shape {shape} to go with right and law; got {Z.shape}.")
+        self.right, self.right_spurious = W, Z
 
     def arguments(self) -> Mapping[str, Any]:
         return {
@@ -359,6 +291,22 @@ class RectangularEnvironments(Environments):
             "law": self.law,
             "values": self.invariant_values,
         }
+
+    def implied(self) -> Mapping[str, Any]:
+        absent = {"spurious_left": self.spurious_basis[:, :0], "spurious_right": self.right_spurious[:, :0]}
+        return {**super().implied(), **absent}
+
+    @property
+    def right_basis(self) -> Float[Array, "n2 r1"]:
+        return self.right
+
+    @property
+    def right_spurious_basis(self) -> Float[Array, "n2 r2"]:
+        return self.right_spurious
+
+    def _rotated_bases(self, left: Array, right: Array) -> dict[str, Array]:
+        sides = {"right": right @ self.right, "right_spurious": right @ self.right_spurious}
+        return {**super()._rotated_bases(left, right), **sides}
 
     @staticmethod
     def of(matrix: Any) -> RectangularEnvironments:
@@ -397,45 +345,82 @@ class RectangularEnvironments(Environments):
         [5.0, 7.0]
         """
         A, targets, share = subspaces.checked_targets(A_star, matrices, tolerance)
-        W, s, Zt = np.linalg.svd(A, full_matrices=False)
+        U, s, Wt = np.linalg.svd(A, full_matrices=False)
         rank = int((s > share * s[0]).sum())
-        size = np.abs(np.stack([A, *targets])).max()
-        left, right, sigmas = subspaces.common_singular_vectors(targets - A, share * size)
-        law = Finite(sigmas, weights)
-        return RectangularEnvironments(W[:, :rank], Zt[:rank].T, left, right, law, values=s[:rank])
+        smallest = share * np.abs(np.stack([A, *targets])).max()
+        V, Z, sigmas = subspaces.common_singular_vectors(targets - A, smallest)
+        return RectangularEnvironments(U[:, :rank], Wt[:rank].T, V, Z, Finite(sigmas, weights), values=s[:rank])
+
+
+class _Coordinates(Environments):
+    """Targets without rows and columns: ``A_e = sum_i values_i u_i + sum_j Sigma_jj v_j``, arrays u_i and v_j flattened."""
+
+    size: tuple[int, ...] = eqx.field(static=True)
+
+    def __init__(self, size: tuple[int, ...], U: np.ndarray, V: np.ndarray, law: Law | None, values: np.ndarray):
+        super().__init__(U, V, law, values=values)
+        self.size = size
 
     @property
     def shape(self) -> tuple[int, ...]:
-        return self.invariant_basis.shape[0], self.right.shape[0]
+        return self.size
 
     @property
-    def right_basis(self) -> Float[Array, "n2 r1"]:
-        return self.right
+    def invariant(self) -> Array:
+        return jnp.reshape(self.invariant_basis @ self.invariant_values, self.size)
 
-    @property
-    def right_spurious_basis(self) -> Float[Array, "n2 r2"]:
-        return self.right_spurious
+    def spurious(self, sigma: Float[Array, "r2 r2"]) -> Array:
+        return jnp.reshape(self.spurious_basis @ jnp.diagonal(sigma), self.size)
 
-    @property
-    def invariant(self) -> Float[Array, "n1 n2"]:
-        return times(self.invariant_basis * self.invariant_values, self.right.T)
+    def signal_block(self, product: Array) -> Float[Array, "r1 r1"]:
+        return jnp.diag(self.invariant_basis.T @ jnp.ravel(product))
 
-    def spurious(self, sigma: Float[Array, "r2 r2"]) -> Float[Array, "n1 n2"]:
-        return times(times(self.spurious_basis, sigma), self.right_spurious.T)
-
-    def rotated(self, left: Float[Array, "q n1"], right: Float[Array, "p n2"]) -> Environments:
-        return unchecked(
-            RectangularEnvironments,
-            invariant_basis=left @ self.invariant_basis,
-            spurious_basis=left @ self.spurious_basis,
-            law=self.law,
-            invariant_values=self.invariant_values,
-            right=right @ self.right,
-            right_spurious=right @ self.right_spurious,
-        )
+    def spurious_block(self, product: Array) -> Float[Array, "r2 r2"]:
+        return jnp.diag(self.spurious_basis.T @ jnp.ravel(product))
 
 
-class ArrayEnvironments(Environments):
+class VectorEnvironments(_Coordinates):
+    """Targets that are vectors: coefficients ``beta_e = beta_star + sum_j s_j e_j`` over chosen spurious coordinates.
+
+    Parameters
+    ----------
+    coefficients
+        beta_star.
+    spurious_coordinates
+        The coordinates that vary.
+    law
+        The law of the strengths s_j.
+
+    >>> from gyrostat import TwoPoint
+    >>> VectorEnvironments([1.0, -1.0, 0.0], [2], TwoPoint(mean=1.0, spread=6.0)).mean_target.tolist()
+    [1.0, -1.0, 1.0]
+    """
+
+    def __init__(self, coefficients: Any, spurious_coordinates: Any = (), law: Law | None = None):
+        beta = errors.array("coefficients", coefficients, ndim=1)
+        listed = np.asarray(spurious_coordinates).reshape(-1).tolist()
+        where = [errors.integer("spurious_coordinates", i, most=errors.MOST_SIDE) for i in listed]
+        if len(set(where)) < len(where) or max(where, default=0) >= beta.size:
+            raise GyrostatError(
+                f"spurious_coordinates must be distinct and between 0 and {beta.size - 1}; got {where}."
+            )
+        if beta[where].any():
+            raise GyrostatError(
+                "coefficients must be zero on spurious_coordinates: put their mean into the law instead."
+            )
+        if not beta.any():
+            raise GyrostatError("coefficients are all zero: there is no invariant signal to recover.")
+        axes = np.eye(beta.size)
+        super().__init__(beta.shape, axes[:, beta != 0], axes[:, where], law, beta[beta != 0])
+        if law_of_run(self.law, jax.random.key(0)).off_diagonal > 0:
+            raise GyrostatError("law must be diagonal for vectors: coordinates cannot interact.")
+
+    def arguments(self) -> Mapping[str, Any]:
+        where = np.argmax(np.asarray(self.spurious_basis), axis=0).tolist()
+        return {"coefficients": self.invariant, "spurious_coordinates": where, "law": self.law}
+
+
+class ArrayEnvironments(_Coordinates):
     """Targets that are arrays of any shape: ``A_e = A_star + S_e``, for tensors and outputs of networks.
 
     The diagnostic ``signal`` is then the coordinate of the product along A_star, divided by the norm of A_star. ``spurious``
@@ -459,63 +444,39 @@ class ArrayEnvironments(Environments):
     ((2, 3, 4), 1.0)
     """
 
-    size: tuple[int, ...] = eqx.field(static=True)
-
     def __init__(self, invariant: Any, spurious: Any = None, weights: Any = None):
         A = errors.array("invariant", invariant, ndim=tuple(range(1, 9)))
-        norm = np.linalg.norm(A)
-        if not norm > 0:
+        if not A.any():
             raise GyrostatError("invariant is zero: there is no invariant signal to recover.")
-        basis, law, values = np.zeros((A.size, 0)), None, [norm]
-        if spurious is not None:
-            S = errors.array("spurious", spurious, ndim=A.ndim + 1)
-            if S.shape[1:] != A.shape or len(S) == 0:
-                raise GyrostatError(
-                    f"spurious must list an array of shape {A.shape} for every environment; got shape {S.shape}."
-                )
-            flat = S.reshape(len(S), -1)
-            _, s, Vt = np.linalg.svd(flat, full_matrices=False)
-            basis = Vt[s > 1e-12 * s.max(initial=1e-300)].T
-            law = Finite([np.diag(row) for row in flat @ basis], weights)
-        elif weights is not None:
+        if spurious is None and weights is not None:
             raise GyrostatError("weights are those of spurious, which is missing: leave weights out.")
-        super().__init__(A.reshape(-1, 1) / norm, basis, law, values=values)
-        self.size = A.shape
+        S = np.zeros((1, *A.shape)) if spurious is None else errors.array("spurious", spurious, ndim=A.ndim + 1)
+        if S.shape[1:] != A.shape or len(S) == 0:
+            raise GyrostatError(
+                f"spurious must list an array of shape {A.shape} for every environment; got shape {S.shape}."
+            )
+        flat = S.reshape(len(S), -1)
+        _, strengths, axes = np.linalg.svd(flat, full_matrices=False)
+        V = axes[strengths > 1e-12 * strengths.max()].T
+        norm = np.linalg.norm(A)
+        super().__init__(A.shape, A.reshape(-1, 1) / norm, V, Finite(flat @ V, weights), np.array([norm]))
 
     def arguments(self) -> Mapping[str, Any] | None:
+        law: Any = self.law
         if not isinstance(self.invariant_basis, np.ndarray):  # traced
             return None
-        A = np.reshape(self.invariant_basis @ self.invariant_values, self.size)
-        if not isinstance(self.law, Finite) or self.law.rank == 0:
-            return {"invariant": A, "spurious": None, "weights": None}
-        diagonals = np.diagonal(self.law.values, axis1=1, axis2=2)
-        spurious = np.reshape(diagonals @ self.spurious_basis.T, (-1, *self.size))
-        return {"invariant": A, "spurious": spurious, "weights": self.law.weights}
+        strengths = np.diagonal(law.values, axis1=1, axis2=2)
+        spurious = np.reshape(strengths @ self.spurious_basis.T, (-1, *self.size))
+        return {"invariant": np.asarray(self.invariant), "spurious": spurious, "weights": law.weights}
 
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return self.size
-
-    @property
-    def invariant(self) -> Array:
-        return jnp.reshape(self.invariant_basis @ self.invariant_values, self.size)
-
-    def spurious(self, sigma: Float[Array, "r2 r2"]) -> Array:
-        return jnp.reshape(self.spurious_basis @ jnp.diagonal(sigma), self.size)
-
-    def signal_block(self, product: Array) -> Float[Array, "1 1"]:
-        return jnp.diag(self.invariant_basis.T @ jnp.ravel(product))
-
-    def spurious_block(self, product: Array) -> Float[Array, "r2 r2"]:
-        return jnp.diag(self.spurious_basis.T @ jnp.ravel(product))
+    def implied(self) -> Mapping[str, Any]:
+        return {"spurious": np.zeros((1, *self.size)), **self.law.implied()}
 
 
 class Observed(Environments):
     """Environments whose truth is unknown, for data that bring their own responses (:class:`DenseData`).
 
     Everything that compares with the truth (``signal``, ``spurious``, ``distance``, ...) is NaN.
-
-    ``shape`` is the shape of a target, ``count`` the number of environments, and ``weights`` are theirs (equal by default).
 
     Parameters
     ----------
@@ -537,14 +498,17 @@ class Observed(Environments):
             raise GyrostatError(
                 f"shape must be (p,) for vectors, (n1, n2) for matrices, or longer; got {errors.shown(shape)}."
             )
-        sides = tuple(errors.size("shape", side) for side in shape)
-        n = errors.size("count", count)
-        super().__init__(np.zeros((sides[0], 0)), law=Finite(np.zeros((n, 0, 0)), weights))
-        self.size = sides
+        self.size = tuple(errors.size("shape", side) for side in shape)
+        super().__init__(
+            np.zeros((self.size[0], 0)), law=Finite(np.zeros((errors.size("count", count), 0, 0)), weights)
+        )
 
     def arguments(self) -> Mapping[str, Any]:
         law: Any = self.law
         return {"shape": self.size, "count": law.count, "weights": law.weights}
+
+    def implied(self) -> Mapping[str, Any]:
+        return self.law.implied()
 
     @property
     def knows_truth(self) -> bool:
@@ -562,28 +526,35 @@ class Observed(Environments):
     def right_spurious_basis(self) -> Float[Array, "n2 0"]:
         return jnp.zeros((self.size[-1], 0))
 
+    @property
+    def invariant(self) -> Array:
+        return jnp.full(self.size, jnp.nan, dtype=float)
+
+    def target(self, sigma: Float[Array, "0 0"]) -> Array:
+        return self.invariant
+
     def signal_block(self, product: Array) -> Float[Array, "0 0"]:
         return jnp.zeros((0, 0))
 
     def spurious_block(self, product: Array) -> Float[Array, "0 0"]:
         return jnp.zeros((0, 0))
 
-    def target(self, sigma: Float[Array, "r2 r2"]) -> Array:
-        return jnp.full(self.size, jnp.nan, dtype=float)
 
-    @property
-    def invariant(self) -> Array:
-        return jnp.full(self.size, jnp.nan, dtype=float)
+# --- arguments of constructors -----------------------------------------------------------------------------------------------
 
 
-def unchecked(kind: type[AnyEnvironments], **fields: Any) -> AnyEnvironments:
-    """Environments from traced arrays, whose orthonormality cannot be checked while tracing."""
-    environments = object.__new__(kind)
-    for name, value in fields.items():
-        object.__setattr__(environments, name, value)
-    return environments
+def law_of_rank(law: Any, rank: int | None = None, because: str = "") -> Law:
+    """``law`` itself, or :class:`Absent` for None; an error if it is not a law, or not of this rank (None: of any)."""
+    law = Absent() if law is None else law
+    errors.instance("law", law, Law, "TwoPoint, Uniform, Gaussian, Finite, Sampler or another Law")
+    if rank is not None and law.rank != rank:
+        raise GyrostatError(f"law has rank {law.rank} but {because.format(rank)}: give the law rank={rank}.")
+    return law
 
 
-def checked_law(law: Any) -> Law:
-    """``law`` itself, or an error if it is not a :class:`Law`."""
-    return errors.instance("law", law, Law, "TwoPoint, Uniform, Gaussian, Finite, Sampler or another Law")
+def values_of_rank(values: Any, rank: int) -> np.ndarray:
+    """The eigenvalues (singular values) of an invariant part of this rank: all 1 by default."""
+    x = np.ones(rank) if values is None else errors.array("values", values, ndim=1)
+    if x.size != rank:
+        raise GyrostatError(f"values must have one entry for each invariant direction, rank={rank}; got {x.size}.")
+    return x

@@ -1,5 +1,9 @@
 """Laws of the spurious part: how Sigma_e (r2 x r2) varies over environments.
 
+:class:`TwoPoint`, :class:`Finite`, :class:`Uniform` and :class:`Gaussian` are laws, :class:`Sampler` is one that a function
+draws, and :class:`Absent` that of no spurious part. Derive one of your own from
+:class:`Law`, or from :class:`RandomLaw` if its parameters differ from seed to seed.
+
 In this file, ``xi`` is one diagonal entry of Sigma_e, the scalar in the theory of Xu 2024.
 """
 
@@ -9,35 +13,57 @@ import abc
 import functools
 import itertools
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import equinox as eqx
 import jax
-import jax.extend.core
 import jax.numpy as jnp
 import numpy as np
+from jax.interpreters.partial_eval import dce_jaxpr
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from gyrostat import errors
 from gyrostat.errors import GyrostatError
 from gyrostat.jax_tools.fast_random import uniform
 from gyrostat.jax_tools.float64 import double
-from gyrostat.jax_tools.frozen_randomness import TRACES, program_and_constants
 from gyrostat.jax_tools.readable_modules import ReadableModule
 from gyrostat.typing import Leaf
 
+__all__ = ["Absent", "Finite", "Gaussian", "Law", "Sampler", "TwoPoint", "Uniform"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
 ScalarFunction = Callable[[np.ndarray], np.ndarray]
+AnyModule = TypeVar("AnyModule", bound=ReadableModule)
 
 
 class Environment(NamedTuple):
-    """One environment: its index in a finite law (-1 when the law is continuous) and its Sigma."""
+    """One environment: its index in a finite law (-1 in any other) and its Sigma."""
 
     index: Int[Array, ""]  # type: ignore[assignment]  # hides tuple.index, which an environment does not need
     sigma: Float[Array, "r2 r2"]
 
 
 class Law(ReadableModule):
-    """A distribution of symmetric matrices Sigma_e, with the moments that the theory needs."""
+    """A distribution of symmetric matrices Sigma_e, with the moments that the theory needs.
+
+    A law of your own defines :attr:`rank`, :meth:`draw` and :meth:`nodes`; all moments follow. :class:`Sampler` is a law around
+    a function, and a :class:`RandomLaw` has new parameters in every run.
+
+    >>> import jax
+    >>> class Arcsine(Law):
+    ...     rank = 1
+    ...     def draw(self, key):
+    ...         return jax.numpy.cos(jax.random.uniform(key, maxval=jax.numpy.pi))
+    ...     def nodes(self):
+    ...         angles = (np.arange(100) + 0.5) * np.pi / 100  # Chebyshev's quadrature
+    ...         return np.cos(angles)[:, None, None], np.full(100, 0.01)
+    >>> round(Arcsine().second_moment, 12)
+    0.5
+    """
 
     @property
     @abc.abstractmethod
@@ -45,8 +71,8 @@ class Law(ReadableModule):
         """The size r2 of Sigma."""
 
     @abc.abstractmethod
-    def draw(self, key: PRNGKeyArray) -> Environment:
-        """A random environment."""
+    def draw(self, key: PRNGKeyArray) -> Array:
+        """A random Sigma: a number (times the identity), a diagonal or a symmetric matrix."""
 
     @abc.abstractmethod
     def nodes(self) -> tuple[np.ndarray, np.ndarray]:
@@ -54,6 +80,21 @@ class Law(ReadableModule):
 
         Exact for finite laws, a quadrature for uniform and Gaussian ones, 2^16 fixed draws for a user's sampler.
         """
+
+    def environment(self, key: PRNGKeyArray) -> Environment:
+        """A random environment: Sigma as :meth:`draw` gives it, as a matrix."""
+        draw, rank = self.draw(key), self.rank
+        if isinstance(draw, Environment):  # a law that was written for version 0.2
+            return draw
+        sigma = jnp.asarray(draw, dtype=float)
+        if sigma.shape not in ((), (rank,), (rank, rank)):
+            raise GyrostatError(
+                f"the draw function of {type(self).__name__} must return a number, {rank} numbers or a {rank} x {rank} matrix, "
+                f"because its rank is {rank}; got shape {sigma.shape}."
+            )
+        if sigma.ndim < 2:
+            sigma = jnp.diag(sigma) if sigma.ndim else sigma * jnp.eye(rank, dtype=float)
+        return Environment(jnp.asarray(-1, dtype=jnp.int32), sigma)
 
     @property
     def is_finite(self) -> bool:
@@ -101,30 +142,30 @@ class Law(ReadableModule):
     def scatter(self) -> Float[Array, ""]:
         """E ||Sigma - E Sigma||_F^2."""
         values, weights = self.nodes()
-        gap = jnp.asarray(values) - self.mean
-        return jnp.einsum("n,nij,nij->", jnp.asarray(weights), gap, gap)
+        gap = values - self.mean
+        return jnp.einsum("n,nij,nij->", weights, gap, gap)
 
     @property
     def off_diagonal(self) -> float:
         """sup_e max_i sum_{j != i} |Sigma_ij|, the left side of condition (7) without its r2^2."""
-        values, _ = self.nodes()
-        rows = np.abs(values).sum(axis=2) - np.abs(_diagonals(values))
-        return float(rows.max(initial=0.0))
+        sizes = np.abs(self.nodes()[0])
+        return float((sizes.sum(axis=2) - _diagonals(sizes)).max(initial=0.0))
 
 
 def _diagonals(values: np.ndarray) -> np.ndarray:
     return np.diagonal(values, axis1=1, axis2=2)
 
 
-class Finite(Law):
-    """A finite list of environments with weights (equal ones by default).
+# --- finite laws -------------------------------------------------------------------------------------------------------------
 
-    ``values`` may be K numbers (Sigma_e = s_e I_rank), K vectors (diagonals) or K symmetric matrices.
+
+class Finite(Law):
+    """A finite list of environments with weights.
 
     Parameters
     ----------
     values
-        K numbers, K vectors (diagonals) or K symmetric matrices.
+        K numbers s_e (Sigma_e = s_e I_rank), K vectors (diagonals) or K symmetric matrices.
     weights
         How often each environment is drawn; equally often by default.
     rank
@@ -138,26 +179,29 @@ class Finite(Law):
     weights: Leaf
 
     def __init__(self, values: Any, weights: Any = None, *, rank: int = 1):
-        x = errors.array("values", values, ndim=(1, 2, 3))
-        if x.shape[0] == 0:
+        x = _array("values", values, ndim=(1, 2, 3))
+        if len(x) == 0:
             raise GyrostatError("values lists zero environments; give at least one.")
         if x.ndim == 1:
-            x = x[:, None, None] * np.eye(errors.integer("rank", rank, least=0))
+            x = x[:, None, None] * np.eye(errors.integer("rank", rank))
         elif x.ndim == 2:
             x = x[:, :, None] * np.eye(x.shape[1])
         if x.shape[1] != x.shape[2]:
             raise GyrostatError(f"values must hold square matrices; got shape {x.shape}.")
-        if not np.allclose(x, np.swapaxes(x, 1, 2), atol=1e-12):
+        if isinstance(x, np.ndarray) and not np.allclose(x, np.swapaxes(x, 1, 2), atol=1e-12):
             raise GyrostatError("values must hold symmetric matrices; symmetrise them with (S + S.T) / 2.")
-        p = np.full(len(x), 1 / len(x)) if weights is None else errors.array("weights", weights, ndim=1)
+        p = np.full(len(x), 1 / len(x)) if weights is None else _array("weights", weights, ndim=1)
         if p.shape != (len(x),):
             raise GyrostatError(f"weights must have one entry per environment ({len(x)}); got {p.size}.")
-        if (p < 0).any() or abs(p.sum() - 1) > 1e-9:
+        if isinstance(p, np.ndarray) and ((p < 0).any() or abs(p.sum() - 1) > 1e-9):
             raise GyrostatError(
                 f"weights must be non-negative and sum to one; got sum {p.sum():.6g}, least {p.min():.6g}: "
                 "divide them by their sum."
             )
         self.values, self.weights = x, p
+
+    def implied(self) -> Mapping[str, Any]:
+        return {"weights": np.full(self.count, 1 / self.count)}
 
     @property
     def rank(self) -> int:
@@ -179,17 +223,17 @@ class Finite(Law):
         """Environment number ``index``."""
         return Environment(jnp.asarray(index, dtype=jnp.int32), jnp.asarray(self.values)[index])
 
-    def draw(self, key: PRNGKeyArray) -> Environment:
+    def environment(self, key: PRNGKeyArray) -> Environment:
         # A sum instead of a search: a loop costs more to compile and to run than a pass over all environments.
         edges = jnp.cumsum(jnp.asarray(self.weights))
         return self.at(jnp.minimum(jnp.sum(uniform(key, 1) >= edges), self.count - 1))
 
+    def draw(self, key: PRNGKeyArray) -> Array:
+        return self.environment(key).sigma
+
 
 class TwoPoint(Finite):
     """Sigma_e = (mean - spread) I or (mean + spread) I with probability 1/2 each (Xu 2024, section 5).
-
-    ``spread`` is the paper's heterogeneity M. With ``independent=True`` every diagonal entry has its own sign
-    (2^rank environments).
 
     Parameters
     ----------
@@ -200,17 +244,17 @@ class TwoPoint(Finite):
     rank
         The size of Sigma.
     independent
-        True to draw the sign of every diagonal entry separately.
+        True to draw the sign of every diagonal entry separately: 2^rank environments.
 
     >>> TwoPoint(mean=1.0, spread=6.0).values.ravel().tolist()
     [-5.0, 7.0]
     """
 
     def __init__(self, mean: float = 1.0, spread: float = 1.0, *, rank: int = 1, independent: bool = False):
-        centre, width = errors.number("mean", mean), errors.number("spread", spread, least=0)
+        centre, width = _number("mean", mean), _number("spread", spread, least=0)
         r = errors.integer("rank", rank, least=1, most=12 if independent else None)
-        signs = itertools.product((-1.0, 1.0), repeat=r) if independent else ((s,) * r for s in (-1.0, 1.0))
-        super().__init__([[centre + s * width for s in row] for row in signs])
+        signs = list(itertools.product((-1.0, 1.0), repeat=r)) if independent else [(-1.0,) * r, (1.0,) * r]
+        super().__init__(centre + width * np.array(signs))
 
     def arguments(self) -> Mapping[str, Any]:
         low, high = (float(x) for x in (self.values[0, 0, 0], self.values[-1, 0, 0]))
@@ -226,6 +270,9 @@ class Absent(Finite):
         super().__init__(np.zeros((1, 0, 0)))
 
 
+# --- continuous laws ---------------------------------------------------------------------------------------------------------
+
+
 class _DiagonalLaw(Law):
     """A continuous law of diagonal matrices: entries mean + spread * z, shared or independent."""
 
@@ -235,17 +282,42 @@ class _DiagonalLaw(Law):
     independent: bool = eqx.field(static=True)
 
     def __init__(self, mean: float = 1.0, spread: float = 1.0, *, rank: int = 1, independent: bool = False):
-        self.centre = errors.number("mean", mean)
-        self.spread = errors.number("spread", spread, least=0)
-        self.size = errors.integer("rank", rank, least=1)
-        self.independent = bool(independent)
+        self.centre, self.spread = _number("mean", mean), _number("spread", spread, least=0)
+        self.size, self.independent = errors.integer("rank", rank, least=1), bool(independent)
 
     def arguments(self) -> Mapping[str, Any]:
         return {"mean": self.centre, "spread": self.spread, "rank": self.size, "independent": self.independent}
 
+    @abc.abstractmethod
+    def _standard(self, key: PRNGKeyArray, shape: tuple[int, ...]) -> Array:
+        """Draws of z."""
+
+    @abc.abstractmethod
+    def _quadrature(self, count: int = 200) -> tuple[np.ndarray, np.ndarray]:
+        """Gauss nodes and weights of z."""
+
     @property
     def rank(self) -> int:
         return self.size
+
+    def draw(self, key: PRNGKeyArray) -> Array:
+        z = self._standard(key, (self.size if self.independent else 1,))
+        return self.centre + self.spread * jnp.broadcast_to(z, (self.size,))
+
+    def nodes(self) -> tuple[np.ndarray, np.ndarray]:
+        dimension = self.size if self.independent else 1
+        if dimension > 12:
+            raise GyrostatError(f"rank must be at most 12 for a quadrature of independent entries; got {dimension}.")
+        z, weights = self._quadrature() if dimension == 1 else self._quadrature(int(4096 ** (1 / dimension) + 1e-9))
+        points = np.stack(np.meshgrid(*[z] * dimension, indexing="ij"), axis=-1).reshape(-1, dimension)
+        masses = functools.reduce(np.multiply.outer, [weights] * dimension).ravel()
+        return (self.centre + self.spread * points)[:, :, None] * np.eye(self.size), masses
+
+    # All entries have one law, so these need no grid over all of them, which would be coarser.
+
+    def expectation(self, function: ScalarFunction) -> np.ndarray:
+        z, weights = self._quadrature()
+        return np.full(self.size, weights @ function(self.centre + self.spread * z))
 
     @property
     def mean(self) -> Array:
@@ -260,36 +332,9 @@ class _DiagonalLaw(Law):
         z, weights = self._quadrature()
         return self.size * self.spread**2 * (weights @ z**2)
 
-    def draw(self, key: PRNGKeyArray) -> Environment:
-        z = self._standard(key, (self.size if self.independent else 1,))
-        diagonal = self.centre + self.spread * jnp.broadcast_to(z, (self.size,))
-        return Environment(jnp.asarray(-1, dtype=jnp.int32), jnp.diag(diagonal))
-
     @property
     def off_diagonal(self) -> float:
         return 0.0
-
-    def expectation(self, function: ScalarFunction) -> np.ndarray:
-        z, weights = self._quadrature()  # every entry has the same law
-        return np.full(self.size, weights @ function(self.centre + self.spread * z))
-
-    def nodes(self) -> tuple[np.ndarray, np.ndarray]:
-        if not self.independent or self.size == 1:
-            z, weights = self._quadrature()
-            return (self.centre + self.spread * z)[:, None, None] * np.eye(self.size), weights
-        if self.size > 12:
-            raise GyrostatError(f"rank must be at most 12 for a quadrature of independent entries; got {self.size}.")
-        z, weights = self._quadrature(int(4096 ** (1 / self.size) + 1e-9))
-        points = np.stack(np.meshgrid(*[z] * self.size, indexing="ij"), axis=-1).reshape(-1, self.size)
-        masses = functools.reduce(np.multiply.outer, [weights] * self.size).ravel()
-        return (self.centre + self.spread * points)[:, :, None] * np.eye(self.size), masses
-
-    @abc.abstractmethod
-    def _standard(self, key: PRNGKeyArray, shape: tuple[int, ...]) -> Array: ...
-
-    @abc.abstractmethod
-    def _quadrature(self, count: int = 120) -> tuple[np.ndarray, np.ndarray]:
-        """Gauss nodes and weights of the standard entry."""
 
 
 class Uniform(_DiagonalLaw):
@@ -348,15 +393,17 @@ class Gaussian(_DiagonalLaw):
         return jax.random.normal(key, shape, dtype=float)
 
     def _quadrature(self, count: int = 120) -> tuple[np.ndarray, np.ndarray]:
-        z, w = np.polynomial.hermite_e.hermegauss(count)
+        z, w = np.polynomial.hermite_e.hermegauss(count)  # the weights of more nodes underflow
         return z, w / w.sum()
+
+
+# --- laws around a function of the key ---------------------------------------------------------------------------------------
 
 
 class Sampler(Law):
     """A law given by a function of a JAX key that returns a number, a diagonal or a symmetric matrix.
 
-    All randomness must come from the key. The function is compiled once, so a number drawn in another way (by NumPy, by
-    Python's ``random``) would never change; such a function is refused.
+    The function is compiled once, so all its randomness must come from the key: one that does not use the key is refused.
 
     Expectations are means of 2^16 fixed draws, and are refused where a few of these decide: the tails are then too heavy.
     ``bound`` is the largest draw if it came up more than once; otherwise it is infinite, because draws cannot tell the
@@ -379,32 +426,24 @@ class Sampler(Law):
     size: int = eqx.field(static=True)
 
     def __init__(self, function: Callable[[PRNGKeyArray], Array], *, rank: int = 1):
-        if not callable(function):
-            raise GyrostatError(f"function must take a JAX key and return Sigma; got {function!r}.")
-        self.function = function
+        self.function = errors.function_of("function", function, "a JAX key that returns Sigma")
         self.size = errors.integer("rank", rank, least=1)
-        shape = jax.eval_shape(self._matrix, jax.random.key(0)).shape
-        if shape != (self.size, self.size):
+        if not _uses_key(lambda key: self.environment(key).sigma):
             raise GyrostatError(
-                f"function must return a number, {rank} numbers or a {rank} x {rank} matrix; got {shape}."
+                "function does not use its key, so that all environments would be the same: draw with jax.random and the "
+                "key (jax.random.choice(key, jnp.array([-1.0, 1.0])), not NumPy's rng.choice), or use Finite for a fixed "
+                "list."
             )
-        _check_uses_key(function)
-
-    def _matrix(self, key: PRNGKeyArray) -> Array:
-        x = jnp.asarray(self.function(key))
-        if x.ndim == 0:
-            return x * jnp.eye(self.size, dtype=float)
-        return jnp.diag(x) if x.ndim == 1 else x
 
     @property
     def rank(self) -> int:
         return self.size
 
-    def draw(self, key: PRNGKeyArray) -> Environment:
-        return Environment(jnp.asarray(-1, dtype=jnp.int32), self._matrix(key))
+    def draw(self, key: PRNGKeyArray) -> Array:
+        return self.function(key)
 
     def nodes(self) -> tuple[np.ndarray, np.ndarray]:
-        return _sampled(self.function, self.size)
+        return _fixed_draws(self)
 
     @property
     def bound(self) -> float:
@@ -413,7 +452,7 @@ class Sampler(Law):
 
     @property
     def has_second_moment(self) -> bool:
-        return bool((_error_of_mean(_squares(self.nodes()[0])) <= LARGEST_ERROR).all())
+        return bool(_error_of_mean(_squares(self.nodes()[0])) <= LARGEST_ERROR)
 
     def expectation(self, function: ScalarFunction) -> np.ndarray:
         return self._mean(function(_diagonals(self.nodes()[0])))
@@ -447,48 +486,111 @@ def _squares(values: np.ndarray) -> np.ndarray:
     return np.einsum("nij,nij->n", values, values)
 
 
-def _check_uses_key(function: Callable[[PRNGKeyArray], Array]) -> None:
-    """Refuse a function whose value does not depend on its key, or that draws numbers from elsewhere while it is traced."""
-    program = jax.make_jaxpr(lambda key: jnp.asarray(function(key)))(jax.random.key(0))
-    if not _depends_on_input(program.jaxpr):
-        raise GyrostatError(
-            "function does not use its key, so that all environments would be the same: draw with jax.random and the key "
-            "(jax.random.choice(key, jnp.array([-1.0, 1.0])), not NumPy's rng.choice), or use Finite for a fixed list."
+def _uses_key(function: Callable[[PRNGKeyArray], Any]) -> bool:
+    """Whether what a function returns depends on its key."""
+    program = jax.make_jaxpr(function)(jax.random.key(0)).jaxpr
+    _, used = dce_jaxpr(program, [True] * len(program.outvars))
+    return any(used)
+
+
+@functools.lru_cache(maxsize=32)
+def _fixed_draws(law: Sampler) -> tuple[np.ndarray, np.ndarray]:
+    # Also called while a run is traced (diagnostics use the mean of the law), hence the eager context.
+    with jax.ensure_compile_time_eval(), double():
+        draw = jax.jit(jax.vmap(lambda key: law.environment(key).sigma))
+        values = np.asarray(draw(jax.random.split(jax.random.key(0), 2**16)), dtype=np.float64)
+    return values, np.full(len(values), 1 / len(values))
+
+
+# --- laws that every run draws, and laws in another basis --------------------------------------------------------------------
+
+
+class RandomLaw(Law):
+    """A law with parameters of its own in every run: each seed draws a law, from which its environments are drawn.
+
+    A subclass defines :meth:`draw_law`. There are no moments that hold for all runs, so the theory refuses such a law, while
+    each run knows its own. The laws of all runs are of one kind and have equally many environments.
+
+    >>> import jax
+    >>> class Sites(RandomLaw):
+    ...     def draw_law(self, key):
+    ...         return Finite(1 + 6 * jax.random.normal(key, (4,)))
+    >>> Sites().count, Sites().draw_law(jax.random.key(0)) == Sites().draw_law(jax.random.key(1))
+    (4, False)
+    """
+
+    @abc.abstractmethod
+    def draw_law(self, key: PRNGKeyArray) -> Law:
+        """The law of the run with this key."""
+
+    def __check_init__(self) -> None:
+        # The example is drawn outside a program, where all its numbers are checked.
+        errors.instance(f"{type(self).__name__}.draw_law", self._example, Law, "a function that returns a Law")
+        if not _uses_key(self.draw_law):
+            raise GyrostatError(
+                f"{type(self).__name__}.draw_law does not use its key, so that all runs would have the same law: draw its "
+                "parameters with jax.random and the key, or use the law that it returns."
+            )
+
+    @property
+    def _example(self) -> Any:
+        with double():
+            return self.draw_law(jax.random.key(0))
+
+    @property
+    def _form(self) -> Any:
+        """The law of any run, with shapes in place of numbers."""
+        return jax.eval_shape(self.draw_law, jax.random.key(0))
+
+    @property
+    def rank(self) -> int:
+        return self._form.rank
+
+    @property
+    def is_finite(self) -> bool:
+        return self._form.is_finite
+
+    @property
+    def count(self) -> int:
+        """The number of environments K of a finite law."""
+        return self._form.count
+
+    @property
+    def weights(self) -> np.ndarray:
+        """The weights of the environments in one run: unequal if those of other runs are."""
+        return self._example.weights
+
+    @property
+    def has_second_moment(self) -> bool:
+        return False
+
+    def draw(self, key: PRNGKeyArray) -> Array:
+        raise self._refusal("environments")
+
+    def nodes(self) -> tuple[np.ndarray, np.ndarray]:
+        raise self._refusal("moments")
+
+    def _refusal(self, wanted: str) -> GyrostatError:
+        return GyrostatError(
+            f"{type(self).__name__} has no {wanted} of its own, because every run draws another law: ask draw_law(key), the "
+            "law of one run."
         )
-    first = program_and_constants(function, jax.random.key(0))
-    if any(program_and_constants(function, jax.random.key(k % 2)) != first for k in range(TRACES)):
-        raise GyrostatError(
-            "function draws numbers that do not come from its key; it is compiled once, so they would never change: "
-            "draw all of them with jax.random and the key."
-        )
 
 
-def _depends_on_input(jaxpr: Any) -> bool:
-    """Whether the output of a traced function depends on its input."""
-    reached = set(jaxpr.invars)
-    for equation in jaxpr.eqns:
-        if any(not isinstance(v, jax.extend.core.Literal) and v in reached for v in equation.invars):
-            reached.update(equation.outvars)
-    return any(not isinstance(v, jax.extend.core.Literal) and v in reached for v in jaxpr.outvars)
+def law_of_run(law: Law, key: PRNGKeyArray) -> Law:
+    """The law of the run whose environments are drawn by ``key``: ``law`` itself, unless it is a :class:`RandomLaw`."""
+    # The number is far from the small ones that splitting a key folds into it.
+    return law.draw_law(jax.random.fold_in(key, 2**30)) if isinstance(law, RandomLaw) else law
 
 
-_NODES: dict[tuple[Any, int], tuple[np.ndarray, np.ndarray]] = {}
+def in_basis(law: Law, matrix: Float[Array, "s r2"]) -> Law:
+    """The law of ``R Sigma R^T``: the same spurious part in another basis, which may be smaller."""
+    if isinstance(law, Finite):
+        return unchecked(Finite, values=matrix @ law.values @ matrix.T, weights=law.weights)
+    return _RandomInBasis(law, matrix) if isinstance(law, RandomLaw) else _InBasis(law, matrix)
 
 
-def _sampled(function: Callable[[PRNGKeyArray], Array], size: int, count: int = 2**16) -> tuple[np.ndarray, np.ndarray]:
-    if (function, size) not in _NODES:
-        # Also called while a run is traced (diagnostics use the mean of the law), hence the eager context.
-        with jax.ensure_compile_time_eval(), double():
-            law = Sampler(function, rank=size)
-            keys = jax.random.split(jax.random.key(0), count)
-            values = np.asarray(jax.jit(jax.vmap(law._matrix))(keys), dtype=np.float64)
-        _NODES[function, size] = values, np.full(count, 1 / count)
-    return _NODES[function, size]
-
-
-class Congruent(Law):
-    """``R Sigma R^T`` for Sigma of another law: the same spurious part in another basis, which may be smaller."""
-
+class _InBasis(Law):
     law: Law
     matrix: Leaf
 
@@ -500,37 +602,12 @@ class Congruent(Law):
     def has_second_moment(self) -> bool:
         return self.law.has_second_moment
 
-    @property
-    def is_finite(self) -> bool:
-        return self.law.is_finite
+    def draw(self, key: PRNGKeyArray) -> Array:
+        return self.matrix @ self.law.environment(key).sigma @ self.matrix.T
 
-    @property
-    def count(self) -> int:
-        """The number of environments of the underlying finite law."""
-        return self.law.count  # type: ignore[attr-defined]
-
-    def at(self, index: Int[Array, ""]) -> Environment:
-        """Environment number ``index`` of the underlying finite law, in this basis."""
-        return self._congruent(self.law.at(index))  # type: ignore[attr-defined]
-
-    @property
-    def weights(self) -> np.ndarray:
-        """The weights of the underlying finite law."""
-        return self.law.weights  # type: ignore[attr-defined]
-
-    def _congruent(self, environment: Environment) -> Environment:
-        R = self.matrix
-        return environment._replace(sigma=R @ environment.sigma @ R.T)
-
-    @property
-    def scatter(self) -> Float[Array, ""]:
+    def nodes(self) -> tuple[np.ndarray, np.ndarray]:
         values, weights = self.law.nodes()
-        R = self.matrix
-        gap = R @ jnp.asarray(values) @ R.T - self.mean
-        return jnp.einsum("n,nij,nij->", jnp.asarray(weights), gap, gap)
-
-    def draw(self, key: PRNGKeyArray) -> Environment:
-        return self._congruent(self.law.draw(key))
+        return self.matrix @ values @ self.matrix.T, weights
 
     @property
     def bound(self) -> float:
@@ -540,7 +617,30 @@ class Congruent(Law):
     def mean(self) -> Array:
         return self.matrix @ self.law.mean @ self.matrix.T
 
-    def nodes(self) -> tuple[np.ndarray, np.ndarray]:
-        values, weights = self.law.nodes()
-        R = np.asarray(self.matrix)
-        return R @ values @ R.T, weights
+
+class _RandomInBasis(RandomLaw):
+    law: RandomLaw
+    matrix: Leaf
+
+    def draw_law(self, key: PRNGKeyArray) -> Law:
+        return in_basis(self.law.draw_law(key), self.matrix)
+
+
+def unchecked(kind: type[AnyModule], **fields: Any) -> AnyModule:
+    """A module from traced arrays, whose numbers (orthonormal columns, symmetry) cannot be checked while tracing."""
+    module = object.__new__(kind)
+    for name, value in fields.items():
+        object.__setattr__(module, name, value)
+    return module
+
+
+# --- arguments of constructors -----------------------------------------------------------------------------------------------
+# A :class:`RandomLaw` draws them inside a program, where their numbers are not known yet; its example is checked in full.
+
+
+def _number(name: str, value: Any, **bounds: float) -> Any:
+    return value if isinstance(value, jax.core.Tracer) else errors.number(name, value, **bounds)
+
+
+def _array(name: str, value: Any, *, ndim: int | tuple[int, ...]) -> Any:
+    return value if isinstance(value, jax.core.Tracer) else errors.array(name, value, ndim=ndim)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import equinox as eqx
@@ -11,8 +12,13 @@ import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from gyrostat import errors
-from gyrostat.environments.given_environments import Environments, RectangularEnvironments, checked_law, unchecked
-from gyrostat.environments.laws import Absent, Congruent, Law
+from gyrostat.environments.given_environments import (
+    Environments,
+    RectangularEnvironments,
+    law_of_rank,
+    values_of_rank,
+)
+from gyrostat.environments.laws import Absent, Law, in_basis, law_of_run, unchecked
 from gyrostat.errors import GyrostatError
 from gyrostat.jax_tools.readable_modules import ReadableModule
 from gyrostat.typing import Leaf
@@ -65,46 +71,40 @@ class RandomEnvironments(ReadableModule):
         overlap: float = 0.0,
         placement: str = "orthogonal",
     ):
-        d = errors.integer("dimension", dimension, least=1)
-        law = Absent() if law is None else checked_law(law)
-        self.dimension, self.law = d, law
+        self.dimension = d = errors.integer("dimension", dimension, least=1)
         self.rank = errors.integer("rank", rank, least=1, most=d, most_because=", the dimension")
         self.placement = errors.choice("placement", placement, ("orthogonal", "random"))
-        needed = self.rank + law.rank if self.placement == "orthogonal" else max(self.rank, law.rank)
+        self.overlap = errors.number("overlap", overlap, least=0, most=1)
+        self.law, self.values = law_of_rank(law), values_of_rank(values, self.rank)
+        r1, r2 = self.rank, self.law.rank
+        needed = r1 + r2 if self.placement == "orthogonal" else max(r1, r2)
         if needed > d:
             raise GyrostatError(
-                f"rank {self.rank} and spurious rank {law.rank} do not fit in dimension {d}: "
-                f"raise dimension to at least {needed} or lower the ranks."
+                f"rank {r1} and spurious rank {r2} do not fit in dimension {d}: raise dimension to at least {needed} or "
+                "lower the ranks."
             )
-        self.values = np.ones(self.rank) if values is None else errors.array("values", values, ndim=1)
-        if self.values.shape != (self.rank,):
-            raise GyrostatError(f"values must have rank={self.rank} entries; got {self.values.size}.")
-        self.overlap = errors.number("overlap", overlap, least=0, most=1)
+
+    def implied(self) -> Mapping[str, Any]:
+        return {"law": Absent(), "values": np.ones(self.rank)}
 
     @property
     def shape(self) -> tuple[int, ...]:
         """The shape of a target."""
-        return (self.dimension, self.dimension)
-
-    def frame(self, key: PRNGKeyArray, count: int) -> Float[Array, "d count"]:
-        """Uniformly random orthonormal columns."""
-        return haar(key, self.dimension, count)
+        return self.dimension, self.dimension
 
     def draw(self, key: PRNGKeyArray) -> Environments:
         """Environments with subspaces drawn by ``key``."""
-        r1, r2 = self.rank, self.law.rank
+        d, r1, r2 = self.dimension, self.rank, self.law.rank
         if self.placement == "random":
             one, two = jax.random.split(key)
-            U, V = self.frame(one, r1), self.frame(two, r2)
+            U, V = haar(one, d, r1), haar(two, d, r2)
         else:
-            basis = self.frame(key, r1 + r2)
+            basis = haar(key, d, r1 + r2)
             U, W = basis[:, :r1], basis[:, r1:]
             shared = min(r1, r2)
             tilted = self.overlap * U[:, :shared] + jnp.sqrt(1 - self.overlap**2) * W[:, :shared]
             V = jnp.concatenate([tilted, W[:, shared:]], axis=1)
-        return unchecked(
-            Environments, invariant_basis=U, spurious_basis=V, law=self.law, invariant_values=jnp.asarray(self.values)
-        )
+        return _environments(Environments, self, key, invariant_basis=U, spurious_basis=V)
 
 
 class FeatureEnvironments(ReadableModule):
@@ -128,15 +128,15 @@ class FeatureEnvironments(ReadableModule):
     law: Law
 
     def __init__(self, dimension: int, rank: int, law: Law):
-        self.dimension = errors.integer("dimension", dimension, least=1)
-        self.law = checked_law(law)
-        self.rank = errors.integer("rank", rank, least=1, most=self.dimension, most_because=", the dimension")
-        errors.integer("law's rank", self.law.rank, least=1, most=self.dimension, most_because=", the dimension")
+        self.dimension = d = errors.integer("dimension", dimension, least=1)
+        self.rank = errors.integer("rank", rank, least=1, most=d, most_because=", the dimension")
+        self.law = law_of_rank(law)
+        errors.integer("law's rank", self.law.rank, least=1, most=d, most_because=", the dimension")
 
     @property
     def shape(self) -> tuple[int, ...]:
         """The shape of a target."""
-        return (self.dimension, self.dimension)
+        return self.dimension, self.dimension
 
     def draw(self, key: PRNGKeyArray) -> Environments:
         """Environments with features drawn by ``key``."""
@@ -146,7 +146,7 @@ class FeatureEnvironments(ReadableModule):
         spurious = jax.random.normal(two, (d, self.law.rank), dtype=float) / np.sqrt(d)
         U, s, _ = jnp.linalg.svd(features, full_matrices=False)
         V, R = jnp.linalg.qr(spurious)
-        law = Congruent(self.law, R)
+        law = in_basis(law_of_run(self.law, key), R)
         return unchecked(Environments, invariant_basis=U, spurious_basis=V, law=law, invariant_values=s**2)
 
 
@@ -177,19 +177,18 @@ class RandomRectangular(ReadableModule):
     values: Leaf
 
     def __init__(self, rows: int, columns: int, rank: int = 1, law: Law | None = None, *, values: Any = None):
-        self.rows = errors.integer("rows", rows, least=1)
-        self.columns = errors.integer("columns", columns, least=1)
-        self.law = Absent() if law is None else checked_law(law)
-        small = min(self.rows, self.columns)
-        self.rank = errors.integer("rank", rank, least=1, most=small, most_because=", the smaller side")
-        if self.rank + self.law.rank > small:
+        self.rows, self.columns = errors.integer("rows", rows, least=1), errors.integer("columns", columns, least=1)
+        side = min(self.rows, self.columns)
+        self.rank = errors.integer("rank", rank, least=1, most=side, most_because=", the smaller side")
+        self.law, self.values = law_of_rank(law), values_of_rank(values, self.rank)
+        if self.rank + self.law.rank > side:
             raise GyrostatError(
-                f"rank {self.rank} and spurious rank {self.law.rank} do not fit in the smaller side {small}: "
+                f"rank {self.rank} and spurious rank {self.law.rank} do not fit in the smaller side {side}: "
                 "raise rows and columns or lower the ranks."
             )
-        self.values = np.ones(self.rank) if values is None else errors.array("values", values, ndim=1)
-        if self.values.shape != (self.rank,):
-            raise GyrostatError(f"values must have rank={self.rank} entries; got {self.values.size}.")
+
+    def implied(self) -> Mapping[str, Any]:
+        return {"law": Absent(), "values": np.ones(self.rank)}
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -199,17 +198,24 @@ class RandomRectangular(ReadableModule):
     def draw(self, key: PRNGKeyArray) -> Environments:
         """Environments with subspaces drawn by ``key``."""
         one, two = jax.random.split(key)
-        r1, r2 = self.rank, self.law.rank
-        L, R = haar(one, self.rows, r1 + r2), haar(two, self.columns, r1 + r2)
-        return unchecked(
+        r1, ranks = self.rank, self.rank + self.law.rank
+        L, R = haar(one, self.rows, ranks), haar(two, self.columns, ranks)
+        return _environments(
             RectangularEnvironments,
+            self,
+            key,
             invariant_basis=L[:, :r1],
             spurious_basis=L[:, r1:],
-            law=self.law,
-            invariant_values=jnp.asarray(self.values),
             right=R[:, :r1],
             right_spurious=R[:, r1:],
         )
+
+
+def _environments(
+    kind: type[Environments], recipe: RandomEnvironments | RandomRectangular, key: PRNGKeyArray, **bases: Array
+) -> Environments:
+    """Environments with these bases, and the law and the values of the recipe."""
+    return unchecked(kind, law=law_of_run(recipe.law, key), invariant_values=jnp.asarray(recipe.values), **bases)
 
 
 def haar(key: PRNGKeyArray, d: int, r: int) -> Float[Array, "d r"]:

@@ -17,7 +17,7 @@ def checked_targets(A_star: Any, matrices: Any, tolerance: float) -> tuple[np.nd
     """A_star, the targets as one array (K, n1, n2) and the tolerance, or an error that says which of them is wrong."""
     A = errors.array("A_star", A_star, ndim=2)
     share = float(errors.number("tolerance", tolerance, above=0, most=0.1))
-    if not np.abs(A).max(initial=0.0) > 0:
+    if not A.any():
         raise GyrostatError("A_star is zero: there is no invariant signal to recover.")
     if not isinstance(matrices, list | tuple | np.ndarray) or len(matrices) == 0:
         raise GyrostatError(f"matrices must list at least one target; got {errors.shown(matrices)}.")
@@ -56,25 +56,24 @@ def common_axes(differences: np.ndarray, smallest: float) -> tuple[np.ndarray, n
     [2.0, 3.0]
     """
     D = (differences + np.swapaxes(differences, 1, 2)) / 2
-    span, strengths, _ = np.linalg.svd(np.concatenate(list(D), axis=1), full_matrices=False)
-    V = span[:, strengths > smallest]
-    blocks = V.T @ D @ V
-    _, axes = np.linalg.eigh(np.einsum("e,eij->ij", _generic(len(D)), blocks))
-    rotated = axes.T @ blocks @ axes
-    off = rotated * (1 - np.eye(V.shape[1]))
-    if np.abs(off).max(initial=0.0) <= max(1e-9 * np.abs(blocks).max(initial=0.0), smallest):
-        strongest = np.argsort(-np.square(np.diagonal(rotated, axis1=1, axis2=2)).sum(axis=0), kind="stable")
-        V, blocks = (V @ axes)[:, strongest], (rotated - off)[:, strongest][:, :, strongest]
-    flipped = _with_positive_peaks(V)
-    signs = np.einsum("di,di->i", V, flipped).round()
-    blocks = blocks * signs[:, None] * signs
-    return flipped, (blocks + np.swapaxes(blocks, 1, 2)) / 2
+    span, sizes, _ = np.linalg.svd(np.concatenate(list(D), axis=1), full_matrices=False)
+    V = _with_positive_peaks(span[:, sizes > smallest])
+    sigmas = V.T @ D @ V
+    # The eigenvectors of a generic sum of matrices that commute are eigenvectors of each of them.
+    axes = V @ np.linalg.eigh(_generic_sum(sigmas))[1]
+    rotated = axes.T @ D @ axes
+    strengths = np.diagonal(rotated, axis1=1, axis2=2)
+    off = np.abs(rotated * (1 - np.eye(V.shape[1]))).max(initial=0.0)
+    if off <= max(1e-9 * np.abs(sigmas).max(initial=0.0), smallest):
+        order = np.argsort(-np.square(strengths).sum(axis=0), kind="stable")
+        V, sigmas = _with_positive_peaks(axes[:, order]), strengths[:, order, None] * np.eye(len(order))
+    return V, (sigmas + np.swapaxes(sigmas, 1, 2)) / 2
 
 
 def common_singular_vectors(differences: np.ndarray, smallest: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Left and right bases of matrices D_e with common singular vectors, and the diagonal matrices of their strengths."""
-    W, s, Zt = np.linalg.svd(np.einsum("e,eij->ij", _generic(len(differences)), differences), full_matrices=False)
-    left, right = W[:, s > smallest], Zt[s > smallest].T
+    W, sizes, Zt = np.linalg.svd(_generic_sum(differences), full_matrices=False)
+    left, right = W[:, sizes > smallest], Zt[sizes > smallest].T
     strengths = np.einsum("ik,eij,jk->ek", left, differences, right)
     rest = differences - np.einsum("ek,ik,jk->eij", strengths, left, right)
     if np.abs(rest).max(initial=0.0) > max(1e-8 * np.abs(differences).max(), smallest):
@@ -89,7 +88,7 @@ def checked_features(name: str, features: Any) -> np.ndarray:
     """Feature vectors as the columns of an array, none of them zero."""
     x = errors.array(name, features, ndim=(1, 2))
     x = x[:, None] if x.ndim == 1 else x
-    if x.shape[1] == 0 or not np.square(x).sum(axis=0).all():
+    if x.shape[1] == 0 or not x.any(axis=0).all():
         raise GyrostatError(f"{name} must hold at least one column and no column of zeros; got shape {x.shape}.")
     return x
 
@@ -124,9 +123,10 @@ def gram_schmidt(b: np.ndarray) -> np.ndarray:
     return V
 
 
-def _generic(count: int) -> np.ndarray:
-    """Fixed coefficients with no simple relation, so that a sum with them hides no difference between its terms."""
-    return 1 + np.sqrt(2) * np.modf(np.arange(1, count + 1) * np.sqrt(3))[0]
+def _generic_sum(matrices: np.ndarray) -> np.ndarray:
+    """A sum with fixed coefficients that have no simple relation, so that it hides no difference between its terms."""
+    coefficients = 1 + np.sqrt(2) * np.modf(np.arange(1, len(matrices) + 1) * np.sqrt(3))[0]
+    return np.einsum("e,eij->ij", coefficients, matrices)
 
 
 def _with_positive_peaks(vectors: np.ndarray) -> np.ndarray:

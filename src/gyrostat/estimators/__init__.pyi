@@ -1,5 +1,6 @@
 # The public names of this room and their homes; ``__init__.py`` reads this file and imports a name on first use.
 
+from .comparison.leave_one_out import compare_methods as compare_methods
 from .environment_labels import stacked as stacked
 from .invariant.linear import InvariantLinearRegressor as InvariantLinearRegressor
 from .invariant.logistic import InvariantLogisticClassifier as InvariantLogisticClassifier

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from gyrostat import errors
-from gyrostat.environments.row_labels import coded, grouped
 from gyrostat.errors import GyrostatError
+from gyrostat.sources.row_labels import coded, grouped
 
 
 def rows_by_environment(environments: Any, count: int, *, least: int) -> tuple[list, list[np.ndarray]]:

@@ -70,7 +70,9 @@ def python_source(value: Any) -> str:
     if not is_object_table(value):
         return repr(value)
     arguments = (f"{name}={python_source(x)}" for name, x in value.items() if name != "kind")
-    return f"gs.{value['kind']}({', '.join(arguments)})"
+    name, _, constructor = value["kind"].partition(".")
+    place = gyrostat.places().get(name, name)
+    return f"gs.{place}{constructor and '.' + constructor}({', '.join(arguments)})"
 
 
 def find_callable(kind: Any) -> Callable[..., Any]:
@@ -86,7 +88,7 @@ def find_callable(kind: Any) -> Callable[..., Any]:
     if ":" in kind:
         return _import_function(kind)
     name, *inner = kind.split(".")
-    target = getattr(gyrostat, errors.choice("kind", name, gyrostat.__all__))
+    target: Any = gyrostat.public(errors.choice("kind", name, gyrostat.places()))
     for part in inner:
         target = getattr(target, errors.choice(f"kind of {name}", part, _alternative_constructors(target)))
     if not inner and not isinstance(target, type):

@@ -10,12 +10,14 @@ from typing import NamedTuple
 
 from gyrostat import errors
 from gyrostat.errors import GyrostatError
-from gyrostat.experiments.declarations import Experiment, Paper
+from gyrostat.experiments.experiment import Experiment
 from gyrostat.experiments.paper_files import import_object, imported_module, is_file_address, split_address
+from gyrostat.experiments.papers import Paper
 
 GROUP = "gyrostat.papers"
 PAPERS = {name: f"gyrostat.papers.{name}:PAPER" for name in ("xu2024", "xiong2024", "wang2023")}
-"""The built-in papers: name -> address."""
+PAPERS["studies"] = "gyrostat.studies:PAPER"
+"""The built-in papers, and the studies beyond them: name -> address."""
 
 
 class GivenPaper(NamedTuple):
@@ -45,8 +47,8 @@ def installed_papers() -> dict[str, list[str]]:
 def paper_names() -> list[str]:
     """The names of all papers: built in, installed, given.
 
-    >>> paper_names()[:3]
-    ['xu2024', 'xiong2024', 'wang2023']
+    >>> paper_names()[:4]
+    ['xu2024', 'xiong2024', 'wang2023', 'studies']
     """
     return list(dict.fromkeys([*PAPERS, *installed_papers(), *_given]))
 

@@ -1,19 +1,23 @@
 """Figures as data: panels of series, which matplotlib draws to files and plotly draws on pages.
 
-A declaration says what is shown, never how: colours, legends and files are left to the renderers.
+A declaration says what is shown. A series says how, with its method ``draw``, in the six shapes of
+:class:`gyrostat.figures.panel_canvas.PanelCanvas`. A series of your own is a subclass with that method, and then it is drawn in
+files and on pages, with its legend.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from dataclasses import KW_ONLY, dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
 from gyrostat import errors
 from gyrostat.engine.summary import QUARTILES, quantiles_with_infinity
 from gyrostat.errors import GyrostatError
+from gyrostat.figures.palette import COLOURS
+from gyrostat.figures.panel_canvas import Axis, Limits, Look, PanelCanvas
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -26,23 +30,27 @@ class Series:
     """Anything that a panel shows, with a label for its legend."""
 
     label: str
+    categories: Sequence[str]
+    category_axis: ClassVar[str] = ""
+    """The axis along which it stands in lines of categories, if it does."""
+    fills_panel: ClassVar[bool] = False
+    """Whether it colours the whole panel, so that what lies over it needs a rim."""
 
     def __post_init__(self) -> None:
         errors.check_parameters(self)
 
-    @property
-    def is_measured(self) -> bool:
-        """Whether it shows what was measured, and not theory, a bound, or what a paper prints."""
-        return getattr(self, "role", "measured") == "measured"
+    def draw(self, on: PanelCanvas) -> None:
+        """Draw it with the shapes of the canvas."""
+        raise NotImplementedError(f"{type(self).__name__} must say how it is drawn: give it a method draw(self, on).")
+
+    def counted(self, axis: Axis) -> Any:
+        """The numbers that must be whole for the ticks of an axis to be whole; None if it has no say."""
+        return getattr(self, "x", None) if axis == "x" else None
 
 
 @dataclass(frozen=True)
 class Line(Series):
-    """A curve. ``role`` decides its look: measured (solid), theory (dashed), bound (dotted), paper (dash-dotted).
-
-    ``over`` draws it with gaps, through which the curve that it coincides with is seen; :mod:`gyrostat.figures.coincidences`
-    sets it.
-    """
+    """A curve. ``role`` decides its look: measured (solid), theory (dashed), bound (dotted), paper (dash-dotted)."""
 
     x: Any
     y: Any
@@ -50,7 +58,9 @@ class Line(Series):
     _: KW_ONLY
     role: Role = "measured"
     colour: int | None = None
-    over: bool = False
+
+    def draw(self, on: PanelCanvas) -> None:
+        on.curve(self.x, self.y, on.look(self))
 
 
 @dataclass(frozen=True)
@@ -63,17 +73,14 @@ class Runs(Series):
     _: KW_ONLY
     colour: int | None = None
 
-    def curves(self) -> list[tuple[np.ndarray, np.ndarray]]:
-        """x and y of every run.
+    def draw(self, on: PanelCanvas) -> None:
+        shared = not len(self.x) or np.ndim(self.x[0]) == 0
+        rows = [(self.x if shared else self.x[i], y) for i, y in enumerate(self.y)] or [([], [])]
+        x, y = (np.concatenate([np.append(part, np.nan) for part in parts]) for parts in zip(*rows, strict=True))
+        on.curve(x, y, replace(on.look(self), width=1.0, opacity=0.7))
 
-        >>> [(x.tolist(), y.tolist()) for x, y in Runs([0, 1], [[5, 6], [7, 8]], "runs").curves()]
-        [([0.0, 1.0], [5.0, 6.0]), ([0.0, 1.0], [7.0, 8.0])]
-        """
-        shared = np.ndim(self.x[0]) == 0 if len(self.x) else True
-        return [
-            (np.asarray(self.x if shared else self.x[i], dtype=float), np.asarray(y, dtype=float))
-            for i, y in enumerate(self.y)
-        ]
+    def counted(self, axis: Axis) -> Any:
+        return None
 
 
 @dataclass(frozen=True)
@@ -81,7 +88,6 @@ class Band(Series):
     """A median curve with a band around it (quartiles over seeds unless the label says otherwise).
 
     Where the median is infinite, because half of the runs diverged, a cross at the top says where the curve leaves the panel.
-    ``over`` is that of :class:`Line`.
     """
 
     x: Any
@@ -91,7 +97,15 @@ class Band(Series):
     label: str
     _: KW_ONLY
     colour: int | None = None
-    over: bool = False
+
+    def draw(self, on: PanelCanvas) -> None:
+        look = on.look(self)
+        on.area(self.x, self.low, self.high, look)
+        on.curve(self.x, self.middle, look, self.low, self.high)
+        lost = np.flatnonzero(np.isposinf(np.asarray(self.middle, dtype=float)))[:1]
+        if lost.size:  # at the upper end of the axis, not at the last finite value, which may lie far beyond it
+            _, top = on.ends(self.low, np.full(np.shape(self.low), np.inf), self.middle)
+            on.spots(np.asarray(self.x)[lost], top[lost], replace(look, marker="x", width=2.0))
 
 
 @dataclass(frozen=True)
@@ -107,6 +121,9 @@ class Points(Series):
     names: Sequence[str] = ()
     colour: int | None = None
 
+    def draw(self, on: PanelCanvas) -> None:
+        on.spots(on.dodged(self), self.y, on.look(self), self.low, self.high, names=self.names)
+
 
 @dataclass(frozen=True)
 class Bars(Series):
@@ -119,6 +136,15 @@ class Bars(Series):
     low: Any = None
     high: Any = None
     colour: int | None = None
+    category_axis: ClassVar[str] = "x"
+
+    def draw(self, on: PanelCanvas) -> None:
+        x, width = on.slots(self)
+        on.boxes(x, self.values, on.look(self), 0.92 * width, self.low, self.high)
+
+    def counted(self, axis: Axis) -> Any:
+        """Heights of 0 and 1 are shares, of which there are more between them."""
+        return self.values if axis == "y" and np.asarray(self.values).max(initial=0) > 1 else None
 
 
 @dataclass(frozen=True)
@@ -136,6 +162,15 @@ class Dots(Series):
     high: Any
     beyond: Any = None
     colour: int | None = None
+    category_axis: ClassVar[str] = "y"
+
+    def draw(self, on: PanelCanvas) -> None:
+        (y, _), look = on.slots(self), on.look(self)
+        x, low, high = (np.asarray(values, dtype=float) for values in (self.values, self.low, self.high))
+        beyond = np.zeros(x.size, dtype=bool) if self.beyond is None else np.asarray(self.beyond, dtype=bool)
+        for some, seen in ((~beyond, look), (beyond, replace(look, marker=">"))):
+            if some.any():
+                on.spots(x[some], y[some], seen, low[some], high[some], "x")
 
 
 @dataclass(frozen=True)
@@ -145,9 +180,27 @@ class Marker(Series):
     at: float
     label: str
     _: KW_ONLY
-    axis: Literal["x", "y"] = "y"
+    axis: Axis = "y"
     role: Role = "theory"
     colour: int | None = None
+
+    def draw(self, on: PanelCanvas) -> None:
+        on.rule(self.axis, self.at, on.look(self))
+
+
+@dataclass(frozen=True)
+class Span(Series):
+    """A strip across the panel between two values of an axis: a tolerance, an interval."""
+
+    low: float
+    high: float
+    label: str
+    _: KW_ONLY
+    axis: Axis = "x"
+    colour: int = 5
+
+    def draw(self, on: PanelCanvas) -> None:
+        on.rule(self.axis, self.low, Look(self.label, COLOURS[self.colour], role="bound"), self.high)
 
 
 @dataclass(frozen=True)
@@ -161,6 +214,13 @@ class Heat(Series):
     _: KW_ONLY
     low: float | None = None
     high: float | None = None
+    fills_panel: ClassVar[bool] = True
+
+    def draw(self, on: PanelCanvas) -> None:
+        on.cells(self.x, self.y, self.z, Look(self.label), self.low, self.high)
+
+    def counted(self, axis: Axis) -> Any:
+        return self.x if axis == "x" else self.y
 
 
 @dataclass(frozen=True)
@@ -175,6 +235,20 @@ class Contour(Series):
     level: float = 0.0
     role: Role = "measured"
 
+    def draw(self, on: PanelCanvas) -> None:
+        from contourpy import contour_generator
+
+        grid = on.shown(self.x, "x"), on.shown(self.y, "y"), np.asarray(self.z, dtype=float)
+        lines: Any = contour_generator(*grid).lines(self.level)
+        pieces = [np.vstack([line, [[np.nan, np.nan]]]) for line in lines]  # a gap ends each
+        x, y = np.concatenate(pieces or [np.empty((0, 2))]).T
+        # Named colours, which a page does not replace: a contour over a heat map stays white on a dark page.
+        white = Look(self.label, "white", width=2.2, rim="black")
+        on.curve(x, y, white if self.role == "measured" else replace(on.look(self), rim="white"))
+
+    def counted(self, axis: Axis) -> Any:
+        return self.x if axis == "x" else self.y
+
 
 @dataclass(frozen=True, kw_only=True)
 class Panel:
@@ -186,8 +260,8 @@ class Panel:
     series: Sequence[Series]
     xscale: Scale = "linear"
     yscale: Scale = "linear"
-    xlim: tuple[float | None, float | None] | None = None
-    ylim: tuple[float | None, float | None] | None = None
+    xlim: Limits = None
+    ylim: Limits = None
     height: float = 1.0
 
     def __post_init__(self) -> None:

@@ -9,44 +9,24 @@ name stays what it is.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from dataclasses import replace
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from markupsafe import Markup, escape
-
-from gyrostat.figures.declarations import Figure, Panel, Series
 
 Level = Literal["line", "sub", "sup"]
 
 
 class Run(NamedTuple):
-    """A part of a text: on the line, a subscript or a superscript."""
+    """A part of a text: on the line, a subscript or a superscript; a variable is set in italics."""
 
     text: str
     level: Level = "line"
+    variable: bool = False
 
 
-GREEK = {
-    "alpha": "α",
-    "beta": "β",
-    "gamma": "γ",
-    "delta": "δ",
-    "epsilon": "ε",
-    "eta": "η",
-    "theta": "θ",
-    "kappa": "κ",
-    "lambda": "λ",
-    "mu": "μ",
-    "xi": "ξ",
-    "pi": "π",
-    "rho": "ρ",
-    "sigma": "σ",
-    "tau": "τ",
-    "chi": "χ",
-    "Sigma": "Σ",
-    "Delta": "Δ",
-}
+GREEK = {"alpha": "α", "beta": "β", "gamma": "γ", "delta": "δ", "epsilon": "ε", "eta": "η", "theta": "θ", "kappa": "κ"}
+GREEK |= {"lambda": "λ", "mu": "μ", "xi": "ξ", "pi": "π", "rho": "ρ", "sigma": "σ", "tau": "τ", "chi": "χ"}
+GREEK |= {"Sigma": "Σ", "Delta": "Δ"}
 SIGNS = {
     "<=": "≤",
     ">=": "≥",
@@ -59,77 +39,73 @@ SIGNS = {
     "+-": "±",
     "-": "−",
 }
-INNER = r"[A-Za-z0-9]{1,2}|\*|\([^()]{1,12}\)|\{[^{}]{1,12}\}"
-SUB = re.compile(rf"_(star|min|max|{'|'.join(GREEK)}|{INNER})(?![A-Za-z0-9_])")
-SUP = re.compile(r"\^(-?1/2|[-+]?\d+(?:\.\d+)?|-?[A-Za-z](?![A-Za-z])|\([^()]{1,14}\)|\{[^{}]{1,14}\})")
-LETTER = re.compile(
-    rf"(?<![\w.'])(?<![a-z]-)(?<!\d{{4}}/)(?:{'|'.join(GREEK)})(?!\w)|(?<![\w.'])(?:{'|'.join(GREEK)}|[A-Za-z])(?={SUB.pattern})"
-)
-"""A Greek letter by name, or any letter with a subscript; not as a part of a name such as ``every-alpha``."""
-WITH_DIGIT = re.compile(r"(?<![\w.'-])([A-KM-Za-z])(\d)(?!\w|\.\d|-[a-z])")
-POWER_OF_TEN = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?)e([-+]?\d+)(?![\w])")
-BARE_DECIMAL = re.compile(r"(?<![\w.])\.(?=\d)")
+NAMES = "|".join(GREEK)
+BELOW = rf"_(?:star|min|max|{NAMES}|[A-Za-z0-9]{{1,2}}|\*|\([^()]{{1,12}}\)|\{{[^{{}}]{{1,12}}\}})(?![A-Za-z0-9_])"
+ABOVE = r"-?1/2|[-+]?\d+(?:\.\d+)?|-?[A-Za-z](?![A-Za-z])|\([^()]{1,14}\)|\{[^{}]{1,14}\}"
 MINUS = r"(?<= )-(?= )|(?<![\w.)\]-])-(?=[\d.(])|(?<=\()-(?=[A-Za-z])"
 """A minus sign: between spaces, or before a number that nothing precedes, or after a bracket; every other one is a hyphen."""
 TIMES = r"(?<=\d) x (?=\d)|(?<=eta) x (?=\w)| x (?=iteration|step)|(?<=\b[dn]) x (?=[dnr]\b)"
-SIGN = re.compile(rf"\+-|<=|>=|\|\||sqrt(?=\()|->|>>|\.\.\.|{TIMES}|{MINUS}")
-ROOT = re.compile(r"sqrt\((\d+(?:\.\d+)?|[A-Za-z])\)")
 RAISED = str.maketrans("-−+0123456789Tnt", "⁻⁻⁺⁰¹²³⁴⁵⁶⁷⁸⁹ᵀⁿᵗ")
 LOWERED = str.maketrans("0123456789ir", "₀₁₂₃₄₅₆₇₈₉ᵢᵣ")
-SMALL: list[tuple[Level, re.Pattern[str], dict[int, int]]] = [
-    ("sup", re.compile(f"[{''.join(map(chr, RAISED.values()))}]+"), {small: plain for plain, small in RAISED.items()}),
-    (
-        "sub",
-        re.compile(f"[{''.join(map(chr, LOWERED.values()))}]+"),
-        {small: plain for plain, small in LOWERED.items()},
-    ),
-]
-"""Small letters that a text has already."""
+SMALL = {small: plain for table in (RAISED, LOWERED) for plain, small in table.items()}
+PARTS = {
+    "sub": BELOW,
+    "sup": rf"(?<=\S)\^(?:{ABOVE})",
+    "small_sup": f"[{''.join(map(chr, RAISED.values()))}]+",  # set like the others, not with the tiny letters of the font
+    "small_sub": f"[{''.join(map(chr, LOWERED.values()))}]+",
+    # A Greek letter by name, or any letter with a subscript; not as a part of a name such as ``every-alpha``.
+    "letter": rf"(?<![\w.'])(?:(?<![a-z]-)(?<!\d{{4}}/)(?:{NAMES})(?!\w)|(?:{NAMES}|[A-Za-z])(?={BELOW}))",
+    # A letter alone is a variable, but not an article, the letter of a panel in brackets, nor the seconds of a number.
+    "alone": r"(?<![\w.,'-])(?!(?<=[(<])[a-z][)>])(?!(?<=\d )s)[B-HJ-Zb-z](?![A-Za-z0-9_'-]|\.\w)",
+    "indexed": r"(?<![\w.'-])(?P<stem>[A-KM-Za-z])(?P<index>\d)(?!\w|\.\d|-[a-z])",
+    "power": r"(?<![\w.])(?P<mantissa>\d+(?:\.\d+)?)e(?P<exponent>[-+]?\d+)(?![\w])",
+    "decimal": r"(?<![\w.])\.(?=\d)",
+    "root": r"sqrt\((?P<radicand>\d+(?:\.\d+)?|[A-Za-z])\)",
+    "sign": rf"\+-|<=|>=|\|\||sqrt(?=\()|->|>>|\.\.\.|{TIMES}|{MINUS}",
+}
+TOKEN = re.compile("|".join(f"(?P<{kind}>{pattern})" for kind, pattern in PARTS.items()))
 SPECIAL = re.compile(r"([{}_^$%#&~\\])")
 
 
 def runs(text: str) -> list[Run]:
     """The parts of a text in plain notation.
 
-    >>> [tuple(run) for run in runs("eta R_t^2")]
-    [('η R', 'line'), ('t', 'sub'), ('2', 'sup')]
+    >>> [run.text for run in runs("eta R_t^2")], [run.level for run in runs("R_t^2")]
+    (['η', ' ', 'R', 't', '2'], ['line', 'sub', 'sup'])
     """
-    found: list[Run] = []
-    at, carries = 0, False  # whether the last part can have a subscript
-    while at < len(text):
-        parts, end, carries = _next(text, at, carries)
-        for part in parts:
-            if part.level == "line" and found and found[-1].level == "line":
-                found[-1] = Run(found[-1].text + part.text)
-            else:
-                found.append(part)
-        at = end
-    return found
+    parts, end = list[Run](), 0
+    for match in TOKEN.finditer(text):
+        between = text[end : match.start()]
+        carries = parts and (parts[-1].variable or parts[-1].text == "‖") if not between else between[-1] == ")"
+        plain = match.lastgroup == "sub" and not carries  # only a letter, a norm or a bracket has a subscript
+        parts += [Run(between), *([Run(match[0])] if plain else _parts(match))]
+        end = match.end()
+    return [run for run in [*parts, Run(text[end:])] if run.text]
 
 
-def _next(text: str, at: int, carries: bool) -> tuple[list[Run], int, bool]:
-    """The parts that begin at a position, where they end, and whether they can have a subscript."""
-    if carries and (match := SUB.match(text, at)):
-        return [Run("*") if match[1] == "star" else Run(_inner(match[1]), "sub")], match.end(), False
-    if at and not text[at - 1].isspace() and (match := SUP.match(text, at)):
-        return [Run(_inner(match[1]), "sup")], match.end(), False
-    for level, small, letters in SMALL:
-        if match := small.match(text, at):  # set like the others, not with the tiny letters of the font
-            return [Run(match[0].translate(letters), level)], match.end(), False
-    if match := LETTER.match(text, at):
-        return [Run(GREEK.get(match[0], match[0]))], match.end(), True
-    if match := WITH_DIGIT.match(text, at):
-        return [Run(match[1]), Run(match[2], "sub")], match.end(), False
-    if match := POWER_OF_TEN.match(text, at):
-        mantissa = "10" if match[1] == "1" else f"{match[1]}·10"
-        return [Run(mantissa), Run(str(int(match[2])), "sup")], match.end(), False
-    if match := BARE_DECIMAL.match(text, at):
-        return [Run("0.")], match.end(), False
-    if match := ROOT.match(text, at):
-        return [Run(f"√{match[1]}")], match.end(), False
-    if match := SIGN.match(text, at):
-        return [Run(SIGNS[match[0]])], match.end(), match[0] == "||"
-    return [Run(text[at])], at + 1, text[at] == ")"
+def _parts(match: re.Match[str]) -> list[Run]:
+    part, word = match.groupdict(), match[0]
+    match match.lastgroup:
+        case "sub":
+            return [Run("*") if word == "_star" else Run(_inner(word[1:]), "sub")]
+        case "sup":
+            return [Run(_inner(word[1:]), "sup")]
+        case "small_sup":
+            return [Run(word.translate(SMALL), "sup")]
+        case "small_sub":
+            return [Run(word.translate(SMALL), "sub")]
+        case "indexed":
+            return [Run(part["stem"], variable=True), Run(part["index"], "sub")]
+        case "power":
+            mantissa = "10" if part["mantissa"] == "1" else f"{part['mantissa']}·10"
+            return [Run(mantissa), Run(str(int(part["exponent"])), "sup")]
+        case "decimal":
+            return [Run("0.")]
+        case "root":
+            return [Run(f"√{part['radicand']}")]
+        case "sign":
+            return [Run(SIGNS[word])]
+    return [Run(GREEK.get(word, word), variable=True)]
 
 
 def _inner(text: str) -> str:
@@ -157,56 +133,33 @@ def _unicode(run: Run) -> str:
 
 
 def html_text(text: str) -> Markup:
-    """The text with tags for subscripts and superscripts; everything else is escaped.
+    """The text with tags for subscripts, superscripts and variables; everything else is escaped.
 
     >>> html_text("R_t^2 < A_star <b>")
-    Markup('R<sub>t</sub><sup>2</sup> &lt; A* &lt;b&gt;')
+    Markup('<i>R</i><sub>t</sub><sup>2</sup> &lt; <i>A</i>* &lt;b&gt;')
     """
+    tags = {"line": "i", "sub": "sub", "sup": "sup"}
     return Markup("").join(
-        escape(part) if level == "line" else Markup("<{0}>{1}</{0}>").format(level, part.replace("-", "−"))
-        for part, level in runs(text)
+        escape(run.text)
+        if run.level == "line" and not run.variable
+        else Markup("<{0}>{1}</{0}>").format(tags[run.level], run.text.replace("-", "−"))
+        for run in runs(text)
     )
 
 
 def mathtext(text: str) -> str:
-    r"""The text in matplotlib's markup, for artists that parse mathematics; a dollar sign stays a dollar sign.
+    r"""The text in matplotlib's markup; a dollar sign stays a dollar sign.
 
     >>> print(mathtext("R_t^2 at $5"))
-    R$\mathregular{_{t}^{2}}$ at \$5
+    $\mathit{R}_{\mathrm{t}}^{\mathrm{2}}$ at \$5
     """
-    parts, scripts = [], ""
-    for part, level in [*runs(text), Run("")]:
-        if level == "line":
-            parts += [rf"$\mathregular{{{scripts}}}$" if scripts else "", part.replace("$", r"\$")]
-            scripts = ""
-        else:
-            inner = SPECIAL.sub(r"\\\1", part).replace(" ", r"\,")
-            scripts += f"{'_' if level == 'sub' else '^'}{{{inner}}}"
-    return "".join(parts)
-
-
-def typeset(figure: Figure, write: Callable[[str], str]) -> Figure:
-    """The figure with all of its texts written by one of the functions above; as it is, if it has no mathematics.
-
-    >>> panel = Panel(title="R_t^2", xlabel="eta", ylabel="", series=[])
-    >>> figure = Figure(title="a_b of site_one", panels=[panel], mathematics=True)
-    >>> typeset(figure, unicode_text).panels[0].title, typeset(figure, unicode_text).title
-    ('R_t²', 'a_b of site_one')
-    """
-    if not figure.mathematics:
-        return figure
-    panels = [_panel(panel, write) for panel in figure.panels]
-    return replace(figure, title=write(figure.title), note=write(figure.note), panels=panels)
-
-
-def _panel(panel: Panel, write: Callable[[str], str]) -> Panel:
-    texts: dict[str, Any] = {name: write(getattr(panel, name)) for name in ("title", "xlabel", "ylabel")}
-    return replace(panel, **texts, series=[_series(series, write) for series in panel.series])
-
-
-def _series(series: Series, write: Callable[[str], str]) -> Series:
-    texts: dict[str, Any] = {"label": write(series.label)}
-    for names in ("categories", "names"):
-        if hasattr(series, names):
-            texts[names] = [write(name) for name in getattr(series, names)]
-    return replace(series, **texts)  # type: ignore[type-var]
+    marked = ""
+    for part, level, variable in runs(text):
+        if level == "line" and not variable:
+            marked += part.replace("$", r"\$")
+            continue
+        inner = SPECIAL.sub(r"\\\1", part).replace(" ", r"\,")
+        formula = f"\\mathit{{{inner}}}" if variable else f"{'_' if level == 'sub' else '^'}{{\\mathrm{{{inner}}}}}"
+        # A script belongs to the formula before it.
+        marked = f"{marked[:-1]}{formula}$" if not variable and marked.endswith("}$") else f"{marked}${formula}$"
+    return marked

@@ -1,78 +1,85 @@
-"""The matplotlib renderer: a declared ``Figure`` becomes a PNG and an SVG file, without matplotlib's global state."""
+"""Files: a declared ``Figure`` becomes a matplotlib canvas, laid out in inches by measuring, for a page or for print.
+
+For print (``width``) the canvas is exactly as wide as asked, its letters are those of a journal, and title and note are left to
+the caption. Nothing here touches matplotlib's global state.
+"""
 
 from __future__ import annotations
 
+import functools
 import io
-import math
 import os
 import re
-import textwrap
-import zlib
-from collections.abc import Callable
-from functools import singledispatch
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
 import numpy as np
-from contourpy import contour_generator
 from matplotlib import patheffects
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
-from matplotlib.axis import Axis
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.backends.backend_svg import FigureCanvasSVG
+from matplotlib.axis import Axis as Ruler
+from matplotlib.backends.backend_agg import FigureCanvasAgg, RendererAgg
 from matplotlib.figure import Figure as Canvas
-from matplotlib.layout_engine import ConstrainedLayoutEngine
-from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullFormatter
+from matplotlib.font_manager import FontProperties
+from matplotlib.text import Text
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
-from gyrostat.figures.axis_scales import (
-    MANY,
-    capped,
-    counts_only,
-    diverged_at,
-    dodged,
-    edges,
-    floored,
-    shown,
-    whole_numbers,
-)
-from gyrostat.figures.declarations import (
-    Band,
-    Bars,
-    Contour,
-    Dots,
-    Figure,
-    Heat,
-    Line,
-    Marker,
-    Panel,
-    Points,
-    Runs,
-    Series,
-)
-from gyrostat.figures.mathematics import mathtext, typeset, unicode_text
-from gyrostat.figures.palette import GAPS, HEAT_COLOURS, PAGE_COLOURS, Looks
+from gyrostat.errors import GyrostatError
+from gyrostat.figures.declarations import Figure, Panel
+from gyrostat.figures.mathematics import mathtext
+from gyrostat.figures.palette import HEAT_COLOURS, PAGE_COLOURS
+from gyrostat.figures.panel_canvas import MANY, Axis, Look, PanelCanvas, edges, inward
+from gyrostat.figures.pgf import pgf_text
 
-COLUMNS = 3
-PANEL_HEIGHT, LEGEND_LINE, NOTE_LINE = 3.1, 0.21, 0.19
+WIDTHS = {"column": 3.3, "text": 6.9}
+"""Widths in print, in inches: one column of a page with two, and the whole page."""
+PAGE_WIDTHS = {1: 6.6, 2: 9.6, 3: 13.2}
+"""Widths of figures with one, two and three panels in a row on a page of our own."""
+SUFFIXES = (".png", ".svg", ".pdf", ".pgf")
+PANEL_HEIGHT, NARROWEST, GAP = 2.5, 2.1, 0.08
+"""Inches: the usual height of a panel, the least width of one in print, and the space between two things."""
 STYLE: dict[str, Any] = {
     "axes.axisbelow": True,
     "axes.grid": True,
     "axes.spines.right": False,
     "axes.spines.top": False,
     "axes.titlesize": 10.5,
+    "figure.titlesize": 12.5,
+    "figure.titleweight": "bold",
     "font.size": 9.5,
     "grid.alpha": 0.25,
+    "legend.borderaxespad": 0,
     "legend.fontsize": 8.5,
+    "legend.frameon": False,
+    "legend.handlelength": 3,
+    "lines.linewidth": 1.6,
     "path.simplify_threshold": 0.2,
+    "pdf.fonttype": 42,  # letters that journals accept and readers can search
     "svg.hashsalt": "gyrostat",
-    "text.parse_math": False,  # names are data: a dollar sign is a dollar sign, unless the figure has mathematics
 }
+PRINT = STYLE | {
+    "axes.linewidth": 0.6,
+    "axes.titlesize": 8,
+    "font.size": 7.5,
+    "legend.fontsize": 7,
+    "lines.linewidth": 1.2,
+    "xtick.major.width": 0.6,
+    "ytick.major.width": 0.6,
+}
+HATCHES = ("", "//", "..", "xx")
+HELD_TOGETHER = re.compile(r" (?=[=<>≤≥≈] )|(?<= [=<>≤≥≈]) ")
+"""Spaces around a sign of equality or order: no line is broken there."""
+NOT_IN_XML = re.compile("[\\x00-\\x08\\x0b\\x0c\\x0e-\\x1f\\ufffe\\uffff]")
 
-OVER_DATA = 2.5
-"""Theory is drawn over the measured curves (matplotlib's 2), in whatever order they are declared."""
-ARROW: dict[str, Any] = {"linestyle": "none", "markersize": 8, "markerfacecolor": "none", "markeredgewidth": 1.4}
-"""How a value beyond a limit looks."""
+
+class Drawing(Canvas):
+    """A matplotlib figure that a notebook shows, also without pyplot."""
+
+    def _repr_png_(self) -> bytes:
+        return _content(self, "png", 100)
 
 
 def render(figure: Figure, base: Path) -> list[Path]:
@@ -85,499 +92,315 @@ def render(figure: Figure, base: Path) -> list[Path]:
     >>> [path.name for path in render(figure, Path(tempfile.mkdtemp()) / "shapes")]
     ['shapes.png', 'shapes.svg']
     """
-    with mpl.rc_context(STYLE | {"text.parse_math": figure.mathematics}):  # type: ignore[arg-type]
-        return save(draw(figure), base)
+    canvas = draw(figure)
+    return [write(canvas, base.with_name(base.name + suffix)) for suffix in (".png", ".svg")]
 
 
-def save(canvas: Canvas, base: Path) -> list[Path]:
-    """Write a canvas, laid out by :func:`settle`, as ``base.png`` and ``base.svg``."""
-    base.parent.mkdir(parents=True, exist_ok=True)
-    canvas.dpi, paths = 150, []
-    # Not savefig, which draws everything twice to lay it out: the layout is fixed already.
-    for kind, content in (("png", _png(canvas)), ("svg", _svg(canvas))):
-        path = base.with_name(f"{base.name}.{kind}")
-        hidden = path.with_name(f".{path.name}.part")
-        hidden.write_bytes(content)
-        os.replace(hidden, path)
-        paths.append(path)
-    return paths
+def write(canvas: Canvas, path: Path, dpi: int = 150) -> Path:
+    """Write a canvas to a file, whole or not at all, in the format that its name says."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    hidden = path.with_name(f".{path.name}.part")
+    hidden.write_bytes(_content(canvas, path.suffix[1:], dpi))
+    os.replace(hidden, path)
+    return path
 
 
-def _png(canvas: Canvas) -> bytes:
-    written = io.BytesIO()
-    FigureCanvasAgg(canvas).print_png(written)
-    return written.getvalue()
+def _content(canvas: Canvas, kind: str, dpi: int) -> bytes:
+    content, undated = io.BytesIO(), {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
+    with mpl.rc_context(STYLE):  # type: ignore[arg-type]
+        if kind == "pgf":
+            return pgf_text(canvas).encode()
+        canvas.savefig(content, format=kind, dpi=dpi, metadata=undated.get(kind))
+    if kind != "svg":
+        return content.getvalue()
+    # XML cannot hold the control characters of names, not even in a comment.
+    return NOT_IN_XML.sub("\N{REPLACEMENT CHARACTER}", content.getvalue().decode()).encode()
 
 
-def _svg(canvas: Canvas) -> bytes:
-    """The canvas as SVG. Control characters of names are replaced: XML cannot hold them, not even in a comment."""
-    written = io.StringIO()
-    FigureCanvasSVG(canvas).print_svg(written, metadata={"Date": None})
-    return NOT_IN_XML.sub("\N{REPLACEMENT CHARACTER}", _with_stable_clips(written.getvalue())).encode()
+def draw(figure: Figure, width: float | str | None = None) -> Drawing:
+    """The figure on a matplotlib canvas: rows of panels, each with its legend below, the note last.
 
-
-def _with_stable_clips(svg: str) -> str:
-    """Name clipping rectangles after their numbers as written.
-
-    matplotlib names them after all digits, and the last digit of a layout can differ from one drawing to the next.
+    With ``width`` (``"column"``, ``"text"`` or inches) it is made for print: exactly as wide, without title and note.
     """
-    names = {name: f"p{zlib.crc32(rectangle.encode()):08x}" for name, rectangle in CLIP.findall(svg)}
-    return re.sub("|".join(names) or "(?!)", lambda found: names[found[0]], svg)
-
-
-MARKUP = re.compile(r"\$\\mathregular\{|\}\$|[_^]\{|\}|\\,?")
-"""What :func:`gyrostat.figures.mathematics.mathtext` adds around the letters that are seen."""
-INSIDE_FORMULAS = re.compile(
-    r" (?=[=<>≤≥≈%]( |$|[.,;)]))|(?<= [=<>≤≥≈]) |(?<=\bE) (?=[‖|])|(?<=,) (?=[^ ,()\[\]]{1,8}[)\]])|(?<=,) (?=\[)"
-)
-"""Spaces at which a line is not broken: around a sign of equality or order, before a percent sign, after the sign of an
-expectation, and before the last number of a short list in brackets."""
-CLIP = re.compile(r'<clipPath id="(p[0-9a-f]{10})">\s*(<rect [^>]*>)')
-NOT_IN_XML = re.compile("[\\x00-\\x08\\x0b\\x0c\\x0e-\\x1f\\ufffe\\uffff]")
-
-
-class Drawing(Canvas):
-    """A matplotlib figure that a notebook shows, also without pyplot."""
-
-    def _repr_png_(self) -> bytes:
-        written = io.BytesIO()
-        FigureCanvasAgg(self)
-        self.savefig(written, format="png", dpi=100)
-        return written.getvalue()
-
-
-def draw(figure: Figure) -> Canvas:
-    """The figure on a matplotlib canvas: rows of panels, each with its legend below, the note last."""
-    figure = typeset(figure, mathtext)
-    columns = min(COLUMNS, figure.columns, len(figure.panels))
-    rows = -(-len(figure.panels) // columns)
-    width = {1: 6.6, 2: 9.6, 3: 13.2}[columns]
-    letters = int(width / columns * 12)
-    note = _balanced(figure.note, int(width * 14)).splitlines()
-    in_rows = [figure.panels[r * columns : (r + 1) * columns] for r in range(rows)]
-    legends = [_legend_height(panels, letters) for panels in in_rows]
-    talls = [PANEL_HEIGHT * max(panel.height for panel in panels) for panels in in_rows]
-    heights = [tall + legend for tall, legend in zip(talls, legends, strict=True)] + [NOTE_LINE * len(note) + 0.05]
-    canvas = Drawing(figsize=(width, sum(heights) + 0.4), layout=ConstrainedLayoutEngine(w_pad=0.1, h_pad=0.06))
-    canvas.suptitle(_balanced(figure.title, int(width * 9)), fontsize=12.5, fontweight="bold")
-    grid = canvas.add_gridspec(rows + 1, columns, height_ratios=heights)
-    for i, panel in enumerate(figure.panels):
-        row, column = divmod(i, columns)
-        # A subfigure each, so that the colour bar of one panel does not narrow the others.
-        cell = canvas.add_subfigure(grid[row, column])
-        above, below = cell.subplots(2, 1, height_ratios=[talls[row], legends[row]])
-        _draw_panel(above, panel, letters)
-        _draw_legend(below, above, _entries(panel), letters)
-    if note:
-        foot = canvas.add_subfigure(grid[-1, :])
-        foot.text(0.5, 0.5, "\n".join(note), ha="center", va="center", color="#333333", fontsize=9)
-    settle(canvas)
+    inches = print_width(width)
+    columns = min(figure.columns, len(figure.panels), max(int(inches / NARROWEST), 1) if inches else 3)
+    across = inches or PAGE_WIDTHS[columns]
+    write = mathtext if figure.mathematics else _as_it_is
+    with mpl.rc_context(PRINT if inches else STYLE):  # type: ignore[arg-type]
+        canvas = Drawing(figsize=(across, 10.0))
+        panels = [_MatplotlibPanel(canvas.add_subplot(), panel, write, across / columns) for panel in figure.panels]
+        title, note = ("", "") if inches else (write(figure.title), write(figure.note))
+        head = canvas.suptitle(_balanced(title, 0.85 * across, 12.5), va="top")
+        foot = canvas.text(0.5, 0, _balanced(note, 0.9 * across, 9), ha="center", va="bottom", color="#333333", size=9)
+        narrowest = _lay_out(canvas, panels, columns, head, foot)
+    if narrowest < 0.4 * across / columns and columns > 1:
+        return draw(replace(figure, columns=columns - 1), width)
     return canvas
 
 
-def settle(canvas: Canvas) -> None:
-    """Lay out once and round the positions: the last digits of the solver differ from run to run, and files should not."""
-    canvas.draw_without_rendering()
-    canvas.set_layout_engine("none")
-    for axes in canvas.axes:
-        axes.set_position(np.round(axes.get_position().bounds, 5))
+def print_width(width: float | str | None) -> float | None:
+    """The width of a figure for print in inches; None for a page.
+
+    >>> print_width("column"), print_width(5), print_width(None)
+    (3.3, 5, None)
+    """
+    inches = WIDTHS.get(width) if isinstance(width, str) else width
+    if width is not None and (inches is None or not 1 <= inches <= 50):
+        raise GyrostatError(f"width must be {', '.join(map(repr, WIDTHS))} or inches from 1 to 50; got {width!r}.")
+    return inches
 
 
-def _entries(panel: Panel) -> list[str]:
-    """The labels of the legend: what was measured, then what it is compared with."""
-    ordered = sorted(panel.series, key=lambda series: not series.is_measured)
-    return list(dict.fromkeys(s.label for s in ordered if not isinstance(s, Heat)))
+class _MatplotlibPanel(PanelCanvas):
+    """A panel drawn on matplotlib's axes, ``width`` inches wide with its labels, and its legend."""
 
+    def __init__(self, axes: Axes, panel: Panel, write: Callable[[str], str], width: float):
+        super().__init__(panel)
+        self.axes, self.write, self.width = axes, write, width
+        self.height = min(PANEL_HEIGHT, 0.55 * width) * panel.height
+        self.handles: dict[str, tuple[bool, Artist]] = {}
+        self.bars = 0
+        size = mpl.rcParams["font.size"]
+        axes.set_title(_balanced(write(panel.title), 0.9 * width, mpl.rcParams["axes.titlesize"]))
+        axes.set_xlabel(_balanced(write(panel.xlabel), 0.9 * width, size))
+        axes.set_ylabel(_balanced(write(panel.ylabel), 1.1 * self.height, size))
+        axes.set_xscale(panel.xscale)
+        axes.set_yscale(panel.yscale)
+        for series in panel.series:
+            series.draw(self)
+        self._limit(axes.xaxis, "x")
+        self._limit(axes.yaxis, "y")
+        self.legend = self._legend()
 
-def _legend_columns(labels: list[str], letters: int) -> int:
-    return 2 if len(labels) > 2 and max(map(_length, labels)) <= letters // 2 - 7 else 1
+    def _limit(self, ruler: Ruler, axis: Axis) -> None:
+        """Limits and ticks: categories, whole numbers where the data are, and several labels on a short log axis."""
+        low, high = getattr(self.axes.dataLim, f"interval{axis}")
+        limits = self.limits(axis)
+        if limits is None and self.scale(axis) == "log" and low <= high < 1.001 * low:
+            limits = low / 2, high * 2  # such an axis has no width by itself, and matplotlib complains
+            self.axes.set(**{f"autoscale{axis}_on": False})
+        if limits is not None:
+            (self.axes.set_xlim if axis == "x" else self.axes.set_ylim)(*limits)
+        if names := [self.write(name) for name in self.categories(axis)]:
+            size = mpl.rcParams["font.size"]
+            long = axis == "x" and sum(_length(f"{name}xx", size) for name in names) > 0.7 * self.width
+            slanted: dict[str, Any] = {"rotation": 25, "ha": "right", "rotation_mode": "anchor"} if long else {}
+            if axis == "y":
+                names = [_folded(name, 0.4 * self.width, size) for name in names]
+                self.axes.set_ylim(len(names) - 0.5, -0.5)
+                for border in range(1, len(names)):
+                    self.axes.axhline(border - 0.5, color="#DDDDDD", linewidth=0.8)
+            ruler.set_ticks(range(len(names)), names, **slanted)
+            ruler.grid(False)
+        elif self.scale(axis) == "linear":
+            ruler.set_major_locator(MaxNLocator(9, steps=[1, 2, 2.5, 5, 10], integer=self.whole_numbers(axis)))
+        elif (ends := ruler.get_view_interval())[1] < 100 * ends[0]:
+            plain = ends[0] >= 1e-3 and ends[1] < 1e6  # all labels of an axis alike, not 5·10⁻⁴ beside 0.001
+            ruler.set_major_locator(LogLocator(subs=(1, 2, 5)))
+            ruler.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}" if plain else mathtext(f"{x:.0e}")))
+            ruler.set_minor_formatter(NullFormatter())
 
+    def space_ticks(self, pen: RendererAgg) -> None:
+        """As many ticks as have room for their labels, when the size of the axes is known."""
+        for ruler, room in (
+            (self.axes.xaxis, self.axes.bbox.width / 1.4),
+            (self.axes.yaxis, self.axes.bbox.height / 2),
+        ):
+            if isinstance(locator := ruler.get_major_locator(), MaxNLocator):
+                locator.set_params(nbins=9)  # with the most decimals
+                boxes = [label.get_window_extent(pen) for label in ruler.get_ticklabels()]
+                longest = max(box.width if ruler is self.axes.xaxis else box.height for box in boxes)
+                locator.set_params(nbins=int(np.clip(room / longest, 2, 9)))
 
-def _legend_height(panels: Any, letters: int) -> float:
-    def lines(panel: Panel) -> int:
-        labels = _entries(panel)
-        if not labels:
-            return 0
-        count = sum(_folded(label, letters - 4).count("\n") + 1 for label in labels)
-        return -(-count // _legend_columns(labels, letters))
-
-    return LEGEND_LINE * max(map(lines, panels)) + 0.12
-
-
-def _draw_legend(home: Axes, axes: Axes, wanted: list[str], letters: int) -> None:
-    home.set_axis_off()
-    drawn = dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))
-    handles = {label: drawn[label] for label in map(_legend_label, wanted) if label in drawn}
-    if handles:
-        columns = _legend_columns(list(handles), letters)
-        labels = [_folded(label, letters - 4) for label in handles]
-        home.legend(
-            handles.values(),
-            labels,
-            loc="upper center",
-            ncols=columns,
-            frameon=False,
-            borderaxespad=0,
-            handlelength=3,
+    def _legend(self) -> Any:
+        """What was measured, then what it is compared with, in two columns if they are short."""
+        named = sorted(self.handles.items(), key=lambda entry: entry[1][0])
+        size = mpl.rcParams["legend.fontsize"]
+        room = self.width - size * (mpl.rcParams["legend.handlelength"] + 1.5) / 72 - 2 * GAP
+        words = [_folded(self.write(label), room, size) for label, _ in named]
+        longest = max((_length(line, size) for word in words for line in word.splitlines()), default=0.0)
+        columns = 2 if len(words) > 2 and longest < room - self.width / 2 else 1
+        shown = [f" {word}" if word.startswith("_") else word for word in words]  # matplotlib hides those
+        legend = self.axes.legend(
+            [artist for _, (_, artist) in named], shown, loc="upper center", ncols=columns, columnspacing=1.2
         )
+        legend.set_in_layout(False)
+        return legend
+
+    def _named(self, look: Look, artist: Artist) -> None:
+        artist.set_label(look.label)
+        if look.label:
+            self.handles.setdefault(look.label, (look.role != "measured", artist))
+
+    # ------------------------------------------------------------------------------------------ the six shapes
+
+    def curve(self, x: Any, y: Any, look: Look, low: Any = None, high: Any = None) -> None:
+        a, b, pen = self.shown(x, "x"), self.shown(y, "y"), _pen(look)
+        order = 2 if look.role == "measured" else 2.5  # theory is drawn over the measured curves
+        marks: dict[str, Any] = {}
+        if look.marker:
+            inside = {} if look.role == "measured" else {"markerfacecolor": "white", "markeredgewidth": 0.8}
+            size = 2.5 * pen["linewidth"]
+            marks = {"marker": look.marker, "markersize": size, "markevery": self.marked(a, b).tolist(), **inside}
+        (line,) = self.axes.plot(a, b, alpha=look.opacity, zorder=order, **marks, **pen)
+        self._named(look, line)
+
+    def area(self, x: Any, low: Any, high: Any, look: Look) -> None:
+        low, high = self.ends(low, high, low)
+        self.axes.fill_between(self.shown(x, "x"), low, high, color=look.colour, alpha=0.2, linewidth=0)
+
+    def spots(
+        self,
+        x: Any,
+        y: Any,
+        look: Look,
+        low: Any = None,
+        high: Any = None,
+        along: Axis = "y",
+        names: Sequence[str] = (),
+    ) -> None:
+        a, b, pen = self.shown(x, "x"), self.shown(y, "y"), _pen(look) | {"linestyle": "none"}
+        pen[f"{along}err"] = self.whiskers(low, high, a if along == "x" else b, along)
+        many, size = a.size > MANY, 3.2 * mpl.rcParams["lines.linewidth"]
+        if look.marker in ">x":  # an open arrow, a cross
+            pen |= {"markerfacecolor": "none", "markeredgewidth": 1.4}
+            size *= 1.5
+        drawn = self.axes.errorbar(
+            a,
+            b,
+            elinewidth=1.1,
+            capsize=2.5,
+            marker=look.marker,
+            markersize=2 if many else size,
+            alpha=0.5 if many else None,
+            clip_on=look.marker != "x",
+            **pen,
+        )
+        self._named(look, drawn)  # type: ignore[arg-type]
+        for name, across, up, right in zip(names, a, b, inward(a) if names else (), strict=False):
+            side, aside = ("left", 6) if right else ("right", -6)
+            offset: dict[str, Any] = {"textcoords": "offset points", "va": "center", "ha": side}
+            self.axes.annotate(self.write(name), (across, up), (aside, 0), color="#333333", size="small", **offset)
+
+    def boxes(self, x: Any, y: Any, look: Look, width: float, low: Any, high: Any) -> None:
+        heights, hatch = self.shown(y, "y"), HATCHES[self.bars % len(HATCHES)]
+        self.bars += 1
+        whiskers: dict[str, Any] = {"capsize": 2.5, "error_kw": {"elinewidth": 1.1, "ecolor": "#333333"}}
+        whiskers["yerr"] = self.whiskers(low, high, heights, "y")
+        style = {"color": look.colour, "edgecolor": "white", "linewidth": 0, "hatch": hatch}
+        self._named(look, self.axes.bar(x, heights, width, **style, **whiskers))  # type: ignore[arg-type]
+
+    def rule(self, axis: Axis, at: float, look: Look, to: float | None = None) -> None:
+        line, strip = (self.axes.axvline, self.axes.axvspan) if axis == "x" else (self.axes.axhline, self.axes.axhspan)
+        drawn = line(at, **_pen(look)) if to is None else strip(at, to, color=look.colour, alpha=0.2, linewidth=0)
+        self._named(look, drawn)
+
+    def cells(self, x: Any, y: Any, z: Any, look: Look, low: float | None, high: float | None) -> None:
+        borders = edges(x, self.scale("x")), edges(y, self.scale("y"))
+        values = np.ma.masked_invalid(np.asarray(z, dtype=float))
+        # Rasterised: a vector file with thousands of small squares is slow to open.
+        mesh = self.axes.pcolormesh(*borders, values, vmin=low, vmax=high, cmap=HEAT_COLOURS, rasterized=True)
+        self.axes.set_facecolor(PAGE_COLOURS["gap"][0])
+        self.axes.grid(False)
+        bar = self.axes.figure.colorbar(mesh, cax=self.axes.inset_axes((1.03, 0, 0.04, 1)))
+        bar.set_label(_balanced(self.write(look.label), self.height, mpl.rcParams["font.size"]))
 
 
-def _folded(text: str, letters: int = 38) -> str:
-    """Text wrapped to lines that fit along the side of a panel, never inside mathematics."""
-    text = INSIDE_FORMULAS.sub("\N{NO-BREAK SPACE}", text)
-    if "$" not in text:
-        return "\n".join(textwrap.wrap(text, letters, break_on_hyphens=False))
-    lines: list[str] = []
-    for word in text.split(" "):
-        if lines and _length(lines[-1]) + 1 + _length(word) <= letters:
-            lines[-1] += f" {word}"
-        else:
-            lines.append(word)
+def _pen(look: Look) -> dict[str, Any]:
+    width = look.width * mpl.rcParams["lines.linewidth"] / STYLE["lines.linewidth"]
+    rim = [patheffects.withStroke(linewidth=width + 2, foreground=look.rim)] if look.rim else []
+    dash = (0, tuple(look.dash)) if look.dash else "-"
+    return {"color": look.colour, "linewidth": width, "linestyle": dash, "path_effects": rim}
+
+
+def _lay_out(canvas: Canvas, panels: Sequence[_MatplotlibPanel], columns: int, head: Text, foot: Text) -> float:
+    """Give each panel its height, and the width that labels leave in its column; the canvas becomes as high as it must be.
+
+    Returns the width of the narrowest axes. Not matplotlib's constrained layout, which shares out a height that nobody knows
+    in advance, and whose last digits differ from run to run. All numbers are inches.
+    """
+    pen, across, dpi = FigureCanvasAgg(canvas).get_renderer(), canvas.get_figwidth(), canvas.dpi
+    column, places = across / columns, [divmod(i, columns) for i in range(len(panels))]
+    heights, legends = np.zeros((2, places[-1][0] + 1))
+    labels = np.full((heights.size, columns, 4), (0.6, 0.2, 0.0, 0.0))  # to the left, to the right, above, below
+    for panel, (row, _) in zip(panels, places, strict=True):
+        heights[row] = max(heights[row], panel.height)
+        legends[row] = max(legends[row], _height(panel.legend, pen) if panel.handles else 0.0)
+    for _ in range(3):  # ticks, and so the width of their labels, depend on the size of the panel
+        left, right = labels[..., :2].max(axis=0).T
+        rooms = np.maximum(column - left - right - 2 * GAP, 0.3 * column)
+        for panel, (row, c) in zip(panels, places, strict=True):
+            panel.axes.set_position((0, 0, rooms[c] / across, heights[row] / canvas.get_figheight()))
+            panel.space_ticks(pen)
+            inner: Any = panel.axes.get_window_extent(pen)
+            outer: Any = panel.axes.get_tightbbox(pen, for_layout_only=True)
+            sides = inner.x0 - outer.x0, outer.x1 - inner.x1, outer.y1 - inner.y1, inner.y0 - outer.y0
+            labels[row, c] = np.array(sides) / dpi
+    above, below = labels[..., 2:].max(axis=1).T
+    top, bottom = (_height(text, pen) + 2 * GAP if text.get_text() else GAP for text in (head, foot))
+    ends = top + np.cumsum(above + heights + below + legends + 3 * GAP)  # of rows, from the top
+    total = ends[-1] + bottom
+    canvas.set_size_inches(across, total)
+    head.set_position((0.5, 1 - GAP / total))
+    foot.set_position((0.5, GAP / total))
+    for panel, (row, c) in zip(panels, places, strict=True):
+        below_axes = total - ends[row] + legends[row] + 2 * GAP
+        corner = c * column + left[c] + GAP
+        bounds = corner / across, (below_axes + below[row]) / total, rooms[c] / across, heights[row] / total
+        panel.axes.set_position(bounds)
+        for label in (panel.axes.title, panel.axes.xaxis.label):  # over the axes, as far as the column allows
+            half = min(label.get_window_extent(pen).width / dpi, column) / 2
+            middle = np.clip(corner + rooms[c] / 2, c * column + half, (c + 1) * column - half)
+            label.set_x((middle - corner) / rooms[c])
+        anchor = (c + 0.5) / columns, (below_axes - GAP) / total
+        panel.legend.set_bbox_to_anchor(anchor, transform=canvas.transFigure)
+    return float(rooms.min())
+
+
+def _height(artist: Artist, pen: RendererAgg) -> float:
+    return artist.get_window_extent(pen).height / artist.figure.dpi
+
+
+def _as_it_is(text: str) -> str:
+    """A text that is data: a dollar sign is a dollar sign."""
+    return text.replace("$", r"\$")
+
+
+@functools.cache
+def _pen_for_measuring() -> RendererAgg:
+    return RendererAgg(1, 1, 72)
+
+
+@functools.lru_cache(10_000)
+def _length(text: str, size: float) -> float:
+    """The length of a line of text in inches."""
+    formula = "$" in text.replace(r"\$", "")
+    shown = text if formula else text.replace(r"\$", "$")
+    return _pen_for_measuring().get_text_width_height_descent(shown, FontProperties(size=size), formula)[0] / 72
+
+
+def _folded(text: str, inches: float, size: float) -> str:
+    """Text in lines of at most so many inches, never broken inside mathematics or around a sign of equality."""
+    lines, used, blank = [""], 0.0, _length("n n", size) - _length("nn", size)
+    for word in HELD_TOGETHER.sub("\N{NO-BREAK SPACE}", text).split(" "):
+        most = len(word) if "$" in word else max(int(len(word) * inches / (_length(word, size) or inches)), 1)
+        for part in [word[i : i + most] for i in range(0, len(word), most)]:
+            longer = used + blank + _length(part, size)
+            if lines[-1] and longer > inches:
+                lines.append(part)
+                used = longer - used - blank
+            else:
+                lines[-1], used = f"{lines[-1]} {part}".lstrip(" "), longer
     return "\n".join(lines)
 
 
-def _balanced(text: str, letters: int) -> str:
-    """Text wrapped to as few lines as :func:`_folded` needs, all about equally long: no single word is left for the last.
+def _balanced(text: str, inches: float, size: float) -> str:
+    """Text in as few lines as :func:`_folded` needs, all about equally long: no single word is left for the last.
 
-    >>> _balanced("one two three four five", 19).splitlines()
+    >>> _balanced("one two three four five", 1.1, 10).splitlines()
     ['one two three', 'four five']
     """
-    lines = _folded(text, letters).count("\n")
-    while letters > 1 and _folded(text, letters - 1).count("\n") == lines:
-        letters -= 1
-    return _folded(text, letters)
-
-
-def _length(text: str) -> int:
-    """The number of letters that are seen."""
-    return len(MARKUP.sub("", text))
-
-
-def _legend_label(label: str) -> str:
-    """A label that matplotlib shows: it leaves out those that begin with an underscore."""
-    return f" {label}" if label.startswith("_") else label
-
-
-def _draw_panel(axes: Axes, panel: Panel, letters: int) -> None:
-    axes.set_title(_folded(panel.title, 46))
-    axes.set_xlabel(_folded(panel.xlabel, 56))
-    axes.set_ylabel(_folded(panel.ylabel))
-    axes.set_xscale(panel.xscale)
-    axes.set_yscale(panel.yscale)
-    drawn = _MatplotlibPanel(axes, panel)
-    for series in panel.series:
-        _add(series, drawn)
-    drawn.label_categories()
-    _widen_single_values(axes, panel)
-    if panel.xlim is not None:
-        axes.set_xlim(*panel.xlim)
-    if panel.ylim is not None:
-        axes.set_ylim(*panel.ylim)
-    for axis, scale, limits in (
-        (axes.xaxis, panel.xscale, axes.get_xlim()),
-        (axes.yaxis, panel.yscale, axes.get_ylim()),
-    ):
-        if scale == "log":
-            _label_decades(axis, *limits)
-        elif counts_only(panel, axis.axis_name):
-            axis.set_major_locator(MaxNLocator(integer=True))
-    if panel.xscale == "linear" and not drawn.categories:
-        room = letters - max(map(_length, drawn.lines), default=0)  # names of categories stand to the left
-        _space_ticks(axes.xaxis, room, whole=whole_numbers(panel, "x"))
-
-
-def _space_ticks(axis: Axis, letters: int, *, whole: bool) -> None:
-    """Fewer ticks if their labels would touch, which matplotlib's own choice does not rule out; none between whole numbers."""
-    low, high = axis.get_view_interval()
-    for count in range(9, 2, -1):
-        locator = MaxNLocator(count, steps=[1, 2, 2.5, 5, 10], integer=whole)
-        ticks = [tick for tick in locator.tick_values(low, high) if low <= tick <= high]
-        longest = max((len(f"{tick:g}") for tick in ticks), default=0)  # all labels get as many decimals
-        if len(ticks) * (longest + 2.5) <= 0.85 * letters:
-            break
-    axis.set_major_locator(locator)
-
-
-def _widen_single_values(axes: Axes, panel: Panel) -> None:
-    """A log axis on which all data share one value reaches from its half to its double: it has no width by itself."""
-    (left, right), (bottom, top) = axes.dataLim.intervalx, axes.dataLim.intervaly
-    if panel.xscale == "log" and left > 0 and math.isclose(left, right):
-        axes.set_autoscalex_on(False)
-        axes.set_xlim(left / 2, right * 2)
-    if panel.yscale == "log" and bottom > 0 and math.isclose(bottom, top):
-        axes.set_autoscaley_on(False)
-        axes.set_ylim(bottom / 2, top * 2)
-
-
-def power_of_ten(value: float) -> str:
-    """The label of a decade without mathematical markup.
-
-    >>> power_of_ten(1e-12), power_of_ten(200)
-    ('10⁻¹²', '200')
-    """
-    exponent = round(math.log10(value)) if value > 0 else 0
-    if not math.isclose(value, 10.0**exponent):
-        return f"{value:g}"
-    return "10" + str(exponent).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
-
-
-def short_number(value: float, *, power: bool = False) -> str:
-    """The label of a tick with at most three digits; below a thousandth, and from a million on, with a power of ten.
-
-    >>> short_number(0.05), short_number(2e-4), short_number(20000), short_number(5e6)
-    ('0.05', '2·10⁻⁴', '20000', '5·10⁶')
-    >>> short_number(0.002, power=True), short_number(0.01, power=True)
-    ('2·10⁻³', '10⁻²')
-    """
-    digits = float(f"{value:.3g}")
-    if not power and (_is_plain(digits) or digits == 0):
-        return f"{digits:g}"
-    mantissa, _, exponent = f"{digits:.2e}".partition("e")
-    return unicode_text(f"{float(mantissa):g}e{int(exponent)}")
-
-
-def _is_plain(value: float) -> bool:
-    return 1e-3 <= abs(value) < 1e6
-
-
-SPARSE, DENSE = (1.0, 2.0, 5.0), (1.0, 1.5, 2.0, 3.0, 5.0, 7.0)
-"""Labelled multiples of powers of ten on a short log axis, and on a very short one: neighbours are about as far apart."""
-
-
-def short_axis_ticks(low: float, high: float) -> list[float]:
-    """At least two numbers to label on a log axis of less than two decades; round numbers if it is shorter than a factor 1.5.
-
-    Not matplotlib's ``LogLocator``, which labels 8, 9, 10 or 0.03, 0.04, ..., 0.08 where it finds fewer than two numbers.
-
-    >>> short_axis_ticks(9.0, 45.0), short_axis_ticks(0.029, 0.085), short_axis_ticks(7.8, 10.2)
-    ([10.0, 20.0], [0.03, 0.05, 0.07], [8.0, 9.0, 10.0])
-    """
-    exponents = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-    for multiples in (SPARSE, DENSE):
-        ticks = [float(f"{multiple}e{exponent}") for exponent in exponents for multiple in multiples]
-        inside = [tick for tick in ticks if low <= tick <= high]
-        if len(inside) > 1:
-            return inside
-    return [
-        float(f"{tick:.12g}")
-        for tick in MaxNLocator(4, steps=[1, 2, 5, 10]).tick_values(low, high)
-        if low <= tick <= high
-    ]
-
-
-def _label_decades(axis: Axis, low: float, high: float) -> None:
-    """Label a short log axis at 1, 2 and 5 times a power of ten, or more densely if fewer than two of these are on it."""
-    axis.set_minor_formatter(NullFormatter())
-    axis.set_major_formatter(FuncFormatter(lambda value, _: power_of_ten(value)))
-    if high >= 100 * low:
-        return
-    ticks = short_axis_ticks(low, high)
-    axis.set_major_locator(FixedLocator(ticks))
-    power = not all(map(_is_plain, ticks))  # all labels of an axis alike, not 5·10⁻⁴ beside 0.001
-    axis.set_major_formatter(FuncFormatter(lambda value, _: short_number(value, power=power)))
-
-
-class _MatplotlibPanel:
-    """A panel while its series are added: its axes, its looks, and what one series must know of the others."""
-
-    def __init__(self, axes: Axes, panel: Panel):
-        self.axes, self.panel, self.looks = axes, panel, Looks()
-        self.bars = [s for s in panel.series if isinstance(s, Bars)]
-        self.categories = list(dict.fromkeys(c for s in self.bars for c in s.categories))
-        self.dots = [s for s in panel.series if isinstance(s, Dots)]
-        self.lines = list(dict.fromkeys(c for s in self.dots for c in s.categories))
-        heat = any(isinstance(s, Heat) for s in panel.series)
-        halo = [patheffects.withStroke(linewidth=3.5, foreground="white")]
-        self.over: dict[str, Any] = {"path_effects": halo} if heat else {}
-
-    def x(self, values: Any) -> np.ndarray:
-        return shown(values, self.panel.xscale)
-
-    def y(self, values: Any) -> np.ndarray:
-        return shown(values, self.panel.yscale)
-
-    def whiskers(self, y: np.ndarray, low: Any, high: Any, *, along: str = "y") -> np.ndarray | None:
-        """Distances below and above along an axis, as matplotlib expects them."""
-        if low is None or high is None:
-            return None
-        scale = self.panel.xscale if along == "x" else self.panel.yscale
-        limits = self.panel.xlim if along == "x" else self.panel.ylim
-        low, high = floored(low, y, scale), capped(high, scale, limits, y)
-        return np.nan_to_num(np.clip([y - low, high - y], 0, None))
-
-    def measured(self, x: np.ndarray, y: np.ndarray, label: str, look: dict[str, Any], *, over: bool) -> None:
-        """A curve with its marker; with gaps, if it lies over another one."""
-        every = 1 if x.size <= 15 else (0.05 * (len(self.axes.lines) % 4), 0.2)
-        dashes: dict[str, Any] = {"linestyle": (0, GAPS)} if over else {}
-        self.axes.plot(
-            x,
-            y,
-            label=_legend_label(label),
-            linewidth=1.6,
-            markersize=4,
-            markevery=every,
-            **look,
-            **dashes,
-            **self.over,
-        )
-
-    def label_categories(self) -> None:
-        if self.categories:
-            long = max(map(_length, self.categories)) * len(self.categories) > 44
-            turn: dict[str, Any] = {"rotation": 25, "ha": "right", "rotation_mode": "anchor"} if long else {}
-            self.axes.set_xticks(range(len(self.categories)), self.categories, **turn)
-            self.axes.grid(False, axis="x")
-        if self.lines:
-            self.axes.set_yticks(range(len(self.lines)), self.lines)
-            self.axes.set_ylim(len(self.lines) - 0.5, -0.5)
-            self.axes.grid(False, axis="y")
-            for edge in range(1, len(self.lines)):
-                self.axes.axhline(edge - 0.5, color="#DDDDDD", linewidth=0.8)
-
-
-@singledispatch
-def _add(series: Series, at: _MatplotlibPanel) -> None:
-    raise TypeError(f"cannot draw a {type(series).__name__}: register it with _draws.")
-
-
-def _draws(kind: type) -> Callable[[Callable[[Any, _MatplotlibPanel], None]], Any]:
-    return _add.register(kind)
-
-
-@_draws(Line)
-def _line(line: Line, at: _MatplotlibPanel) -> None:
-    x, y = at.x(line.x), at.y(line.y)
-    if line.role == "measured":
-        at.measured(x, y, line.label, at.looks.series(line.colour), over=line.over)
-    else:
-        look = at.looks.rule(line.role, line.label, line.colour)
-        at.axes.plot(x, y, label=_legend_label(line.label), zorder=OVER_DATA, **look, **at.over)
-
-
-@_draws(Band)
-def _band(band: Band, at: _MatplotlibPanel) -> None:
-    x, middle = at.x(band.x), at.y(band.middle)
-    look = at.looks.series(band.colour)
-    at.axes.fill_between(
-        x,
-        floored(band.low, middle, at.panel.yscale),
-        capped(band.high, at.panel.yscale, at.panel.ylim, band.middle, band.low),
-        color=look["color"],
-        alpha=0.2,
-        linewidth=0,
-    )
-    at.measured(x, middle, band.label, look, over=band.over)
-    lost = diverged_at(band.x, band.middle)
-    if lost is not None:
-        top: dict[str, Any] = {
-            "transform": at.axes.get_xaxis_transform(),
-            "marker": "x",
-            "markersize": 8,
-            "markeredgewidth": 2,
-        }
-        at.axes.plot([lost], [0.96], color=look["color"], **top)
-
-
-@_draws(Runs)
-def _runs(runs: Runs, at: _MatplotlibPanel) -> None:
-    colour, label = at.looks.series(runs.colour)["color"], _legend_label(runs.label)
-    for x, y in runs.curves():
-        at.axes.plot(at.x(x), at.y(y), label=label, color=colour, linewidth=1.0, alpha=0.7)
-
-
-@_draws(Points)
-def _points(points: Points, at: _MatplotlibPanel) -> None:
-    x, y = at.x(dodged(points, at.panel)), at.y(points.y)
-    at.axes.errorbar(
-        x,
-        y,
-        at.whiskers(y, points.low, points.high),
-        label=_legend_label(points.label),
-        linestyle="none",
-        markersize=5 if x.size <= MANY else 2,
-        alpha=None if x.size <= MANY else 0.5,
-        elinewidth=1.1,
-        capsize=2.5,
-        **at.looks.series(points.colour),
-        **at.over,
-    )
-    for name, across, up in zip(points.names, x, y, strict=False):
-        at.axes.annotate(
-            name, (across, up), (6, 0), textcoords="offset points", va="center", fontsize=8, color="#333333"
-        )
-
-
-@_draws(Bars)
-def _bars(bars: Bars, at: _MatplotlibPanel) -> None:
-    position = next(i for i, other in enumerate(at.bars) if other is bars)
-    width = 0.8 / len(at.bars)
-    shift = (position - (len(at.bars) - 1) / 2) * width
-    x = np.array([at.categories.index(c) for c in bars.categories]) + shift
-    y = at.y(bars.values)
-    colour = at.looks.series(bars.colour)["color"]
-    at.axes.bar(
-        x,
-        y,
-        width * 0.92,
-        label=_legend_label(bars.label),
-        color=colour,
-        yerr=at.whiskers(y, bars.low, bars.high),
-        capsize=2.5,
-        hatch=("", "//", "..", "xx")[position % 4],
-        edgecolor="white",
-        linewidth=0,
-        error_kw={"elinewidth": 1.1, "ecolor": "#333333"},
-    )
-
-
-@_draws(Dots)
-def _dots(dots: Dots, at: _MatplotlibPanel) -> None:
-    position = next(i for i, other in enumerate(at.dots) if other is dots)
-    y = np.array([at.lines.index(c) for c in dots.categories]) + 0.8 * ((position + 0.5) / len(at.dots) - 0.5)
-    x, look = at.x(dots.values), at.looks.series(dots.colour)
-    reached = x if dots.beyond is None else np.where(dots.beyond, np.nan, x)
-    at.axes.errorbar(
-        reached,
-        y,
-        xerr=at.whiskers(x, dots.low, dots.high, along="x"),
-        label=_legend_label(dots.label),
-        linestyle="none",
-        markersize=4.5,
-        elinewidth=1.1,
-        **look,
-    )
-    if dots.beyond is not None:
-        at.axes.plot(
-            x, y, ">", markevery=list(np.flatnonzero(dots.beyond)), **ARROW | {"markeredgecolor": look["color"]}
-        )
-
-
-@_draws(Marker)
-def _marker(marker: Marker, at: _MatplotlibPanel) -> None:
-    draw_line = at.axes.axvline if marker.axis == "x" else at.axes.axhline
-    look = at.looks.rule(marker.role, marker.label, marker.colour)
-    draw_line(marker.at, label=_legend_label(marker.label), **look, **at.over)
-
-
-@_draws(Heat)
-def _heat(heat: Heat, at: _MatplotlibPanel) -> None:
-    x, y = (edges(np.asarray(c, dtype=float), s) for c, s in ((heat.x, at.panel.xscale), (heat.y, at.panel.yscale)))
-    values = np.ma.masked_invalid(np.asarray(heat.z, dtype=float))
-    # Rasterised: a vector file with thousands of small squares is slow to open.
-    mesh = at.axes.pcolormesh(x, y, values, vmin=heat.low, vmax=heat.high, cmap=HEAT_COLOURS, rasterized=True)
-    at.axes.set_facecolor(PAGE_COLOURS["gap"][0])
-    at.axes.grid(False)
-    bar = at.axes.figure.colorbar(mesh, ax=at.axes, pad=0.02)
-    bar.set_label(_folded(heat.label))
-
-
-@_draws(Contour)
-def _contour(contour: Contour, at: _MatplotlibPanel) -> None:
-    x, y = at.x(contour.x), at.y(contour.y)
-    white = contour.role == "measured"
-    look: dict[str, Any] = {"color": "white", "linewidth": 2.2} if white else at.looks.rule(contour.role, contour.label)
-    halo = [patheffects.withStroke(linewidth=look["linewidth"] + 2, foreground="black" if white else "white")]
-    label: str | None = _legend_label(contour.label)
-    for path in contour_generator(x, y, np.asarray(contour.z, dtype=float)).lines(contour.level):
-        at.axes.plot(*np.asarray(path).T, label=label, path_effects=halo, **look)
-        label = None  # one legend entry for all pieces
+    folded = best = _folded(text, inches, size)
+    while folded.count("\n") == best.count("\n") and "\n" in best:
+        best, inches = folded, 0.95 * inches
+        folded = _folded(text, inches, size)
+    return best

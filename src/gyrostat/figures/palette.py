@@ -5,8 +5,6 @@ Colour-blind readers can tell the colours of the series apart, and every series 
 
 from __future__ import annotations
 
-from typing import Any
-
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#6B6B6B")
 """Okabe and Ito's palette without black (kept for theory) and yellow (too pale on white), with a grey."""
 
@@ -55,43 +53,11 @@ borders what can be clicked, ``gap`` is a missing cell of a heat map. A name wit
 colour of the same name.
 """
 
-DASHES: dict[str, Any] = {
-    "measured": "solid",
-    "theory": (0, (5, 2)),
-    "bound": (0, (1, 1.5)),
-    "paper": (0, (6, 2, 1, 2)),
-}
+DASHES = {"measured": (), "theory": (5, 2), "bound": (1, 1.5), "paper": (6, 2, 1, 2)}
+"""Dashes and gaps of each role, in multiples of the line width."""
 
+STRETCH = (1, 1, 2.5, 2.5)
+"""How much wider the gaps of each ink are. In grey, the last two inks are as dark as the first two."""
 
 HEAT_COLOURS = "viridis"
 """The colour map of every heat map, by its name in matplotlib; plotly's begins with a capital."""
-
-GAPS = (4, 4)
-"""Dashes of a measured curve that lies over another one, in multiples of the line width."""
-
-
-class Looks:
-    """Gives each series of one panel its look, in order.
-
-    >>> looks = Looks()
-    >>> looks.series(None)["color"], looks.series(None)["color"], looks.series(0)["color"]
-    ('#0072B2', '#D55E00', '#0072B2')
-    """
-
-    def __init__(self) -> None:
-        self._coloured = 0
-        self._inks: dict[str, str] = {}
-
-    def series(self, colour: int | None) -> dict[str, Any]:
-        """Colour and marker of measured data."""
-        i = self._coloured if colour is None else colour
-        self._coloured += 1
-        return {"color": COLOURS[i % len(COLOURS)], "marker": MARKERS[i % len(MARKERS)]}
-
-    def rule(self, role: str, label: str, colour: int | None = None) -> dict[str, Any]:
-        """Colour and dash of a line that is not a measurement; lines with one label look alike, as their legend says."""
-        if colour is None:
-            ink = self._inks.setdefault(label, INKS[len(self._inks) % len(INKS)])
-        else:
-            ink = COLOURS[colour % len(COLOURS)]
-        return {"color": ink, "linestyle": DASHES[role], "linewidth": 1.4}

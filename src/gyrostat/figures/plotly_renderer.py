@@ -1,37 +1,23 @@
-"""The plotly renderer: a declared ``Figure`` becomes plain dictionaries for plotly, with the same looks as its files.
+"""Pages: a declared ``Figure`` becomes plain dictionaries for plotly, with the shapes and looks of its files.
 
 Titles, axis labels and legends are left to the page, where they wrap, can be searched and are escaped. Colours are those of a
-white page; the page replaces them by ``palette.ON_DARK_PAGES`` when it is dark.
+white page; the page replaces them by ``palette.ON_DARK_PAGES`` when it is dark. Mathematics is Unicode here, and HTML with real
+subscripts on the page: MathJax would add a megabyte to every page for what a legend does not need.
 """
 
 from __future__ import annotations
 
 import html
-from collections.abc import Callable
-from functools import singledispatch
+import math
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from contourpy import contour_generator
 
-from gyrostat.figures.axis_scales import MANY, capped, counts_only, diverged_at, edges, floored, shown
-from gyrostat.figures.declarations import (
-    Band,
-    Bars,
-    Contour,
-    Dots,
-    Figure,
-    Heat,
-    Line,
-    Marker,
-    Panel,
-    Points,
-    Runs,
-    Series,
-)
+from gyrostat.figures.declarations import Figure, Panel
 from gyrostat.figures.mathematics import unicode_text
-from gyrostat.figures.palette import DASHES, GAPS, HEAT_COLOURS, INKS, Looks
-from gyrostat.figures.thinning import short, visible
+from gyrostat.figures.palette import HEAT_COLOURS, INKS
+from gyrostat.figures.panel_canvas import FEW, MANY, Axis, Look, PanelCanvas, edges, inward
 
 SYMBOLS = {
     "o": "circle",
@@ -42,398 +28,259 @@ SYMBOLS = {
     "P": "cross",
     "X": "x",
 }
-WIDTH = 2.1
-"""Width of a measured line in pixels (1.6 points in the files)."""
+SYMBOLS |= {"x": "x-thin", ">": "triangle-right-open"}
+HATCHES = ("", "/", ".", "x")
 RIM = "#FFFFFF"
 """The colour of the page: around what is drawn over a heat map, and in the hatches of bars."""
+MOST_COUNTS = 12
+"""An axis of whole numbers that spans more than this has ticks far enough apart to be whole anyway."""
+COLUMNS = 1000
+"""Columns of pixels that a panel has at most. Four points in each column draw the same picture as all points."""
 SILENT = {"hoverinfo": "skip"}
-INTERVAL = "%{y:.5~g}<br>from %{customdata[0]:.5~g} to %{customdata[1]:.5~g}"
-HATCHES = ("", "/", ".", "x")
+
+Json = dict[str, Any]
 
 
-def plotly_panels(figure: Figure) -> list[dict[str, Any]]:
+def plotly_panels(figure: Figure) -> list[Json]:
     """For every panel: ``data`` and ``layout`` for plotly, and ``entries`` for its legend.
 
+    >>> from gyrostat.figures.declarations import Line
     >>> curve = Line([0, 1, 2], [0, 1, 4], "square")
     >>> figure = Figure(title="Shapes", panels=[Panel(title="A parabola", xlabel="x", ylabel="y", series=[curve])])
     >>> (panel,) = plotly_panels(figure)
     >>> panel["data"][0]["y"], panel["layout"]["yaxis"], panel["entries"][0]["label"]
     ([0, 1, 4], {'type': 'linear'}, 'square')
     """
-    write = unicode_text if figure.mathematics else str
-    return [_draw_panel(panel, write) for panel in figure.panels]
+    return [
+        short(_PlotlyPanel(panel, unicode_text if figure.mathematics else str).finished()) for panel in figure.panels
+    ]
 
 
-def _draw_panel(panel: Panel, write: Callable[[str], str]) -> dict[str, Any]:
-    drawn = _PlotlyPanel(panel, write)
-    for series in panel.series:
-        _add(series, drawn)
-    return drawn.finished()
-
-
-class _PlotlyPanel:
-    """One panel while its series are added: traces and shapes for plotly, and entries for the legend."""
+class _PlotlyPanel(PanelCanvas):
+    """A panel as traces and shapes for plotly, and the entries of its legend, which can hide them."""
 
     def __init__(self, panel: Panel, write: Callable[[str], str]):
-        self.panel, self.write, self.looks = panel, write, Looks()
-        self.data: list[dict[str, Any]] = []
-        self.shapes: list[dict[str, Any]] = []
-        self.entries: dict[str, dict[str, Any]] = {}
-        self.bars = [s for s in panel.series if isinstance(s, Bars)]
-        self.dots = [s for s in panel.series if isinstance(s, Dots)]
-        self.lines = list(dict.fromkeys(c for s in self.dots for c in s.categories))
-        self.over_heat = any(isinstance(s, Heat) for s in panel.series)
+        super().__init__(panel)
+        self.write = write
+        self.data: list[Json] = []
+        self.shapes: list[Json] = []
+        self.entries: dict[str, Json] = {}
+        self.bars = 0
+        for series in panel.series:
+            series.draw(self)
 
-    def finished(self) -> dict[str, Any]:
+    def finished(self) -> Json:
         """Everything that the page needs to draw the panel."""
-        layout: dict[str, Any] = {
-            "xaxis": self._axis("x", self.panel.xscale, self.panel.xlim),
-            "yaxis": self._axis("y", self.panel.yscale, self.panel.ylim),
-        }
+        layout: Json = {"xaxis": self._axis("x"), "yaxis": self._axis("y")}
         if self.shapes:
             layout["shapes"] = self.shapes
         if self.bars:
-            order = list(dict.fromkeys(c for s in self.bars for c in s.categories))
-            layout["xaxis"] |= {"type": "category", "categoryorder": "array", "categoryarray": order}
-            layout["xaxis"] |= {"tickvals": order, "ticktext": [html.escape(self.write(name)) for name in order]}
-            layout |= {"barmode": "group", "bargap": 0.2, "bargroupgap": 0.08}
-        if self.lines:
-            count = len(self.lines)
-            layout["yaxis"] = {"type": "linear", "range": [count - 0.5, -0.5]}
-            layout["yaxis"] |= {
-                "tickvals": list(range(count)),
-                "ticktext": [html.escape(self.write(name)) for name in self.lines],
-            }
-            layout["height"] = max(300, 60 + count * (10 + 12 * len(self.dots)))
+            layout["barmode"] = "overlay"  # their places are known already
+        if lines := len(self.categories("y")):
+            rivals = sum(series.category_axis == "y" for series in self.panel.series)
+            layout["height"] = max(300, 60 + lines * (10 + 12 * rivals))
         # As in the files: what was measured, then what it is compared with.
         entries = sorted(self.entries.values(), key=lambda entry: entry["swatch"].get("role", "measured") != "measured")
         return {"data": self.data, "layout": layout, "entries": entries}
 
-    def _axis(self, name: str, scale: str, limits: tuple[float | None, float | None] | None) -> dict[str, Any]:
-        axis: dict[str, Any] = {"type": scale}
-        if limits is not None:
-            ends = np.array(limits, dtype=float)
-            ends = np.log10(ends) if scale == "log" else ends
-            if np.isnan(ends).any():  # an open end; plotly's own half-open ranges put ticks and curves on two scales
-                ends = _closed(ends, _numbers(self.data, name), scale)
-            axis["range"] = short(ends)
-        if counts_only(self.panel, name):
-            axis |= {"tick0": 0, "dtick": 1}
-        return axis
+    def _axis(self, axis: Axis) -> Json:
+        if names := self.categories(axis):
+            ends, texts = [-0.5, len(names) - 0.5], [html.escape(self.write(name)) for name in names]
+            ticks = {"showgrid": False, "tickvals": list(range(len(texts))), "ticktext": texts}
+            return {"type": "linear", "range": ends if axis == "x" else ends[::-1], **ticks}
+        spec: Json = {"type": self.scale(axis)}
+        numbers = self._numbers(axis)
+        if limits := self.limits(axis):
+            # An open end is closed here: plotly's own half-open ranges put ticks and curves on two scales.
+            margin = 0.05 * (np.ptp(numbers) or 1.0)
+            closed = numbers.min() - margin, numbers.max() + margin
+            declared = self.on_axis(np.array(limits, dtype=float), axis)
+            spec["range"] = np.where(np.isnan(declared), closed, declared)
+        if self.whole_numbers(axis) and np.ptp(numbers) <= MOST_COUNTS:
+            spec |= {"tick0": 0, "dtick": 1}
+        return spec
 
-    def entry(self, label: str, **swatch: Any) -> dict[str, Any]:
-        """The legend entry of a label; series with the same label share it, as in the files."""
-        return self.entries.setdefault(label, {"label": label, "traces": [], "shapes": [], "swatch": swatch})
+    def _numbers(self, axis: Axis) -> np.ndarray:
+        """Where the traces stand along an axis, with the ends of their whiskers."""
+        parts = []
+        for trace in self.data:
+            whiskers = trace.get(f"error_{axis}", {"array": 0.0, "arrayminus": 0.0})
+            parts += [trace[axis] + whiskers["array"], trace[axis] - whiskers["arrayminus"]]
+        numbers = self.on_axis(self.shown(np.concatenate(parts or [[]]), axis), axis)
+        numbers = numbers[np.isfinite(numbers)]
+        return numbers if numbers.size else np.array([0.0, 1.0])
 
-    def trace(self, entry: dict[str, Any], **trace: Any) -> None:
-        """Add a trace, which the legend entry can hide."""
-        entry["traces"].append(len(self.data))
-        self.data.append(trace)
+    # ------------------------------------------------------------------------------------------ the six shapes
 
-    def rule(self, entry: dict[str, Any], shape: dict[str, Any]) -> None:
-        """Add a shape, which the legend entry can hide."""
-        entry["shapes"].append(len(self.shapes))
-        self.shapes.append(shape)
+    def curve(self, x: Any, y: Any, look: Look, low: Any = None, high: Any = None) -> None:
+        a, b, pen, entry = self.shown(x, "x"), self.shown(y, "y"), _pen(look), self._entry(look, line=True)
+        kept = visible(self.on_axis(a, "x"), b)
+        if look.rim:
+            rim = {"color": look.rim, "width": pen["width"] + 2.6}
+            self._trace(entry, a[kept], b[kept], mode="lines", line=rim, **SILENT)
+        marks = self.marked(a, b) if look.marker else kept[:0]
+        everywhere, marker = marks.size > 0 and a.size <= FEW, self._marker(look) | {"size": 6}
+        more: Json = {"mode": "lines+markers", "marker": marker} if everywhere else {"mode": "lines"}
+        if look.role != "measured":
+            more["zorder"] = 1  # theory lies over the measured curves
+        if look.opacity < 1:
+            more["opacity"] = look.opacity
+        self._trace(entry, a[kept], b[kept], line=pen, **self._said(look, low, high, kept), **more)
+        if marks.size and not everywhere:
+            self._trace(entry, a[marks], b[marks], mode="markers", marker=marker | {"size": 7}, **SILENT)
 
-    def line(self, entry: dict[str, Any], x: np.ndarray, y: np.ndarray, pen: dict[str, Any], **more: Any) -> None:
-        """Add a curve, with a white rim if it lies over a heat map."""
-        numbers = {"type": "scatter", "x": short(x), "y": short(y)}
-        if self.over_heat:
-            rim = {"color": RIM, "width": pen["width"] + 2.6}
-            self.trace(entry, **numbers, mode="lines", line=rim, **SILENT)
-        self.trace(entry, **numbers, **({"mode": "lines", "line": pen} | more))
+    def area(self, x: Any, low: Any, high: Any, look: Look) -> None:
+        a, (low, high) = self.shown(x, "x"), self.ends(low, high, low)
+        kept = visible(self.on_axis(a, "x"), low, high)
+        kept = kept[np.isfinite(a + low + high)[kept]]
+        around = np.append(a[kept], a[kept[::-1]]), np.append(low[kept], high[kept[::-1]])
+        inside: Json = {"fill": "toself", "fillcolor": look.colour + "33", "line": {"width": 0}}
+        self._trace(self._entry(look, band=True), *around, mode="lines", **inside, **SILENT)
 
-    def measured(
-        self, entry: dict[str, Any], x: np.ndarray, y: np.ndarray, look: dict[str, Any], *, over: bool, **more: Any
+    def spots(
+        self,
+        x: Any,
+        y: Any,
+        look: Look,
+        low: Any = None,
+        high: Any = None,
+        along: Axis = "y",
+        names: Sequence[str] = (),
     ) -> None:
-        """Add a curve with its marker, the second cue besides colour: at every point if there are few, else at some."""
-        marker = {"symbol": SYMBOLS[look["marker"]], "size": 6, "color": look["color"]}
-        dash = {"dash": ",".join(f"{length * WIDTH:.1f}px" for length in GAPS)} if over else {}
-        pen = {"color": look["color"], "width": WIDTH, **dash}
-        if x.size <= 15:
-            self.line(entry, x, y, pen, mode="lines+markers", marker=marker, **more)
-            return
-        self.line(entry, x, y, pen, **more)
-        some = _spread_out(self.on_axis(x), 0.05 * (len(self.entries) % 4))
-        cues = {"type": "scatter", "mode": "markers", "x": short(x[some]), "y": short(y[some])}
-        self.trace(entry, **cues, marker=marker | {"size": 7}, **SILENT)
+        a, b, marker = self.shown(x, "x"), self.shown(y, "y"), self._marker(look)
+        more = self._said(look, low, high, along=along, lines=b if along == "x" else None)
+        more |= self._error_bars(low, high, a if along == "x" else b, along)
+        if names:
+            more |= {"texttemplate": [html.escape(self.write(name)) for name in names], "textfont": {"size": 11}}
+            more["textposition"] = ["middle right" if right else "middle left" for right in inward(a)]
+        if look.marker == "x":
+            more |= {"cliponaxis": False, "hovertemplate": more["hovertemplate"].replace("%{y:.5~g}", "diverged")}
+            del more["meta"]
+        marker |= {"size": 3, "opacity": 0.5} if a.size > MANY else {"size": 8}
+        self._trace(self._entry(look), a, b, mode="markers+text" if names else "markers", marker=marker, **more)
 
-    def on_axis(self, x: np.ndarray) -> np.ndarray:
-        """``x`` in the scale of its axis, where distances are those on the screen."""
-        return np.log(x) if self.panel.xscale == "log" else x
+    def boxes(self, x: Any, y: Any, look: Look, width: float, low: Any, high: Any) -> None:
+        hatch, heights = HATCHES[self.bars % len(HATCHES)], self.shown(y, "y")
+        self.bars += 1
+        pattern = {"shape": hatch, "fillmode": "overlay", "fgcolor": RIM, "size": 7, "solidity": 0.25}
+        more = self._said(look, low, high, lines=x) | self._error_bars(low, high, heights, "y", color=INKS[0])
+        more |= {"marker": {"color": look.colour, "pattern": pattern}, "textposition": "none", "width": width}
+        self._trace(self._entry(look, hatch=hatch), x, heights, type="bar", **more)
 
-    def hover(self, label: str, value: str = "%{y:.5~g}") -> str:
-        """The template of the text at the pointer: the label and the numbers."""
+    def rule(self, axis: Axis, at: float, look: Look, to: float | None = None) -> None:
+        other, pen = "y" if axis == "x" else "x", _pen(look)
+        place: Json = {"xref": "x", "yref": "y", f"{other}ref": f"{other} domain", f"{other}0": 0, f"{other}1": 1}
+        place |= {f"{axis}0": at, f"{axis}1": at if to is None else to}
+        shapes: list[Json] = [{"type": "line", "line": pen}]
+        if to is not None:
+            shapes = [{"type": "rect", "fillcolor": look.colour + "33", "line": {"width": 0}, "layer": "below"}]
+        elif look.rim:
+            shapes.insert(0, {"type": "line", "line": {"color": look.rim, "width": pen["width"] + 2.6}})
+        entry = self._entry(look, line=to is None, band=to is not None)
+        entry.setdefault("at", []).extend([axis, value] for value in (at, to) if value is not None)
+        entry["shapes"] += range(len(self.shapes), len(self.shapes) + len(shapes))
+        self.shapes += [place | shape for shape in shapes]
+
+    def cells(self, x: Any, y: Any, z: Any, look: Look, low: float | None, high: float | None) -> None:
+        # The centres are passed separately: from the borders, plotly would name the middle of a cell of a log axis wrongly.
+        hover = "x %{customdata[0]:.5~g}<br>y %{customdata[1]:.5~g}<br><b>%{z:.5~g}</b><extra></extra>"
+        more: Json = {"hovertemplate": hover, "hoverongaps": False}
+        more["meta"] = {"label": look.label, "x": np.asarray(x), "y": np.asarray(y)}
+        more |= {} if low is None or high is None else {"zmin": low, "zmax": high}
+        borders, colours = (edges(x, self.scale("x")), edges(y, self.scale("y"))), HEAT_COLOURS.capitalize()
+        self._trace(self._entry(look, heat=True), *borders, type="heatmap", z=short(z, 4), colorscale=colours, **more)
+
+    # -------------------------------------------------------------------------------------------------- pieces
+
+    def _entry(self, look: Look, **kind: Any) -> Json:
+        """The legend entry that all shapes with this label share, with what its small drawing shows."""
+        seen = {"color": INKS[0] if look.colour == "white" else look.colour, "role": look.role, "dash": look.dash}
+        if look.marker:
+            seen["marker"] = look.marker
+        entry = self.entries.setdefault(look.label, {"label": look.label, "traces": [], "shapes": [], "swatch": {}})
+        entry["swatch"] = seen | kind | entry["swatch"]  # the first shape of a label decides
+        return entry
+
+    def _trace(self, entry: Json, x: Any, y: Any, *, type: str = "scatter", **more: Any) -> None:
+        entry["traces"].append(len(self.data))
+        self.data.append({"type": type, "x": x, "y": y, **more})
+
+    def _marker(self, look: Look) -> Json:
+        """A marker; that of theory is open."""
+        inside = look.colour if look.role == "measured" else RIM
+        rim = {"color": look.rim or look.colour, "width": 2.4 if look.marker == "x" else 1.2}
+        return {"symbol": SYMBOLS.get(look.marker), "color": inside, "line": rim}
+
+    def _said(
+        self, look: Look, low: Any, high: Any, kept: Any = slice(None), *, along: Axis = "y", lines: Any = None
+    ) -> Json:
+        """What is said at the pointer, and written to the CSV file: label, place or category, value, interval."""
         # Escaped, because plotly interprets tags in labels and %{...} in templates.
-        name = html.escape(self.write(label)).replace("%{", "%&#123;")
-        title = f"<b>{name}</b><br>" if name else ""
-        return f"{title}x %{{x:.5~g}}<br>y {value}<extra></extra>"
+        name = html.escape(self.write(look.label)).replace("%{", "%&#123;")
+        parts, said = [f"<b>{name}</b>"] if name else [], Json(meta=look.label)
+        if lines is None:
+            parts += ["x %{x:.5~g}", "y %{y:.5~g}"]
+        else:
+            names = self.categories("x" if along == "y" else "y")
+            said |= {"text": [names[round(line)] for line in lines]}
+            parts += ["%{text}", f"%{{{along}:.5~g}}"]
+        if low is not None and high is not None:
+            said["customdata"] = np.array([low, high], dtype=float).T[kept]
+            parts.append("from %{customdata[0]:.5~g} to %{customdata[1]:.5~g}")
+        return said | {"hovertemplate": "<br>".join(parts) + "<extra></extra>"}
+
+    def _error_bars(self, low: Any, high: Any, values: np.ndarray, along: Axis, **look: Any) -> Json:
+        lengths = self.whiskers(low, high, values, along)
+        if lengths is None:
+            return {}
+        sides = {"arrayminus": lengths[0], "array": lengths[1]}
+        return {f"error_{along}": {"type": "data", "symmetric": False, **sides, "thickness": 1.4, "width": 4, **look}}
 
 
-@singledispatch
-def _add(series: Series, at: _PlotlyPanel) -> None:
-    raise TypeError(f"cannot draw a {type(series).__name__}: register it with _adds.")
+def _pen(look: Look) -> Json:
+    """The line of a look in pixels, of which a point has four thirds."""
+    width = round(look.width * 4 / 3, 1)
+    dash = {"dash": ",".join(f"{length * width:.1f}px" for length in look.dash)} if look.dash else {}
+    return {"color": look.colour, "width": width, **dash}
 
 
-def _adds(kind: type) -> Callable[[Callable[[Any, _PlotlyPanel], None]], Any]:
-    return _add.register(kind)
+def visible(x: np.ndarray, *curves: np.ndarray) -> np.ndarray:
+    """The indices that suffice to draw: in each column of pixels the first, the last, and the extremes of every curve.
 
+    ``x`` is in the scale of its axis. Curves with few points, and curves on which x decreases somewhere, are kept whole.
 
-@_adds(Line)
-def _line(line: Line, at: _PlotlyPanel) -> None:
-    x, y = shown(line.x, at.panel.xscale), shown(line.y, at.panel.yscale)
-    kept = visible(at.on_axis(x), y)
-    x, y, about = x[kept], y[kept], {"hovertemplate": at.hover(line.label), "meta": line.label}
-    if line.role == "measured":
-        look = at.looks.series(line.colour)
-        at.measured(at.entry(line.label, line=True, **look), x, y, look, over=line.over, **about)
-        return
-    look = at.looks.rule(line.role, line.label, line.colour)
-    entry = at.entry(line.label, role=line.role, color=look["color"])
-    at.line(entry, x, y, pen(line.role, look), zorder=1, **about)  # over the measured curves, whatever the order
-
-
-@_adds(Band)
-def _band(band: Band, at: _PlotlyPanel) -> None:
-    x, middle = shown(band.x, at.panel.xscale), shown(band.middle, at.panel.yscale)
-    low = floored(band.low, middle, at.panel.yscale)
-    high = capped(band.high, at.panel.yscale, at.panel.ylim, middle, low)
-    kept = visible(at.on_axis(x), middle, low, high)
-    x, middle, low, high = x[kept], middle[kept], low[kept], high[kept]
-    look = at.looks.series(band.colour)
-    entry = at.entry(band.label, line=True, band=True, **look)
-    there = np.isfinite(low) & np.isfinite(high) & np.isfinite(x)
-    around = np.concatenate([x[there], x[there][::-1]]), np.concatenate([low[there], high[there][::-1]])
-    edge = {"type": "scatter", "x": short(around[0]), "y": short(around[1]), "mode": "lines", "line": {"width": 0}}
-    at.trace(entry, **edge, fill="toself", fillcolor=look["color"] + "33", **SILENT)
-    between = np.stack([np.asarray(band.low, dtype=float)[kept], np.asarray(band.high, dtype=float)[kept]], axis=-1)
-    about = {"hovertemplate": at.hover(band.label, INTERVAL), "customdata": short(between), "meta": band.label}
-    at.measured(entry, x, middle, look, over=band.over, **about)
-    lost = diverged_at(band.x, band.middle)
-    if lost is not None:
-        # At the upper limit, not at the last finite value, which may lie far beyond it.
-        limit = at.panel.ylim[1] if at.panel.ylim is not None else None
-        top = np.array([limit]) if limit is not None else capped([np.inf], at.panel.yscale, None, band.middle, band.low)
-        cross = {"symbol": "x-thin", "size": 11, "line": {"color": look["color"], "width": 2.4}}
-        about = {"hovertemplate": at.hover(band.label, "diverged")}
-        at.trace(entry, type="scatter", mode="markers", x=[lost], y=short(top), marker=cross, cliponaxis=False, **about)
-
-
-@_adds(Runs)
-def _runs(runs: Runs, at: _PlotlyPanel) -> None:
-    parts: list[np.ndarray] = []
-    for x, y in runs.curves():
-        x, y = shown(x, at.panel.xscale), shown(y, at.panel.yscale)
-        kept = visible(at.on_axis(x), y)
-        parts.append(np.stack([x[kept], y[kept]]))
-        parts.append(np.full((2, 1), np.nan))  # a gap between two runs
-    x, y = np.concatenate(parts or [np.empty((2, 0))], axis=1)
-    look = at.looks.series(runs.colour)
-    entry = at.entry(runs.label, line=True, color=look["color"])
-    about = {"hovertemplate": at.hover(runs.label), "meta": runs.label, "opacity": 0.6}
-    at.line(entry, x, y, {"color": look["color"], "width": 1.2}, **about)
-
-
-def _whiskers(y: np.ndarray, low: Any, high: Any, at: _PlotlyPanel, along: str = "y") -> dict[str, Any]:
-    """Error bars along an axis, and the interval for the text at the pointer and for the CSV file."""
-    if low is None or high is None:
-        return {}
-    scale = at.panel.xscale if along == "x" else at.panel.yscale
-    down = np.clip(y - floored(low, y, scale), 0, None)
-    limits = at.panel.xlim if along == "x" else at.panel.ylim
-    up = np.clip(capped(high, scale, limits, y) - y, 0, None)
-    bars = {
-        "type": "data",
-        "symmetric": False,
-        "array": short(up),
-        "arrayminus": short(down),
-        "thickness": 1.4,
-        "width": 4,
-    }
-    interval = np.stack([np.asarray(low, dtype=float), np.asarray(high, dtype=float)], axis=-1)
-    return {f"error_{along}": bars, "customdata": short(interval)}
-
-
-def _inward(x: np.ndarray) -> list[str]:
-    """Where the names of points stand, so that the edge of the panel does not cut them off.
-
-    >>> _inward(np.array([0.0, 1.0, 4.0]))
-    ['middle right', 'middle right', 'middle left']
+    >>> x = np.linspace(0, 1, 100_000)
+    >>> wave = np.sin(2000 * x)
+    >>> kept = visible(x, wave)
+    >>> kept.size <= 4 * COLUMNS, bool(wave[kept].max() == wave.max())
+    (True, True)
     """
-    middle = (np.nanmin(x) + np.nanmax(x)) / 2
-    return ["middle left" if at > middle else "middle right" for at in x]
+    if x.size <= 4 * COLUMNS or not (np.diff(x) >= 0).all() or not np.ptp(x):
+        return np.arange(x.size)
+    column = np.minimum((x - x[0]) / np.ptp(x) * COLUMNS, COLUMNS - 1).astype(int)
+    starts = np.flatnonzero(np.diff(column, prepend=-1))
+    kept = [starts, np.append(starts[1:], x.size) - 1]
+    for y in curves:
+        for sign in (1, -1):  # a gap (NaN) sorts last in its column, so the greatest number is found in the negative
+            kept.append(np.lexsort((sign * y, column))[starts])
+        # One missing point interrupts a line as well as many.
+        kept.append(np.flatnonzero(np.diff(np.isnan(y).astype(int), prepend=0) == 1))
+    return np.unique(np.concatenate(kept))
 
 
-@_adds(Points)
-def _points(points: Points, at: _PlotlyPanel) -> None:
-    x, y = shown(points.x, at.panel.xscale), shown(points.y, at.panel.yscale)
-    look, whiskers = at.looks.series(points.colour), _whiskers(y, points.low, points.high, at)
-    marker = {"symbol": SYMBOLS[look["marker"]], "size": 8, "color": look["color"]}
-    if x.size > MANY:
-        marker |= {"size": 3, "opacity": 0.5}
-    if at.over_heat:
-        marker["line"] = {"color": RIM, "width": 1.2}
-    names = [html.escape(at.write(name)) for name in points.names]
-    at.trace(
-        at.entry(points.label, **look),
-        type="scatter",
-        mode="markers+text" if names else "markers",
-        **({"texttemplate": names, "textposition": _inward(x), "textfont": {"size": 11}} if names else {}),
-        x=short(x),
-        y=short(y),
-        marker=marker,
-        meta=points.label,
-        hovertemplate=at.hover(points.label, INTERVAL if whiskers else "%{y:.5~g}"),
-        **whiskers,
-    )
+def short(value: Any, digits: int = 6) -> Any:
+    """A value for JSON: its numbers rounded to ``digits`` significant digits; one that is not finite becomes None.
 
-
-@_adds(Bars)
-def _bars(bars: Bars, at: _PlotlyPanel) -> None:
-    y = shown(bars.values, at.panel.yscale)
-    look, whiskers = at.looks.series(bars.colour), _whiskers(y, bars.low, bars.high, at)
-    hatch = HATCHES[next(i for i, other in enumerate(at.bars) if other is bars) % len(HATCHES)]
-    if whiskers:
-        whiskers["error_y"]["color"] = INKS[0]
-    pattern = {"shape": hatch, "fillmode": "overlay", "fgcolor": RIM, "size": 7, "solidity": 0.25}
-    marker = {"color": look["color"], "pattern": pattern}
-    hover = at.hover(bars.label, INTERVAL if whiskers else "%{y:.5~g}").replace("x %{x:.5~g}", "%{x}")
-    at.trace(
-        at.entry(bars.label, hatch=hatch, color=look["color"]),
-        type="bar",
-        x=list(bars.categories),
-        y=short(y),
-        marker=marker,
-        meta=bars.label,
-        hovertemplate=hover,
-        **whiskers,
-    )
-
-
-@_adds(Dots)
-def _dots(dots: Dots, at: _PlotlyPanel) -> None:
-    position = next(i for i, other in enumerate(at.dots) if other is dots)
-    lines = np.array([at.lines.index(c) for c in dots.categories]) + 0.8 * ((position + 0.5) / len(at.dots) - 0.5)
-    x, look = shown(dots.values, at.panel.xscale), at.looks.series(dots.colour)
-    about = at.hover(dots.label, "").replace("x %{x:.5~g}<br>y ", "%{text}<br>" + INTERVAL.replace("%{y", "%{x"))
-    at.trace(
-        at.entry(dots.label, **look),
-        type="scatter",
-        mode="markers",
-        x=short(x),
-        y=short(lines),
-        text=list(dots.categories),
-        marker=_arrows(dots, look) | {"size": 8, "color": look["color"]},
-        meta=dots.label,
-        hovertemplate=about,
-        **_whiskers(x, dots.low, dots.high, at, "x"),
-    )
-
-
-def _arrows(dots: Dots, look: dict[str, Any]) -> dict[str, Any]:
-    """The symbols of dots: an open arrow for each that is a limit which was not enough."""
-    if dots.beyond is None or not np.any(dots.beyond):
-        return {"symbol": SYMBOLS[look["marker"]]}
-    symbols = ["triangle-right-open" if beyond else SYMBOLS[look["marker"]] for beyond in dots.beyond]
-    return {"symbol": symbols, "line": {"width": 1.6}}
-
-
-@_adds(Marker)
-def _marker(marker: Marker, at: _PlotlyPanel) -> None:
-    look = at.looks.rule(marker.role, marker.label, marker.colour)
-    entry = at.entry(marker.label, role=marker.role, color=look["color"])
-    entry.setdefault("at", []).append([marker.axis, short(marker.at)])
-    other = "y" if marker.axis == "x" else "x"
-    ends = {f"{marker.axis}0": marker.at, f"{marker.axis}1": marker.at, f"{other}0": 0, f"{other}1": 1}
-    shape = {"type": "line", "xref": "x", "yref": "y", f"{other}ref": f"{other} domain", **ends}
-    line = pen(marker.role, look)
-    if at.over_heat:
-        at.rule(entry, shape | {"line": {"color": RIM, "width": line["width"] + 2.6}})
-    at.rule(entry, shape | {"line": line})
-
-
-@_adds(Heat)
-def _heat(heat: Heat, at: _PlotlyPanel) -> None:
-    x, y = (np.asarray(c, dtype=float) for c in (heat.x, heat.y))
-    borders = {"x": short(edges(x, at.panel.xscale)), "y": short(edges(y, at.panel.yscale))}
-    # The centres are passed separately: from the borders, plotly would name the middle of a cell of a log axis wrongly.
-    centres = {"label": heat.label, "x": short(x), "y": short(y)}
-    limits = {"zmin": heat.low, "zmax": heat.high} if None not in (heat.low, heat.high) else {}
-    hover = "x %{customdata[0]:.5~g}<br>y %{customdata[1]:.5~g}<br><b>%{z:.5~g}</b><extra></extra>"
-    at.trace(
-        at.entry(heat.label, heat=True),
-        type="heatmap",
-        **borders,
-        z=short(np.asarray(heat.z, dtype=float), 4),
-        colorscale=HEAT_COLOURS.capitalize(),
-        hovertemplate=hover,
-        hoverongaps=False,
-        meta=centres,
-        **limits,
-    )
-
-
-@_adds(Contour)
-def _contour(contour: Contour, at: _PlotlyPanel) -> None:
-    grid = shown(contour.x, at.panel.xscale), shown(contour.y, at.panel.yscale), np.asarray(contour.z, dtype=float)
-    pieces = [
-        np.vstack([np.asarray(piece), [[np.nan, np.nan]]]) for piece in contour_generator(*grid).lines(contour.level)
-    ]
-    x, y = np.concatenate(pieces or [np.empty((0, 2))]).T
-    measured = contour.role == "measured"
-    line = pen(
-        contour.role, {"color": "white", "linewidth": 2.2} if measured else at.looks.rule(contour.role, contour.label)
-    )
-    entry = at.entry(contour.label, role=contour.role, color=INKS[0] if measured else line["color"])
-    numbers = {"type": "scatter", "mode": "lines", "x": short(x), "y": short(y)}
-    # Named colours, which the page does not replace: a contour over a heat map stays white on a dark page.
-    rim = {"color": "black" if measured else "white", "width": line["width"] + 2.6}
-    at.trace(entry, **numbers, line=rim, **SILENT)
-    at.trace(entry, **numbers, line=line, meta=contour.label, hovertemplate=at.hover(contour.label))
-
-
-def _numbers(data: list[dict[str, Any]], axis: str) -> np.ndarray:
-    """All coordinates of the traces along an axis, with the ends of their whiskers."""
-    parts: list[np.ndarray] = []
-    for trace in data:
-        values = np.array(trace[axis], dtype=float)
-        parts.append(values)
-        if axis == "y" and "error_y" in trace:
-            parts.append(values + np.array(trace["error_y"]["array"], dtype=float))
-            parts.append(values - np.array(trace["error_y"]["arrayminus"], dtype=float))
-    return np.concatenate(parts) if parts else np.array([])
-
-
-def _closed(ends: np.ndarray, numbers: np.ndarray, scale: str) -> np.ndarray:
-    """Limits with an open end (NaN) replaced by one a little beyond the data, as in the files.
-
-    >>> _closed(np.array([np.nan, 2.0]), np.array([1.0, 10.0]), "log").round(3).tolist()
-    [-0.05, 2.0]
+    >>> short({"y": [1 / 3, 2.0, float("nan"), 1.23456789e-20]})
+    {'y': [0.333333, 2, None, 1.23457e-20]}
     """
-    on_axis = np.log10(numbers[numbers > 0]) if scale == "log" else numbers
-    low, high = (np.nanmin(on_axis), np.nanmax(on_axis)) if np.isfinite(on_axis).any() else (0.0, 1.0)
-    margin = 0.05 * ((high - low) or 1.0)
-    return np.where(np.isnan(ends), [low - margin, high + margin], ends)
-
-
-def _spread_out(x: np.ndarray, start: float) -> list[int]:
-    """Five indices, evenly spaced in x, from the fraction ``start`` of the axis on."""
-    if not np.isfinite(x).any():
-        return []
-    low, high = np.nanmin(x), np.nanmax(x)
-    return [int(np.nanargmin(abs(x - (low + share * (high - low))))) for share in start + 0.2 * np.arange(5)]
-
-
-def _dash(role: str, width: float) -> str:
-    """The dash of a role in pixels, as plotly expects it; the palette has it in multiples of the line width."""
-    return "solid" if role == "measured" else ",".join(f"{length * width:.1f}px" for length in DASHES[role][1])
-
-
-def pen(role: str, look: dict[str, Any]) -> dict[str, Any]:
-    """The line of a role in the palette's look, in pixels.
-
-    >>> pen("theory", {"color": "#111111", "linewidth": 1.5})
-    {'color': '#111111', 'width': 2.0, 'dash': '10.0px,4.0px'}
-    """
-    width = round(look["linewidth"] * 4 / 3, 1)
-    return {"color": look["color"], "width": width, "dash": _dash(role, width)}
+    if isinstance(value, dict):
+        return {key: short(one, digits) for key, one in value.items()}
+    if isinstance(value, list | tuple | np.ndarray):
+        return [short(one, digits) for one in value]
+    if not isinstance(value, float):
+        return int(value) if isinstance(value, np.integer) else value
+    if not math.isfinite(value):
+        return None
+    rounded = float(f"{value:.{digits}g}")
+    return int(rounded) if rounded.is_integer() and abs(rounded) < 1e15 else rounded

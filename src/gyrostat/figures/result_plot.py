@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gyrostat import errors
-from gyrostat.engine.reduction.choose import rank_of
 from gyrostat.engine.results import described
-from gyrostat.engine.summary import QUARTILES, quantiles_with_infinity
 from gyrostat.errors import GyrostatError
+from gyrostat.figures.compose import dots
 from gyrostat.figures.declarations import Band, Figure, Line, Marker, Panel, Scale, Series, band
 from gyrostat.measurements import FreshGaussian
 
@@ -24,28 +25,42 @@ if TYPE_CHECKING:
 
 SHARES = {"signal": "invariant signal", "spurious": "spurious signal"}
 SIZES = {"error": "error ||E||_F", "distance": "||A - A_star||_F"}
-MOST_SETTINGS = 6
-"""Settings of a grid that are drawn, at most; the first, the last and some evenly between them."""
-
-SUFFIXES = (".png", ".svg", ".pdf")
+TOGETHER = (("Shares of the signals", "share that is learnt", SHARES), ("Errors", "Frobenius norm", SIZES))
+"""Variables that share a panel: its title, its label, and theirs. Every other variable has a panel of its own."""
+MOST_SETTINGS, MOST_COMPONENTS = 6, 4
+"""Settings of a grid, and components of a vector, that are drawn, at most."""
+SHARE_FLOOR = -0.05
+"""Panels of shares begin a little below zero."""
 
 
 @errors.explains_keywords
-def plot(result: xr.Dataset, *, path: str | Path | None = None, theory: bool = True) -> MatplotlibFigure:
+def plot(
+    result: xr.Dataset,
+    *,
+    path: str | Path | None = None,
+    theory: bool = True,
+    width: float | str | None = None,
+    against: str | None = None,
+) -> MatplotlibFigure:
     """Draw a result: signal and spurious signal, error and distance, with quartile bands over seeds.
 
-    A diverged run counts as infinite, and the legend says how many there are. Other recorded numbers get a panel each. A
-    grid has a panel for each variable and a band for each setting.
+    A diverged run counts as infinite, and the legend says how many there are. Other recorded numbers get a panel each, and
+    vectors a band for each of their first components. A grid has a panel for each variable and a band for each setting; with
+    several axes, a panel for each variable and axis, in which the other axes stay at their middle values.
 
     Parameters
     ----------
     result:
-        What :func:`gyrostat.run`, :func:`gyrostat.run_grid` or :func:`gyrostat.offshoots` returned.
+        What :func:`gyrostat.run`, :func:`gyrostat.run_grid` or :func:`gyrostat.engine.offshoots` returned.
     path:
-        A file to write as well: ``.png``, ``.svg`` or ``.pdf``.
+        A file to write as well: ``.png``, ``.svg``, ``.pdf`` or ``.pgf`` (for LaTeX, which is not needed to write it).
     theory:
         Whether to draw what the theory of Xu 2024 says, where it applies to a single setting: the growth R_t^2 of the
         invariant signal (eq. 25), the verdict of the Lyapunov rule on the spurious one, and the error that is left.
+    width:
+        For print, ``"column"``, ``"text"`` or inches: exactly as wide, with small letters, and without title and note.
+    against:
+        An axis of a grid: the values at the end against it, instead of those along the steps.
 
     Returns
     -------
@@ -57,198 +72,230 @@ def plot(result: xr.Dataset, *, path: str | Path | None = None, theory: bool = T
     >>> [axes.get_title() for axes in gs.plot(result).axes if axes.get_title()]
     ['Shares of the signals', 'Errors']
     """
-    import matplotlib as mpl
+    from gyrostat.figures.matplotlib_renderer import SUFFIXES, draw, print_width, write
 
-    from gyrostat.figures.matplotlib_renderer import STYLE, draw
-
-    where = _file(path)
-    with mpl.rc_context(STYLE):  # type: ignore[arg-type]
-        drawn = draw(result_figure(result, theory=theory))
-        if where is not None:
-            where.parent.mkdir(parents=True, exist_ok=True)
-            drawn.savefig(where, dpi=150)
+    if path is not None and Path(path).suffix not in SUFFIXES:
+        raise GyrostatError(f"path must end in {', '.join(SUFFIXES)}; got {str(path)!r}.")
+    inches = print_width(width)
+    drawn = draw(result_figure(result, theory=theory, against=against), inches)
+    if path is not None:
+        write(drawn, Path(path), dpi=300 if inches else 150)
     return drawn
 
 
-def _file(path: str | Path | None) -> Path | None:
-    where = None if path is None else Path(path)
-    if where is not None and where.suffix not in SUFFIXES:
-        raise GyrostatError(f"path must end in {', '.join(SUFFIXES)}; got {str(path)!r}.")
-    return where
-
-
-def result_figure(result: xr.Dataset, *, theory: bool = True) -> Figure:
+def result_figure(result: xr.Dataset, *, theory: bool = True, against: str | None = None) -> Figure:
     """The figure of :func:`plot`, as a declaration that both renderers can draw."""
+    axes, along = _dimensions(result)
+    if against is not None and against not in axes:
+        raise GyrostatError(
+            f"against must be an axis of the grid ({', '.join(axes) or 'this result has none'}); got {against!r}."
+        )
+    variables = {str(name): x for name, x in result.data_vars.items() if {*axes, "seed", along} <= set(x.dims)}
+    if not variables:
+        raise GyrostatError("result holds no numbers along its steps: record at least one, such as record=['signal'].")
+    unknown = [name for name, x in variables.items() if bool(np.isnan(x.isel({along: 0})).all())]
+    if len(unknown) == len(variables):
+        raise GyrostatError(
+            f"result holds nothing to draw: {', '.join(unknown)} are NaN, because the truth is unknown or all runs had "
+            "diverged before the first recorded step; record a function of a snapshot that gives a number, or earlier steps."
+        )
+    parts = {name: _components(x, [*axes, "seed", along]) for name, x in variables.items() if name not in unknown}
+    note = [f"Medians and quartiles over {result.sizes['seed']} seeds."] if result.sizes["seed"] > 1 else []
+    if "diverged" in result.attrs:
+        note.append(result.attrs["diverged"].partition(":")[0] + "; they count as infinite.")
+    if unknown:
+        note.append(f"Not drawn, because the truth is unknown: {', '.join(unknown)}.")
+    for name, components in parts.items():
+        size = variables[name].size // components[0].size
+        note += [f"{name}: the first {len(components)} of {size} components."] if size > len(components) else []
+    if axes:
+        sizes = {axis: result.sizes[axis] for axis in axes if axis != against}
+        choices = _choices(sizes)
+        shown, total = (
+            {tuple(point.values()) for points in choices.values() for point in points},
+            math.prod(sizes.values()),
+        )
+        if len(shown) < total:
+            held = _setting(result, {axis: size // 2 for axis, size in sizes.items()})
+            note.append(f"{len(shown)} of {total} settings are shown{f', around {held}' if len(choices) > 1 else ''}.")
+        arrays = [x for components in parts.values() for x in components]
+        panels = [_grid_panel(result, x, *choice, along, against) for x in arrays for choice in choices.items()]
+        columns = len(choices) if 1 < len(choices) < 4 else 2 if len(panels) < 5 else 3
+    else:
+        promised, sentence = _theory(result) if theory else ({}, "")
+        note += [sentence] if sentence else []
+        panels = _run_panels(parts, promised)
+        columns = 2 if len(panels) < 5 else 3
+    title = _title(result)
+    return Figure(title=title, panels=_on_one_scale(panels), note=" ".join(note), columns=columns, mathematics=True)
+
+
+def _dimensions(result: Any) -> tuple[list[str], str]:
+    """The axes of the grid, and the dimension along which numbers were recorded."""
     import xarray as xr
 
     if not isinstance(result, xr.Dataset) or "diverged" not in result or "seed" not in result.dims:
         what = (
             "a Dataset without runs" if isinstance(result, xr.Dataset) else f"an object of type {type(result).__name__}"
         )
-        raise GyrostatError(f"result must be what gs.run, gs.run_grid or gs.offshoots returned; got {what}.")
+        raise GyrostatError(f"result must be what gs.run, gs.run_grid or gs.engine.offshoots returned; got {what}.")
     if "done" in result:
         raise GyrostatError("result is a sweep, which has a picture of its own: use gyrostat plot DIR with its folder.")
     along = "step" if "step" in result.dims else "record"
     if along not in result.dims:
         raise GyrostatError("result holds one step only: pass the whole result, not result.isel(step=...).")
-    axes = [str(dim) for dim in result["diverged"].dims if dim != "seed"]
-    names = [str(n) for n, x in result.data_vars.items() if set(x.dims) == {*axes, "seed", along}]
-    if not names:
-        raise GyrostatError("result holds no numbers along its steps: record at least one, such as record=['signal'].")
-    known = [name for name in names if not bool(np.isnan(result[name].isel({along: 0})).all())]
-    if not known:
-        raise GyrostatError(
-            f"result holds nothing to draw: {', '.join(names)} are NaN, because the truth is unknown or all runs had diverged "
-            "before the first recorded step; record a function of a snapshot that gives a number, or earlier steps."
-        )
-    said = _sentences(result, [name for name in names if name not in known])
-    if axes:
-        panels = [_grid_panel(result, name, axes, along) for name in known]
-        said += _left_out(result, axes)
-    else:
-        promised = _theory(result) if theory else {}
-        panels = _run_panels(result, known, promised)
-        said += promised.get("said", [])
-    return Figure(title=_title(result), panels=panels, note=" ".join(said), columns=2 if len(panels) < 5 else 3)
+    return [str(dim) for dim in result["diverged"].dims if dim != "seed"], along
+
+
+def _components(values: xr.DataArray, dims: Sequence[str]) -> list[xr.DataArray]:
+    """A number as it is; the first components of a vector, each with its place in its name."""
+    inner = [dim for dim in values.dims if dim not in dims]
+    if not inner:
+        return [values]
+    places = itertools.product(*(range(values.sizes[dim]) for dim in inner))
+    return [
+        values.isel(dict(zip(inner, place, strict=True))).rename(f"{values.name}[{', '.join(map(str, place))}]")
+        for place in itertools.islice(places, MOST_COMPONENTS)
+    ]
 
 
 def _title(result: xr.Dataset) -> str:
     settings = json.loads(result.attrs.get("settings", "{}"))
-    kinds = [settings.get(part, {}).get("kind", "") for part in ("algorithm",)]
-    measured = settings.get("problem", {}).get("measurements", {}).get("kind", "")
-    return " on ".join(part for part in (*kinds, measured) if part) or "Result"
+    parts = settings.get("algorithm", {}), settings.get("problem", {}).get("measurements", {})
+    return " on ".join(part["kind"] for part in parts if part.get("kind")) or "Result"
 
 
-def _sentences(result: xr.Dataset, unknown: list[str]) -> list[str]:
-    said = [f"Medians and quartiles over {result.sizes['seed']} seeds."] if result.sizes["seed"] > 1 else []
-    if "diverged" in result.attrs:
-        said.append(result.attrs["diverged"].partition(":")[0] + "; they count as infinite.")
-    if unknown:
-        said.append(f"Not drawn, because the truth is unknown: {', '.join(unknown)}.")
-    return said
-
-
-# ---------------------------------------------------------------------------------------------------- one setting
-
-
-def _run_panels(result: xr.Dataset, names: list[str], promised: Mapping[str, Any]) -> list[Panel]:
+def _run_panels(parts: dict[str, list[xr.DataArray]], promised: dict[str, Series]) -> list[Panel]:
+    """A panel for the shares, one for the sizes, and one for every other variable."""
     panels = []
-    for title, words, ylabel in (
-        ("Shares of the signals", SHARES, "share that is learnt"),
-        ("Errors", SIZES, "Frobenius norm"),
-    ):
-        chosen = [name for name in words if name in names]
-        series: list[Series] = [
-            band(
-                result[name], label, colour=list(words).index(name) if words is SHARES else 2 + list(words).index(name)
-            )
-            for name, label in words.items()
-            if name in chosen
-        ]
-        if chosen:
-            series += [extra for name in chosen for extra in promised.get(name, [])]
-            limits = _share_limits(result, chosen) if words is SHARES else _size_limits(series)
-            scale = "linear" if words is SHARES else "log"
-            panels.append(
-                Panel(title=title, xlabel="step", ylabel=ylabel, series=series, yscale=scale, ylim=limits)  # type: ignore[arg-type]
-            )
-    for i, name in enumerate(n for n in names if n not in SHARES and n not in SIZES):
-        about = result[name].attrs.get("long_name", name)
-        panels.append(_panel(name, about, result[name], [band(result[name], name, colour=i)]))
+    for k, (title, ylabel, words) in enumerate(TOGETHER):
+        bands = {
+            n: band(parts[n][0], word, colour=2 * k + i) for i, (n, word) in enumerate(words.items()) if n in parts
+        }
+        if bands:
+            extras = [promised[name] for name in bands if name in promised]
+            panels.append(_panel(title, "step", ylabel, [*bands.values(), *extras], share=k == 0, size=k == 1))
+    others = [(name, components) for name, components in parts.items() if name not in SHARES | SIZES]
+    for i, (name, components) in enumerate(others):
+        series = [band(x, str(x.name), colour=i + k) for k, x in enumerate(components)]
+        panels.append(_panel(_about(components[0], name), "step", name, series, share=_is_share(components[0])))
     return panels
 
 
-def _share_limits(result: xr.Dataset, names: list[str]) -> tuple[float, float]:
-    """From a little below zero to a little above the bands; what explodes is cut off."""
-    along = "step" if "step" in result.dims else "record"
-    values = np.concatenate(
-        [result[n].transpose("seed", ..., along).values.reshape(result.sizes["seed"], -1) for n in names], axis=1
+def _choices(sizes: Mapping[str, int]) -> dict[str, list[dict[str, int]]]:
+    """The settings of a grid that panels show, by the axis that varies in each; one panel, "", shows all if they are few.
+
+    Evenly chosen settings of the whole grid would change all axes together, and nobody could say which one made the difference:
+    one axis varies at a time, and the others stay at their middle values.
+    """
+    if math.prod(sizes.values()) <= MOST_SETTINGS:
+        return {"": [dict(zip(sizes, index, strict=True)) for index in np.ndindex(*sizes.values())]}
+    middle = {axis: size // 2 for axis, size in sizes.items()}
+    return {
+        axis: [
+            middle | {axis: i} for i in sorted({*np.linspace(0, size - 1, MOST_SETTINGS).round().astype(int).tolist()})
+        ]
+        for axis, size in sizes.items()
+        if size > 1
+    }
+
+
+def _setting(result: xr.Dataset, point: dict[str, int]) -> str:
+    values = ((axis, result[axis].values[i]) for axis, i in point.items())
+    return ", ".join(
+        f"{axis} = {x:g}" if isinstance(x, int | float | np.number) else f"{axis} = {x}" for axis, x in values
     )
-    high = quantiles_with_infinity(np.where(np.isnan(values), np.inf, values), QUARTILES)[-1]
-    return -0.05, float(np.clip(1.1 * high[np.isfinite(high)].max(initial=1.0), 1.15, 3.0))
 
 
-def _size_limits(series: list[Series]) -> tuple[None, float] | None:
-    """Cut off bands that explode, at ten times the largest median."""
+def _grid_panel(
+    result: xr.Dataset, values: xr.DataArray, varies: str, points: list[dict[str, int]], along: str, against: str | None
+) -> Panel:
+    """Bands of one variable for some settings of a grid, along the steps or at the end against one axis."""
+    name, series, several = str(values.name), list[Series](), len(points[0]) > 1
+    about = _about(values, name)
+    numeric = against is not None and result[against].dtype.kind in "iuf"
+    for i, point in enumerate(points):
+        one = values.isel(point)
+        label = _setting(result, {varies: point[varies]} if varies and several else point) or about
+        if against is None:
+            series.append(
+                band(one, label, x=result["step"].isel(point).values if along == "record" else None, colour=i)
+            )
+        elif numeric:
+            series.append(band(one.isel({along: -1}).sortby(against), label, colour=i))
+        else:
+            series.append(dots(one.isel({along: -1}), label, over="seed", colour=i))
+    title = f"{about}{' at the end' if against else ''}{f', {varies} varies' if varies and several else ''}"
+    if against is not None and not numeric:
+        return Panel(title=title, xlabel=name, ylabel=against, series=series)
+    panel = _panel(title, against or "step", name, series, share=_is_share(values))
+    return replace(panel, xscale=_scale(result[against].values)) if against else panel
+
+
+def _about(values: xr.DataArray, name: str) -> str:
+    return str((SHARES | SIZES).get(name, values.attrs.get("long_name", name)))
+
+
+def _is_share(values: xr.DataArray) -> bool:
+    return values.name in SHARES or str(values.attrs.get("long_name", "")).lower().startswith(("share", "probability"))
+
+
+def _scale(values: Any) -> Scale:
+    """A log axis for positive numbers of very different sizes."""
+    numbers = np.asarray(values, dtype=float)
+    numbers = numbers[np.isfinite(numbers)]
+    return "log" if numbers.size and 0 < 50 * numbers.min() < numbers.max() else "linear"
+
+
+def _panel(
+    title: str, xlabel: str, ylabel: str, series: Sequence[Series], *, share: bool = False, size: bool = False
+) -> Panel:
+    """A panel whose limits cut off what explodes: shares at three, everything else at ten times the largest median."""
     bands = [one for one in series if isinstance(one, Band)]
-    middle, high = (np.concatenate([getattr(one, name) for one in bands]) for name in ("middle", "high"))
-    top = 10 * middle[np.isfinite(middle)].max(initial=0.0)
-    return (None, float(top)) if top > 0 and high.max() > top else None
+    low, middle, high = (np.concatenate([getattr(one, end) for one in bands]) for end in ("low", "middle", "high"))
+    finite = high[np.isfinite(high)]
+    limits: Any = None
+    if share:
+        limits = SHARE_FLOOR, float(np.clip(1.1 * finite.max(initial=1.0), 1.15, 3.0))
+    elif 0 < (top := 10 * middle[np.isfinite(middle)].max(initial=0.0)) < high.max():
+        limits = None, float(top)
+    scale: Scale = "linear" if share else "log" if size else _scale(np.concatenate([low, high]))
+    return Panel(title=title, xlabel=xlabel, ylabel=ylabel, series=series, yscale=scale, ylim=limits)
 
 
-def _panel(name: str, about: str, values: xr.DataArray, series: list[Series]) -> Panel:
-    finite = values.values[np.isfinite(values.values)]
-    positive = finite[finite > 0]
-    wide = finite.size > 0 and positive.size == finite.size and finite.max() > 50 * finite.min()
-    scale: Scale = "log" if wide else "linear"
-    return Panel(title=about, xlabel="step", ylabel=name, series=series, yscale=scale, ylim=_size_limits(series))
+def _on_one_scale(panels: list[Panel]) -> list[Panel]:
+    """The panels, of which those that show shares have the same limits: they are there to be compared."""
+    shares = [panel.ylim for panel in panels if panel.ylim and panel.ylim[0] == SHARE_FLOOR]
+    common = SHARE_FLOOR, max((limits[1] or 0.0 for limits in shares), default=0.0)
+    return [replace(panel, ylim=common) if panel.ylim in shares else panel for panel in panels]
 
 
-# --------------------------------------------------------------------------------------------------------- a grid
-
-
-def _grid_panel(result: xr.Dataset, name: str, axes: list[str], along: str) -> Panel:
-    series: list[Series] = []
-    for i, point in enumerate(_shown_points(result, axes)):
-        one = result[name].isel(point)
-        label = ", ".join(f"{axis} = {_value(result[axis].values[k])}" for axis, k in point.items())
-        series.append(band(one, label, x=result["step"].isel(point).values if along == "record" else None, colour=i))
-    about = {**SHARES, **SIZES}.get(name, result[name].attrs.get("long_name", name))
-    found = _panel(name, about, result[name], series)
-    if name not in SHARES:
-        return found
-    return Panel(title=about, xlabel="step", ylabel=name, series=series, ylim=_share_limits(result, [name]))
-
-
-def _value(x: Any) -> str:
-    return f"{x:g}" if isinstance(x, int | float | np.number) else str(x)
-
-
-def _points(result: xr.Dataset, axes: list[str]) -> list[dict[str, int]]:
-    indices = itertools.product(*(range(result.sizes[axis]) for axis in axes))
-    return [dict(zip(axes, index, strict=True)) for index in indices]
-
-
-def _shown_points(result: xr.Dataset, axes: list[str]) -> Iterator[dict[str, int]]:
-    points = _points(result, axes)
-    count = min(len(points), MOST_SETTINGS)
-    for k in np.unique(np.round(np.linspace(0, len(points) - 1, count)).astype(int)):
-        yield points[k]
-
-
-def _left_out(result: xr.Dataset, axes: list[str]) -> list[str]:
-    total = len(_points(result, axes))
-    return [f"{MOST_SETTINGS} of {total} settings are shown."] if total > MOST_SETTINGS else []
-
-
-# ----------------------------------------------------------------------------------------------------- the theory
-
-
-def _theory(result: xr.Dataset) -> dict[str, Any]:
-    """Series by the variable they belong to, and sentences (``said``), of what Xu 2024 says of a run it covers."""
+def _theory(result: xr.Dataset) -> tuple[dict[str, Series], str]:
+    """What Xu 2024 says of a run that it covers: a series for some variables, and a sentence."""
     settings = json.loads(result.attrs.get("settings", "{}"))
     algorithm, problem = (described(settings.get(part)) for part in ("algorithm", "problem"))
     if algorithm is None or problem is None or "step" not in result.dims:
-        return {}
-    from gyrostat import theory
-    from gyrostat.theory.predictors import obstacle
+        return {}, ""
+    from gyrostat.theory import RULES, Setting, ours, xu2024
+    from gyrostat.theory.covered_runs import obstacle
 
     if obstacle(algorithm, problem, to="growth") is not None:
-        return {}
+        return {}, ""
     steps = result["step"].values
     eta, scale, last = float(algorithm.schedule.step_size), float(algorithm.start.scale), int(steps[-1])
-    grown = theory.calibration(eta, scale, last)[steps] ** 2
-    drawn: dict[str, Any] = {"signal": [Line(steps, grown, "R_t^2 of eq. (25)", role="theory")], "said": []}
+    growth = xu2024.calibration(eta, scale, last)[steps] ** 2
+    promised: dict[str, Series] = {"signal": Line(steps, growth, "R_t^2 of eq. (25)", role="theory")}
     if obstacle(algorithm, problem, to="elimination") is not None:
-        return drawn
-    law, kappa = problem.environments.law, algorithm.batches.amplify
-    seen = law if kappa is None else theory.amplified(law, kappa)
-    gone = theory.eliminated_by_lyapunov(seen, eta, init_scale=scale, num_steps=last).holds
+        return promised, ""
+    setting = Setting.of(algorithm, problem, last)
+    gone = RULES["lyapunov"](setting) > 0
+    if gone and eta < 1 and algorithm.batches.amplify is None and isinstance(problem.measurements, FreshGaussian):
+        sizes: dict[str, Any] = {
+            "dimension": setting.dimension,
+            "rank": setting.rank,
+            "num_samples": setting.num_samples,
+        }
+        left = ours.error_law(setting.law, **sizes, step_size=eta, runs=300)
+        promised["distance"] = Marker(left, "predicted ||A - A_star||_F at the end")
     fate = "eliminated" if gone else "learnt"
-    drawn["said"] = [f"The Lyapunov rule predicts that a typical run ends with the spurious part {fate}."]
-    measurements = problem.measurements
-    if gone and eta < 1 and kappa is None and isinstance(measurements, FreshGaussian):
-        sizes = {"dimension": problem.shape[0], "rank": rank_of(problem.environments)}
-        left = theory.error_law(law, **sizes, step_size=eta, num_samples=float(measurements.num_samples), runs=300)
-        drawn["distance"] = [Marker(left, "predicted ||A - A_star||_F at the end")]
-    return drawn
+    return promised, f"The Lyapunov rule predicts that a typical run ends with the spurious part {fate}."

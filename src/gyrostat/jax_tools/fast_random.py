@@ -7,6 +7,8 @@ for uniform and normal numbers in single precision.
 
 from __future__ import annotations
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -54,6 +56,7 @@ def uniform_slice(key: PRNGKeyArray, start: int | Array, count: int) -> Float[Ar
     return lax.bitcast_convert_type((bits >> np.uint64(12)) | np.uint64(0x3FF0000000000000), jnp.float64) - 1.0
 
 
+@functools.partial(jax.jit, static_argnums=1)  # else the loop is compiled again at each use outside of a program
 def normal(key: PRNGKeyArray, count: int) -> Float[Array, " count"]:
     """The numbers of ``jax.random.normal(key, (count,))``, independent N(0, 1), at two thirds of the cost.
 

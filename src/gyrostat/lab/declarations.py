@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, field
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 
-from gyrostat.engine.compile import Cell
+from gyrostat.engine.program import Cell
 from gyrostat.engine.simulate import check
 from gyrostat.experiments.objects_from_dicts import ObjectTable, build
 from gyrostat.lab.controls import Control, Setting, read_setting
@@ -88,24 +88,21 @@ class PlotView:
         return tuple(dict.fromkeys(curve.record for curve in self.curves))
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class PredictedCurve:
-    """A curve that the theory predicts, drawn over the curve ``key`` of a side."""
+    """A curve that the theory predicts for a side, drawn over its measured ones."""
 
-    key: str
     side: str
     label: str
-    x: list[float]
-    y: list[float]
+    x: Any
+    y: Any
 
 
 @dataclass(frozen=True, kw_only=True)
 class Plane:
-    """The phase diagram of a laboratory: two controls as axes, and what ``outcome`` finds in every run of a cell.
+    """The phase diagram of a laboratory: two controls as axes, the side that is run, and what it records.
 
-    With ``outcomes`` (sentences, each with a colour) it is the number of one of them, and a cell has the colour of the most
-    frequent one. Without, it is a positive number, and a cell shows the logarithm of its median over runs.
-    ``boundary`` gives a predicted boundary to draw over the cells (name, x, y), or None where the theory has none.
+    A cell shows what :meth:`Lab.outcome` makes of its runs, in colours from ``low`` to ``high``.
     """
 
     across: str
@@ -113,10 +110,9 @@ class Plane:
     side: str
     title: str
     label: str
-    outcomes: tuple[str, ...] = ()
     record: tuple[str, ...]
-    outcome: Callable[[Mapping[str, np.ndarray]], np.ndarray]
-    boundary: Callable[[Setting, np.ndarray, np.ndarray], tuple[str, list[float], list[float]] | None]
+    low: float | None = None
+    high: float | None = None
     note: str = ""
 
 
@@ -130,45 +126,76 @@ class Preset:
     note: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
+Boundary = tuple[str, Sequence[float], Sequence[float]]
+"""A predicted curve in a phase diagram: its label, x and y."""
+
+
 class Lab:
-    """A laboratory: what can be set, what is then run and drawn, and what the theory says.
+    """A laboratory: what can be set, what is then run and drawn, and what the theory says. ``s`` is a setting everywhere."""
 
-    ``sides``, ``views``, ``conditions``, ``headline`` (the prediction in one line) and ``sentences`` are functions of a
-    setting; ``predicted`` is one of a setting, the name of a view and the recorded steps. ``program`` is everything that the
-    compiled programs of a setting depend on. ``presets`` is a function, because the papers' packages take a while to import
-    and only the page lists presets.
-    """
+    name: ClassVar[str]
+    title: ClassVar[str]
+    lead: ClassVar[str]
+    groups: ClassVar[Mapping[str, Sequence[Control]]]
+    """The controls, by the heading of their group. The control ``view`` names one of :meth:`views`."""
+    plane: ClassVar[Plane]
 
-    name: str
-    title: str
-    lead: str
-    controls: tuple[Control, ...]
-    check: Callable[[Setting], None] = field(default=lambda setting: None)
-    sides: Callable[[Setting], Sequence[Side]]
-    views: Callable[[Setting], Sequence[PlotView]]
-    program: Callable[[Setting], tuple]
-    conditions: Callable[[Setting], Sequence[Condition]]
-    headline: Callable[[Setting], str]
-    sentences: Callable[[Setting], Sequence[str]]
-    predicted: Callable[[Setting, str, np.ndarray], Sequence[PredictedCurve]]
-    plane: Plane
-    presets: Callable[[], Sequence[Preset]]
+    @property
+    def controls(self) -> dict[str, Control]:
+        """All controls by name."""
+        return {control.name: control for group in self.groups.values() for control in group}
 
-    def read(self, given: Mapping[str, Any]) -> Setting:
+    def read(self, values: Mapping[str, Any]) -> Setting:
         """The setting that text values stand for. All of it is checked before anything is compiled."""
-        setting = read_setting(self.controls, given)
+        setting = read_setting(list(self.controls.values()), values)
         self.check(setting)
         for side in self.sides(setting):
             check(*side.build())
         return setting
 
-    def compiling_controls(self, setting: Setting) -> list[str]:
-        """The sliders whose next notch needs another program."""
-        here = self.program(setting)
-        numbers = [control for control in self.controls if control.kind != "choice"]
-        return [c.name for c in numbers if self.program({**setting, c.name: c.next_notch(setting[c.name])}) != here]
+    def check(self, s: Setting) -> None:
+        """Refuse settings that take too long for sliders."""
 
-    def view(self, setting: Setting) -> PlotView:
+    def is_slow(self, s: Setting) -> bool:
+        """Whether runs take so long that a few are drawn before all of them."""
+        return False
+
+    def sides(self, s: Setting) -> Sequence[Side]:
+        """What is compared."""
+        raise NotImplementedError(f"{type(self).__name__} must say what it compares: give it a method sides(self, s).")
+
+    def views(self, s: Setting) -> Sequence[PlotView]:
+        """What can be looked at."""
+        raise NotImplementedError(f"{type(self).__name__} must say what it shows: give it a method views(self, s).")
+
+    def view(self, s: Setting) -> PlotView:
         """The chosen view."""
-        return next(view for view in self.views(setting) if view.name == setting["view"])
+        return next(view for view in self.views(s) if view.name == s["view"])
+
+    def conditions(self, s: Setting) -> Sequence[Condition]:
+        """The conditions of the theory that can be checked at once."""
+        return ()
+
+    def headline(self, s: Setting) -> str:
+        """The prediction in one sentence."""
+        return "No theory covers this setting."
+
+    def sentences(self, s: Setting) -> Sequence[str]:
+        """The predicted outcome with its numbers, which may take a second."""
+        return ()
+
+    def predicted(self, s: Setting, steps: np.ndarray) -> Sequence[PredictedCurve]:
+        """The predicted curves of the chosen view."""
+        return ()
+
+    def outcome(self, values: Mapping[str, np.ndarray]) -> float:
+        """The number of a cell of the phase diagram, of all its runs."""
+        raise NotImplementedError(f"{type(self).__name__} must judge runs: give it a method outcome(self, values).")
+
+    def boundary(self, s: Setting, across: np.ndarray, up: np.ndarray) -> Boundary | None:
+        """The predicted boundary in the phase diagram; None where the theory has none."""
+        return None
+
+    def presets(self) -> Sequence[Preset]:
+        """The settings of built-in papers; a method, because the papers take a while to import."""
+        return ()

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import csv
+import io
 import shlex
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
 from gyrostat.errors import GyrostatError
 from gyrostat.experiments.objects_from_dicts import python_source
 from gyrostat.lab import computations
-from gyrostat.lab.controls import Setting, read_setting
+from gyrostat.lab.controls import Setting
 from gyrostat.lab.declarations import RECORDS, Lab
 from gyrostat.lab.laboratories import LABS, lab_of
+from gyrostat.what_went import instead_of
 
 
 def state_text(lab: Lab, setting: Setting) -> str:
     """The state as the address of the page holds it after the question mark: what differs from the defaults."""
-    changed = {c.name: setting[c.name] for c in lab.controls if setting[c.name] != c.default}
+    changed = {c.name: setting[c.name] for c in lab.controls.values() if setting[c.name] != c.default}
     return urlencode({"lab": lab.name, **changed})
 
 
@@ -28,19 +32,11 @@ def read_state(text: str) -> tuple[Lab, Setting]:
     >>> lab.name, setting["spread"]
     ('environments', 8.0)
     """
-    lab, given, _ = _parsed(text)
-    return lab, lab.read(given)
-
-
-def read_values(text: str) -> tuple[Lab, Setting, str]:
-    """The laboratory, the setting and the tab of a state. What the setting builds is not checked, which is quick."""
-    lab, given, tab = _parsed(text)
-    return lab, read_setting(lab.controls, given), tab
-
-
-def _parsed(text: str) -> tuple[Lab, dict[str, str], str]:
-    given = dict(parse_qsl(text.lstrip("?"), keep_blank_values=True))
-    return lab_of(given.pop("lab", next(iter(LABS)))), given, given.pop("tab", "curves")
+    values = dict(parse_qsl(text.lstrip("?"), keep_blank_values=True))
+    lab = lab_of(values.pop("lab", next(iter(LABS))))
+    if sentence := instead_of(f"the tab {values.pop('tab', '')} of the laboratory"):
+        raise GyrostatError(sentence)
+    return lab, lab.read(values)
 
 
 def python_program(lab: Lab, setting: Setting) -> str:
@@ -68,18 +64,26 @@ def csv_command(lab: Lab, setting: Setting) -> str:
     return f"gyrostat lab --state {shlex.quote(state_text(lab, setting))} --csv curves.csv"
 
 
+def csv_text(sides: Mapping[str, Any]) -> str:
+    """The curves of all sides as a table, one row per side, curve and step."""
+    text = io.StringIO()
+    table = csv.writer(text, lineterminator="\n")
+    table.writerow(("side", "curve", "step", "low", "median", "high"))
+    for side, message in sides.items():
+        for key, quartiles in message["curves"].items():
+            table.writerows((side, key, *row) for row in zip(message["steps"], *quartiles.tolist(), strict=True))
+    return text.getvalue()
+
+
 def write_curves(state: str, path: Path) -> int:
     """Write the curves of a state, one row per side, curve and step; the number of rows is returned."""
     lab, setting = read_state(state)
-    rows = []
-    for i in range(len(lab.sides(setting))):
-        *_, last = (message for message in computations.curves(lab.name, setting, i) if message is not None)
-        for key, curve in last["curves"].items():
-            columns = zip(last["steps"], curve["low"], curve["middle"], curve["high"], strict=True)
-            rows += [(last["side"], key, *numbers) for numbers in columns]
+    sides = {}
+    for i, side in enumerate(lab.sides(setting)):
+        *_, sides[side.name] = computations.curves(lab.name, setting, i)
+    text = csv_text(sides)
     try:
-        with path.open("w", newline="", encoding="utf-8") as file:
-            csv.writer(file, lineterminator="\n").writerows([("side", "curve", "step", "low", "median", "high"), *rows])
+        path.write_text(text, encoding="utf-8")
     except OSError as error:
         raise GyrostatError(f"--csv {str(path)!r} cannot be written ({error.strerror}): choose another path.") from None
-    return len(rows)
+    return text.count("\n") - 1

@@ -25,12 +25,11 @@ def serve(console: Console, *, host: str, port: int | None, state: str, browser:
         import plotly  # noqa: F401
         import uvicorn
 
-        from gyrostat.lab.connections import PatientProtocol
         from gyrostat.lab.export import read_state
         from gyrostat.lab.server import application
     except ImportError as error:
         raise GyrostatError(f"{EXTRA} ({error})") from None
-    read_state(state)
+    opening = read_state(state)
     found = resolved(host)
     listening = listen(str(found), port)
     name = f"[{found}]" if found.version == 6 else str(found)
@@ -44,8 +43,7 @@ def serve(console: Console, *, host: str, port: int | None, state: str, browser:
         console.print("Whoever can reach this address and knows its token can use it.", style="bold")
     hosts = {address, f"localhost:{number}"} if local else {address, f"{host.lower()}:{number}"}
     config = uvicorn.Config(
-        application(hosts, token),
-        http=PatientProtocol,
+        application(hosts, token, opening=opening),
         ws="none",
         log_level="error",  # a request that is not HTTP is refused, and not worth a line
         timeout_graceful_shutdown=1,

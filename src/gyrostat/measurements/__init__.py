@@ -1,9 +1,14 @@
 """Measurements: how a step sees the residual, as ``(1/m) sum_i (<X_i, A> - y_i) X_i`` or a draw from its exact law.
 
-:class:`Problem` joins measurements with environments.
+:class:`Identity`, :class:`FreshGaussian`, :class:`FixedGaussian`, :class:`Dense`, :class:`DenseData`, :class:`RankOne`,
+:class:`Entries`. :class:`Problem` joins measurements with environments. Derive a way of your own from :class:`Measurements`: it
+answers a :class:`Demand` for a :class:`Scene` with a :class:`Reading`.
 """
 
-from gyrostat.measurements.base import Demand, Measurements, Reading, Scene
+from gyrostat.measurements.base import Demand as Demand
+from gyrostat.measurements.base import Measurements
+from gyrostat.measurements.base import Reading as Reading
+from gyrostat.measurements.base import Scene as Scene
 from gyrostat.measurements.dense import Dense, DenseData
 from gyrostat.measurements.entries import Entries
 from gyrostat.measurements.fixed_gaussian import FixedGaussian
@@ -13,7 +18,6 @@ from gyrostat.measurements.problem import Problem
 from gyrostat.measurements.rank_one import RankOne
 
 __all__ = [
-    "Demand",
     "Dense",
     "DenseData",
     "Entries",
@@ -23,6 +27,8 @@ __all__ = [
     "Measurements",
     "Problem",
     "RankOne",
-    "Reading",
-    "Scene",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

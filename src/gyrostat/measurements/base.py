@@ -10,10 +10,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from gyrostat.environments import Environment, Environments
+from gyrostat.environments import Environments
+from gyrostat.environments.laws import Environment
 from gyrostat.errors import GyrostatError
 from gyrostat.jax_tools.readable_modules import ReadableModule
 from gyrostat.models.spaces import Space
+from gyrostat.typing import Params
 
 
 class EntryGradient(NamedTuple):
@@ -31,12 +33,16 @@ class Reading(NamedTuple):
     ``gradient`` is taken with respect to the product. ``residual_square`` is ``(1/m) sum_i (<X_i, A> - y_i)^2``, and
     ``response_mean`` the mean of the y_i (NaN if they are not observed). If the batch is a single entry of the product,
     ``entry`` is the gradient in sparse form.
+
+    ``at(params)`` is the reading of the same batch (the same environments, samples and noise) at other parameters, for rules
+    that ask for a gradient elsewhere. The next step sees nothing of it.
     """
 
     gradient: Array
     residual_square: Float[Array, ""]
     response_mean: Float[Array, ""] | float = float("nan")
     entry: EntryGradient | None = None
+    at: Callable[[Params], Reading] | None = None
 
 
 class Demand(NamedTuple):
@@ -85,7 +91,12 @@ class Measurements(ReadableModule):
 
     @property
     def by_entries(self) -> bool:
-        """Whether readings are computed entry by entry, so that runs of a small model gain from ``runs_last_loop``."""
+        """Whether readings are computed entry by entry, so that runs of a small model gain from vector instructions."""
+        return False
+
+    @property
+    def keeps_state(self) -> bool:
+        """Whether the state never changes; runs then share what is the same for all of them, such as one design."""
         return False
 
     @property
@@ -110,8 +121,18 @@ class Measurements(ReadableModule):
     def mix(self, state: Any, key: PRNGKeyArray, scene: Scene) -> tuple[Reading, Any]:
         """A batch in which every sample draws its own environment."""
 
+    def read_all(self, state: Any, scene: Scene, environment: Environment) -> Reading:
+        """The reading of all data of an environment, if the state keeps them: its residuals are those of the training loss."""
+        raise GyrostatError(
+            f"{type(self).__name__} keeps no data that a training loss could be computed of: record 'full_loss', that of "
+            "infinitely many samples."
+        )
+
     def check(self, environments: Any, space: Space, mixes: bool) -> None:
         """Refuse, before compilation, what these measurements cannot do."""
+
+    def check_second_reading(self) -> None:
+        """Refuse to read a batch again at other parameters, if the same key does not make the same samples there."""
 
 
 def require_finite_law(measurements: Measurements, environments: Any) -> None:

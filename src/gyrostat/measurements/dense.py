@@ -12,8 +12,10 @@ import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from gyrostat import errors
-from gyrostat.environments import Environment, Environments, Observed
+from gyrostat.environments import Environments, Observed
+from gyrostat.environments.laws import Environment
 from gyrostat.errors import GyrostatError
+from gyrostat.jax_tools.fast_random import normal
 from gyrostat.jax_tools.float64 import double
 from gyrostat.measurements.base import Demand, Measurements, Reading, Scene, require_finite_law
 from gyrostat.measurements.rows_from_arrays import labelled_rows
@@ -75,17 +77,12 @@ class Dense(Measurements):
     100
     """
 
-    num_samples: int = eqx.field(static=True, converter=lambda x: errors.integer("num_samples", x, least=1))
+    num_samples: int = errors.field(check=errors.integer, least=1, static=True)
     redraw: bool = eqx.field(static=True, default=False)
-    noise: Leaf = eqx.field(converter=lambda x: errors.number("noise", x, least=0), default=0.0)
-    design: Leaf = eqx.field(converter=lambda x: _design(x), default=None)
-    operator: str = eqx.field(
-        static=True, default="auto", converter=lambda x: errors.choice("operator", x, ("auto", "rows", "gram"))
-    )
-
-    precision: str = eqx.field(
-        static=True, default="double", converter=lambda x: errors.choice("precision", x, ("double", "single"))
-    )
+    noise: Leaf = errors.nonnegative(default=0.0)
+    design: Leaf = errors.field(check=lambda name, value: _design(name, value), default=None)
+    operator: str = errors.field(check=errors.choice, options=("auto", "rows", "gram"), static=True, default="auto")
+    precision: str = errors.field(check=errors.choice, options=("double", "single"), static=True, default="double")
 
     def __check_init__(self) -> None:
         if self.redraw and (self.design is not None or self.operator == "gram"):
@@ -105,6 +102,10 @@ class Dense(Measurements):
     @property
     def vectorises(self) -> bool:
         return self.redraw or self.design is not None
+
+    @property
+    def keeps_state(self) -> bool:
+        return True
 
     def runs_per_call(self, size: int, mixes: bool) -> int:
         if self.design is None:
@@ -143,37 +144,46 @@ class Dense(Measurements):
         # A product with the Gram matrix reads size^2 numbers. The two products with the rows read 2 m size numbers, and the
         # transposed one is slower.
         use_gram = self.operator == "gram" or (self.operator == "auto" and space.size < 2.2 * self.num_samples)
-        kept = _gram(rows) if use_gram and not demand.mixes else rows
+        design = _gram(rows) if use_gram and not demand.mixes else rows
         # With one environment its axis is dropped: indexing it in every step would keep XLA from its fast matrix product.
-        return type(kept)(*(x[0] for x in kept)) if len(rows.matrices) == 1 else kept
+        return type(design)(*(x[0] for x in design)) if len(rows.matrices) == 1 else design
 
     def sense(self, state: Any, key: PRNGKeyArray, scene: Scene, environment: Environment) -> tuple[Reading, Any]:
+        if state is None:
+            rows = DesignRows(*(x[0] for x in self._draw(key, 1, scene.space)))
+            return self._read(rows, scene, environment), state
+        return self._read(state, scene, environment), state
+
+    def read_all(self, state: Any, scene: Scene, environment: Environment) -> Reading:
+        return super().read_all(state, scene, environment) if self.redraw else self._read(state, scene, environment)
+
+    def _read(self, design: DesignRows | DesignGram, scene: Scene, environment: Environment) -> Reading:
         target = scene.space.coordinates(scene.environments.target(environment.sigma))
-        design = DesignRows(*(x[0] for x in self._draw(key, 1, scene.space))) if state is None else state
         if design[0].ndim == 3:
             design = type(design)(*(x[environment.index] for x in design))
         if isinstance(design, DesignGram):
-            return _gram_reading(scene, design, target), state
-        return _rows_reading(scene, design.matrices, target, design.noises), state
+            return _gram_reading(scene, design, target)
+        return _rows_reading(scene, design.matrices, target, design.noises)
 
     def mix(self, state: Any, key: PRNGKeyArray, scene: Scene) -> tuple[Reading, Any]:
         choosing, within, drawing = jax.random.split(key, 3)
-        drawn = jax.vmap(scene.environments.law.draw)(jax.random.split(choosing, self.num_samples))
+        environments = jax.vmap(scene.environments.law.environment)(jax.random.split(choosing, self.num_samples))
         if state is None:
             rows = self._draw(drawing, 1, scene.space)
             X, eps = rows.matrices[0], rows.noises[0]
         else:
             row = jax.random.randint(within, (self.num_samples,), 0, self.num_samples)
-            chosen = (row,) if state.matrices.ndim == 2 else (drawn.index, row)
-            X, eps = state.matrices[chosen], state.noises[chosen]
-        targets = jax.vmap(lambda s: scene.space.coordinates(scene.environments.target(s)))(drawn.sigma)
+            where = (row,) if state.matrices.ndim == 2 else (environments.index, row)
+            X, eps = state.matrices[where], state.noises[where]
+        targets = jax.vmap(lambda s: scene.space.coordinates(scene.environments.target(s)))(environments.sigma)
         return _reading(scene, X, jnp.sum(X * targets, axis=1) + eps), state
 
     def _draw(self, key: PRNGKeyArray, count: int, space: Space) -> DesignRows:
         matrices, noises = jax.random.split(key)
-        X = jax.random.normal(matrices, (count, self.num_samples, space.size), dtype=float)
+        # The numbers of jax.random.normal, which XLA would draw again for each of their consumers.
+        X = normal(matrices, count * self.num_samples * space.size).reshape(count, self.num_samples, space.size)
         kept = X.astype(jnp.float32) if self.precision == "single" else X
-        return DesignRows(kept, self.noise * jax.random.normal(noises, (count, self.num_samples), dtype=float))
+        return DesignRows(kept, self.noise * normal(noises, count * self.num_samples).reshape(count, -1))
 
 
 class DenseData(Measurements):
@@ -275,15 +285,15 @@ class DenseData(Measurements):
 
     def arguments(self) -> Mapping[str, Any]:
         labels = np.repeat(np.arange(len(self.counts)), self.counts)
-        given = {"matrices": self.matrices, "responses": self.responses, "environment": labels}
-        return {**given, "batch_size": self.batch_size}
+        data = {"matrices": self.matrices, "responses": self.responses, "environment": labels}
+        return {**data, "batch_size": self.batch_size}
 
     @property
     def brings_responses(self) -> bool:
         return True
 
     @property
-    def vectorises(self) -> bool:
+    def keeps_state(self) -> bool:
         return True
 
     def runs_per_call(self, size: int, mixes: bool) -> int:
@@ -314,19 +324,24 @@ class DenseData(Measurements):
         return jax.vmap(lambda x: space.coordinates(space.project(x)))(jnp.asarray(self.matrices))
 
     def sense(self, state: Any, key: PRNGKeyArray, scene: Scene, environment: Environment) -> tuple[Reading, Any]:
-        e, counts, starts = environment.index, jnp.asarray(self.counts), jnp.asarray(self.starts)
         if self.batch_size is None:
-            rows = jnp.arange(self.responses.shape[0])
-            in_environment = (rows >= starts[e]) & (rows < starts[e] + counts[e])
-            return _reading(scene, state, self.responses, in_environment / counts[e]), state
-        rows = starts[e] + jax.random.randint(key, (self.batch_size,), 0, counts[e])
+            return self.read_all(state, scene, environment), state
+        e = environment.index
+        first, count = jnp.asarray(self.starts)[e], jnp.asarray(self.counts)[e]
+        rows = first + jax.random.randint(key, (self.batch_size,), 0, count)
         return _reading(scene, state[rows], jnp.asarray(self.responses)[rows]), state
+
+    def read_all(self, state: Any, scene: Scene, environment: Environment) -> Reading:
+        e, rows = environment.index, jnp.arange(self.responses.shape[0])
+        first, count = jnp.asarray(self.starts)[e], jnp.asarray(self.counts)[e]
+        in_environment = (rows >= first) & (rows < first + count)
+        return _reading(scene, state, self.responses, in_environment / count)
 
     def mix(self, state: Any, key: PRNGKeyArray, scene: Scene) -> tuple[Reading, Any]:
         size = self.batch_size or self.responses.shape[0]
         choosing, within = jax.random.split(key)
-        drawn = jax.vmap(scene.environments.law.draw)(jax.random.split(choosing, size)).index
-        counts, starts = jnp.asarray(self.counts)[drawn], jnp.asarray(self.starts)[drawn]
+        e = jax.vmap(scene.environments.law.environment)(jax.random.split(choosing, size)).index
+        counts, starts = jnp.asarray(self.counts)[e], jnp.asarray(self.starts)[e]
         rows = starts + jax.random.randint(within, (size,), 0, counts)
         return _reading(scene, state[rows], jnp.asarray(self.responses)[rows]), state
 
@@ -363,5 +378,5 @@ def _gram_reading(scene: Scene, design: DesignGram, target: Float[Array, " size"
     return Reading(scene.space.element(product - design.cross), square, design.mean @ target + design.noise)
 
 
-def _design(value: Any) -> np.ndarray | None:
-    return None if value is None else np.asarray(errors.integer("design", value, most=errors.LARGEST_SEED))
+def _design(name: str, value: Any) -> np.ndarray | None:
+    return None if value is None else np.asarray(errors.integer(name, value, most=errors.LARGEST_SEED))

@@ -12,7 +12,8 @@ import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from gyrostat import errors
-from gyrostat.environments import Environment, Environments
+from gyrostat.environments import Environments
+from gyrostat.environments.laws import Environment
 from gyrostat.errors import GyrostatError
 from gyrostat.jax_tools.fast_random import split, uniform
 from gyrostat.jax_tools.lazy_condition import change_if_needed
@@ -130,27 +131,30 @@ class Entries(Measurements):
     def sense(
         self, state: EntriesState, key: PRNGKeyArray, scene: Scene, environment: Environment
     ) -> tuple[Reading, EntriesState]:
-        i, j = self._indices()
         if self.batch_size is None:
-            chosen: Array | None = None
-        else:
-            chosen, state = self._choose(state, key, environment.index)
-            i, j = i[chosen], j[chosen]
+            return self.read_all(state, scene, environment), state
+        batch, state = self._next_batch(state, key, environment.index)
+        return self._read(state, scene, environment, batch), state
+
+    def read_all(self, state: EntriesState, scene: Scene, environment: Environment) -> Reading:
+        return self._read(state, scene, environment, slice(None))
+
+    def _read(self, state: EntriesState, scene: Scene, environment: Environment, batch: Array | slice) -> Reading:
+        i, j = (x[batch] for x in self._indices())
         y = scene.environments.target(environment.sigma)[i, j]
         if state.noises is not None:
-            noises = state.noises[environment.index]
-            y = y + (noises if chosen is None else noises[chosen])
-        return _reading(scene, i, j, y), state
+            y = y + state.noises[environment.index][batch]
+        return _reading(scene, i, j, y)
 
     def mix(self, state: EntriesState, key: PRNGKeyArray, scene: Scene) -> tuple[Reading, EntriesState]:
         size = self.batch_size or self.count
         choosing, within = split(key)
-        drawn = jax.vmap(scene.environments.law.draw)(split(choosing, size))
-        chosen = self._draw(within, size)
-        i, j = (x[chosen] for x in self._indices())
-        y = jax.vmap(lambda sigma, i, j: scene.environments.target(sigma)[i, j])(drawn.sigma, i, j)
+        environments = jax.vmap(scene.environments.law.environment)(split(choosing, size))
+        batch = self._draw(within, size)
+        i, j = (x[batch] for x in self._indices())
+        y = jax.vmap(lambda sigma, i, j: scene.environments.target(sigma)[i, j])(environments.sigma, i, j)
         if state.noises is not None:
-            y = y + state.noises[drawn.index, chosen]
+            y = y + state.noises[environments.index, batch]
         return _reading(scene, i, j, y), state
 
     def _indices(self) -> tuple[Array, Array]:
@@ -160,7 +164,7 @@ class Entries(Measurements):
     def _draw(self, key: PRNGKeyArray, size: int) -> Int[Array, " size"]:
         return (uniform(key, size) * self.count).astype(jnp.int32)
 
-    def _choose(self, state: EntriesState, key: PRNGKeyArray, index: Array) -> tuple[Array, EntriesState]:
+    def _next_batch(self, state: EntriesState, key: PRNGKeyArray, index: Array) -> tuple[Array, EntriesState]:
         """The indices of the entries in the batch."""
         assert self.batch_size is not None
         if state.orders is None or state.positions is None:
@@ -173,9 +177,9 @@ class Entries(Measurements):
             return jnp.argsort(fresh).astype(jnp.int32), operand[1]
 
         order, _ = change_if_needed(at == 0, reordered, (state.orders[index], jax.random.key_data(key)))
-        chosen = jax.lax.dynamic_slice(order, (at,), (self.batch_size,))
+        batch = jax.lax.dynamic_slice(order, (at,), (self.batch_size,))
         positions = state.positions.at[index].set((at + self.batch_size) % self.count)
-        return chosen, state._replace(orders=state.orders.at[index].set(order), positions=positions)
+        return batch, state._replace(orders=state.orders.at[index].set(order), positions=positions)
 
 
 def _reading(scene: Scene, i: Array, j: Array, y: Array) -> Reading:

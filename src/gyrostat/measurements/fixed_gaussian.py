@@ -17,14 +17,14 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from gyrostat import errors
-from gyrostat.environments import Environment, Environments
+from gyrostat.environments import Environments
+from gyrostat.environments.laws import Environment
 from gyrostat.errors import GyrostatError
 from gyrostat.jax_tools.fast_random import normal, split
 from gyrostat.jax_tools.rejection_sampling import chi_square
@@ -60,8 +60,8 @@ class FixedGaussian(Measurements):
     0.1
     """
 
-    num_samples: Leaf = eqx.field(converter=lambda x: errors.count("num_samples", x))
-    noise: Leaf = eqx.field(converter=lambda x: errors.number("noise", x, least=0), default=0.0)
+    num_samples: Leaf = errors.count()
+    noise: Leaf = errors.nonnegative(default=0.0)
 
     @property
     def vectorises(self) -> bool:
@@ -75,16 +75,14 @@ class FixedGaussian(Measurements):
                 "of that form: use Full (every sample at every step), FreshGaussian, or Dense."
             )
 
+    def check_second_reading(self) -> None:
+        raise GyrostatError(
+            "the rule asks for a gradient at other parameters (reading.at), and FixedGaussian reveals its design along the "
+            "path of the run alone: use Dense(num_samples)."
+        )
+
     def init(self, key: PRNGKeyArray, environments: Environments, space: Space, demand: Demand) -> RevealedDesign:
-        queries = demand.queries
-        K, D = environments.law.count, space.size + 1  # type: ignore[attr-defined]
-        rows = page_rows(D)
-        most = min(queries, D)  # the largest number of directions of one environment
-        pages = min(math.ceil(queries / rows) + K, K * math.ceil(most / rows))
-        # One page more: a query in the span also writes its row, which is zero.
-        empty = jnp.zeros((pages + 1, rows, D), dtype=float)
-        table = jnp.zeros((K, math.ceil(most / rows) + 1), dtype=jnp.int32)
-        return RevealedDesign(empty, empty, table, jnp.zeros(K, dtype=jnp.int32), jnp.zeros((), dtype=jnp.int32))
+        return nothing_revealed(environments.law.count, space.size + 1, demand.queries)  # type: ignore[attr-defined]
 
     def sense(
         self, state: RevealedDesign, key: PRNGKeyArray, scene: Scene, environment: Environment
@@ -98,9 +96,16 @@ class FixedGaussian(Measurements):
         raise NotImplementedError("refused by check")
 
 
-def page_rows(D: int) -> int:
-    """The number of rows of a page: a page of large D must stay in cache, and at least 4 rows amortise the loop."""
-    return int(np.clip(2**19 // (8 * D), 4, 64))
+def nothing_revealed(K: int, D: int, queries: int) -> RevealedDesign:
+    """The designs of K environments in D dimensions before the first of ``queries`` queries."""
+    # A page of large D must stay in cache, and at least 4 rows amortise the loop.
+    rows = int(np.clip(2**19 // (8 * D), 4, 64))
+    most = math.ceil(min(queries, D) / rows)  # pages of one environment
+    pages = min(math.ceil(queries / rows) + K, K * most)
+    # One page more: a query in the span also writes its row, which is zero.
+    empty = jnp.zeros((pages + 1, rows, D), dtype=float)
+    table, none_known = jnp.zeros((K, most + 1), dtype=jnp.int32), jnp.zeros(K, dtype=jnp.int32)
+    return RevealedDesign(empty, empty, table, none_known, jnp.zeros((), dtype=jnp.int32))
 
 
 def gram_product(

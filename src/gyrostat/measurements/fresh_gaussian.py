@@ -16,13 +16,13 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from gyrostat import errors
-from gyrostat.environments import Environment
+from gyrostat.environments.laws import Environment
+from gyrostat.errors import GyrostatError
 from gyrostat.jax_tools.fast_random import fold_in, normal, split
 from gyrostat.jax_tools.rejection_sampling import chi_square, multinomial
 from gyrostat.measurements.base import Measurements, Reading, Scene, inner, residual
@@ -54,22 +54,46 @@ class FreshGaussian(Measurements):
     8000.0
     """
 
-    num_samples: Leaf = eqx.field(converter=lambda x: errors.count("num_samples", x))
-    noise: Leaf = eqx.field(converter=lambda x: errors.number("noise", x, least=0), default=0.0)
+    num_samples: Leaf = errors.count()
+    noise: Leaf = errors.nonnegative(default=0.0)
+
+    def check_second_reading(self) -> None:
+        raise GyrostatError(
+            "the rule asks for a gradient at other parameters (reading.at), and FreshGaussian draws gradients, not samples "
+            "that could be seen twice: use Dense(num_samples, redraw=True)."
+        )
 
     def sense(self, state: Any, key: PRNGKeyArray, scene: Scene, environment: Environment) -> tuple[Reading, Any]:
-        M = residual(scene, environment)
-        norm = jnp.sqrt(inner(M, M))
-        unit = M / jnp.where(norm > 0, norm, 1.0)
+        m = self.num_samples
+        norm, unit = _direction(residual(scene, environment))
         squares, normals = split(key)
         z, W = _normals(normals, 2, scene)
-        chi2 = chi_square(squares, self.num_samples)
-        span = _group(z, norm[None], chi2, self.noise)
-        return _lift(W, unit[None], span, self.num_samples), state
+        span = _group(z, norm[None], chi_square(squares, m), self.noise)
+        across = jnp.sqrt(span.energy)
+        gradient = (span.along[0] - across * inner(unit, W)) / m * unit + across / m * W
+        return Reading(gradient, span.energy / m), state
 
     def mix(self, state: Any, key: PRNGKeyArray, scene: Scene) -> tuple[Reading, Any]:
-        units, base = _mixture_span(scene)
-        law: Any = scene.environments.law
+        m, environments = self.num_samples, scene.environments
+        law: Any = environments.law
+        sigmas = SymmetricMatrices(law.rank)
+
+        # The span holds V Sigma V^T for every Sigma, and a unit element along the rest of A - A_star. The part of an element
+        # that is spurious is read by its block, in the coordinates of Sigma: the span is never written out.
+        def spurious_coordinates(element: Array) -> Float[Array, " p"]:
+            return sigmas.coordinates(sigmas.project(environments.spurious_block(element)))
+
+        def spurious_element(coordinates: Float[Array, " p"]) -> Array:
+            return environments.spurious(sigmas.element(coordinates))
+
+        rest = scene.product - environments.invariant
+        first = spurious_coordinates(rest)
+        rest = rest - spurious_element(first)
+        # A second pass: `rest` may be tiny relative to A - A_star, and its direction must be orthogonal to the others.
+        second = spurious_coordinates(rest)
+        norm, unit = _direction(rest - spurious_element(second))
+        base = jnp.append(first + second, norm)
+
         in_span, normals = split(key)
         if law.is_finite:
             z, W = _normals(normals, law.count * (base.size + 1), scene)
@@ -77,13 +101,16 @@ class FreshGaussian(Measurements):
         else:
             _, W = _normals(normals, 0, scene)
             span = self._continuous_mixture(in_span, law, base)
-        return _lift(W, units, span, self.num_samples), state
+        across = jnp.sqrt(span.energy)
+        spurious = spurious_element((span.along[:-1] - across * spurious_coordinates(W)) / m)
+        gradient = spurious + (span.along[-1] - across * inner(unit, W)) / m * unit + across / m * W
+        return Reading(gradient, span.energy / m), state
 
     def _finite_mixture(self, key: PRNGKeyArray, z: Float[Array, "K q"], law: Any, base: Float[Array, " p"]) -> _Span:
         counting, squares = split(key)
         counts = multinomial(counting, self.num_samples, jnp.asarray(law.weights))
-        drawn = jax.vmap(chi_square)(split(squares, law.count), jnp.maximum(counts, 1.0))
-        chi2 = jnp.where(counts > 0, drawn, 0.0)
+        chi2 = jax.vmap(chi_square)(split(squares, law.count), jnp.maximum(counts, 1.0))
+        chi2 = jnp.where(counts > 0, chi2, 0.0)
 
         def group(index: Array, z: Array, chi2: Array) -> _Span:
             return _group(z, _coefficients(base, law.at(index).sigma), chi2, self.noise)
@@ -96,7 +123,7 @@ class FreshGaussian(Measurements):
 
         def block(i: Array, total: _Span) -> _Span:
             choosing, gaussians = split(fold_in(key, i))
-            sigmas = jax.vmap(lambda k: law.draw(k).sigma)(split(choosing, BLOCK))
+            sigmas = jax.vmap(lambda k: law.environment(k).sigma)(split(choosing, BLOCK))
             g = jax.random.normal(gaussians, (BLOCK, base.size + 1), dtype=float)
             c = jax.vmap(lambda sigma: _coefficients(base, sigma))(sigmas)
             w = jnp.sum(c * g[:, :-1], axis=1) - self.noise * g[:, -1]
@@ -115,38 +142,16 @@ def _normals(key: PRNGKeyArray, extra: int, scene: Scene) -> tuple[Float[Array, 
 
 def _group(z: Float[Array, " q"], c: Float[Array, " p"], chi2: Float[Array, ""], noise: Array) -> _Span:
     """The span of samples that share the residual with coordinates ``c``; chi2 has as many degrees of freedom as samples."""
-    c = jnp.append(c, -noise)
-    length2 = c @ c
-    z = z - c * (c @ z) / jnp.where(length2 > 0, length2, 1.0)
-    along = chi2 * c + jnp.sqrt(length2 * chi2) * z
-    return _Span(along[:-1], length2 * chi2)
+    # The coordinate of the noise is written apart: vectors of two numbers cost XLA seven kernels more.
+    length2 = c @ c + noise**2
+    z_across = z[:-1] - c * (c @ z[:-1] - noise * z[-1]) / jnp.where(length2 > 0, length2, 1.0)
+    return _Span(chi2 * c + jnp.sqrt(length2 * chi2) * z_across, length2 * chi2)
 
 
-def _lift(W: Array, units: Array, span: _Span, m: Array) -> Reading:
-    """The reading with the given part in the span (of orthonormal ``units``, zeros allowed) and the law of the rest."""
-    across = jnp.sqrt(span.energy)
-    weights = (span.along - across * _project(units, W)) / m
-    return Reading(jnp.tensordot(weights, units, axes=1) + across / m * W, span.energy / m)
-
-
-def _mixture_span(scene: Scene) -> tuple[Array, Float[Array, " p"]]:
-    """Orthonormal elements that span the residuals of all environments, and the coordinates of ``A - A_star``."""
-    environments, r2 = scene.environments, scene.environments.law.rank
-    sigmas = jax.vmap(SymmetricMatrices(r2).element)(jnp.eye(r2 * (r2 + 1) // 2, dtype=float))
-    directions = jax.vmap(environments.spurious)(sigmas)
-    B = scene.product - environments.invariant
-    along = _project(directions, B)
-    rest = B - jnp.tensordot(along, directions, axes=1)
-    # A second pass: `rest` may be tiny relative to B, and its direction must be orthogonal to the others.
-    again = _project(directions, rest)
-    rest = rest - jnp.tensordot(again, directions, axes=1)
-    norm = jnp.sqrt(inner(rest, rest))
-    unit = rest / jnp.where(norm > 0, norm, 1.0)
-    return jnp.concatenate([directions, unit[None]]), jnp.append(along + again, norm)
-
-
-def _project(directions: Array, element: Array) -> Array:
-    return jax.vmap(lambda direction: inner(direction, element))(directions)
+def _direction(element: Array) -> tuple[Float[Array, ""], Array]:
+    """The norm of an element and the unit element along it, which is zero for a norm of zero."""
+    norm = jnp.sqrt(inner(element, element))
+    return norm, element / jnp.where(norm > 0, norm, 1.0)
 
 
 def _coefficients(base: Float[Array, " p"], sigma: Float[Array, "r2 r2"]) -> Float[Array, " p"]:

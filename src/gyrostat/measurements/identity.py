@@ -6,7 +6,7 @@ from typing import Any
 
 from jaxtyping import Array, PRNGKeyArray
 
-from gyrostat.environments import Environment
+from gyrostat.environments.laws import Environment
 from gyrostat.measurements.base import Measurements, Reading, Scene, inner, residual
 
 RUNS_PER_CALL = 64
@@ -32,7 +32,10 @@ class Identity(Measurements):
         return min(RUNS_PER_CALL, super().runs_per_call(size, mixes))
 
     def sense(self, state: Any, key: PRNGKeyArray, scene: Scene, environment: Environment) -> tuple[Reading, Any]:
-        return _reading(residual(scene, environment)), state
+        return self.read_all(state, scene, environment), state
+
+    def read_all(self, state: Any, scene: Scene, environment: Environment) -> Reading:
+        return _reading(residual(scene, environment))
 
     def mix(self, state: Any, key: PRNGKeyArray, scene: Scene) -> tuple[Reading, Any]:
         # The residuals of single responses also vary over the environments; only the mean residual is seen here.

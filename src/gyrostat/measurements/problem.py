@@ -41,13 +41,13 @@ class Problem(ReadableModule):
             )
         errors.instance("measurements", self.measurements, Measurements, "Identity, FreshGaussian, ...")
         kind, data = type(self.environments).__name__, type(self.measurements).__name__
-        given = isinstance(self.environments, Environments)
-        if self.measurements.brings_responses and not given:
+        are_fixed = isinstance(self.environments, Environments)
+        if self.measurements.brings_responses and not are_fixed:
             raise GyrostatError(
                 f"{data} brings its own responses, but {kind} draws another truth for every seed, which they do not come from: "
                 "use Observed(shape, count) for data whose truth is unknown, or Environments for the truth they were made from."
             )
-        if given and not self.environments.knows_truth and not self.measurements.brings_responses:
+        if are_fixed and not self.environments.knows_truth and not self.measurements.brings_responses:
             raise GyrostatError(
                 f"{data} measures the targets of the environments, which {kind} does not know: use DenseData for data that "
                 "bring their own responses, or Environments with a known truth."

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from gyrostat import errors
-from gyrostat.environments import Environment
+from gyrostat.environments.laws import Environment
 from gyrostat.errors import GyrostatError
 from gyrostat.jax_tools.fast_random import normal
 from gyrostat.measurements.base import Measurements, Reading, Scene
@@ -39,9 +38,9 @@ class RankOne(Measurements):
     True
     """
 
-    num_samples: int = eqx.field(static=True, converter=lambda x: errors.integer("num_samples", x, least=1))
-    truncation: Leaf = eqx.field(converter=lambda x: _truncation(x), default=np.inf)
-    noise: Leaf = eqx.field(converter=lambda x: errors.number("noise", x, least=0), default=0.0)
+    num_samples: int = errors.field(check=errors.integer, least=1, static=True)
+    truncation: Leaf = errors.field(check=lambda name, value: _truncation(name, value), default=np.inf)
+    noise: Leaf = errors.nonnegative(default=0.0)
 
     @property
     def gives_response_mean(self) -> bool:
@@ -59,7 +58,9 @@ class RankOne(Measurements):
     def mix(self, state: Any, key: PRNGKeyArray, scene: Scene) -> tuple[Reading, Any]:
         drawing, choosing = jax.random.split(key)
         x, eps = self._draw(drawing, scene)
-        sigmas = jax.vmap(lambda k: scene.environments.law.draw(k).sigma)(jax.random.split(choosing, self.num_samples))
+        sigmas = jax.vmap(lambda k: scene.environments.law.environment(k).sigma)(
+            jax.random.split(choosing, self.num_samples)
+        )
         z = x @ scene.environments.spurious_basis
         y = _quadratic(x, scene.environments.invariant) + jnp.einsum("ni,nij,nj->n", z, sigmas, z) + eps
         return self._reading(scene, x, y), state
@@ -80,11 +81,6 @@ def _quadratic(x: Float[Array, "m d"], A: Float[Array, "d d"]) -> Float[Array, "
     return jnp.sum((x @ A) * x, axis=1)
 
 
-def _truncation(value: Any) -> np.ndarray:
-    try:
-        x = np.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError):
-        x = np.asarray(np.nan)
-    if x.ndim != 0 or np.isnan(x) or x <= 0:
-        raise GyrostatError(f"truncation must be a positive number or infinity; got {errors.shown(value)}.")
-    return x
+def _truncation(name: str, value: Any) -> np.ndarray:
+    leaves_none_out = np.ndim(value) == 0 and value == np.inf
+    return np.asarray(np.inf) if leaves_none_out else errors.number(name, value, above=0)

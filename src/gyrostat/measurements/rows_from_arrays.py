@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gyrostat import errors
-from gyrostat.environments.row_labels import grouped
 from gyrostat.errors import GyrostatError
+from gyrostat.sources.row_labels import grouped
 
 
 class LabelledRows(NamedTuple):
@@ -63,20 +63,23 @@ def _joined(X: Any, y: Any, environments: Any) -> LabelledRows:
         raise GyrostatError(
             f"environments must name each of the {count} arrays of X and y once; got {len(labels)} different labels."
         )
-    for label, one, other in zip(labels, X, y, strict=True):
-        _same_index(**{f"X of environment {label!r}": one, f"y of environment {label!r}": other})
-    inputs = [_inputs(f"X of environment {label!r}", part) for label, part in zip(labels, X, strict=True)]
-    responses = [_responses(f"y of environment {label!r}", part) for label, part in zip(labels, y, strict=True)]
-    for label, rows, values in zip(labels, inputs, responses, strict=True):
+    inputs: list[np.ndarray] = []
+    responses: list[np.ndarray] = []
+    for label, X_e, y_e in zip(labels, X, y, strict=True):
+        name_X, name_y = (f"{name} of environment {label!r}" for name in ("X", "y"))
+        _same_index(**{name_X: X_e, name_y: y_e})
+        rows, values = _inputs(name_X, X_e), _responses(name_y, y_e)
         if len(rows) != len(values) or len(rows) == 0:
             raise GyrostatError(
                 f"environment {label!r} has {len(rows)} rows in X and {len(values)} in y: give both at least one, as many."
             )
-        if rows.shape[1:] != inputs[0].shape[1:]:
+        if inputs and rows.shape[1:] != inputs[0].shape[1:]:
             raise GyrostatError(
                 f"rows of environment {label!r} have shape {rows.shape[1:]}, those of {labels[0]!r} "
                 f"{inputs[0].shape[1:]}: make them equal."
             )
+        inputs.append(rows)
+        responses.append(values)
     codes = np.repeat(np.arange(count), [len(rows) for rows in inputs])
     return LabelledRows(np.concatenate(inputs), np.concatenate(responses), codes, labels)
 

@@ -1,5 +1,8 @@
 """Models: how parameters make a matrix (or, for the diagonal model, a vector of coefficients).
 
+:class:`Symmetric`, :class:`SymmetricDifference`, :class:`Asymmetric`, :class:`DeepLinear` and :class:`Diagonal`. A function
+is a model by :meth:`Model.from_function`; derive one of your own from :class:`Model`.
+
 Names are imported on first use, so that :mod:`gyrostat.models.symmetric_coordinates` can be used without JAX.
 """
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from gyrostat.errors import GyrostatError
+from gyrostat import errors
 from gyrostat.jax_tools.small_products import times
-from gyrostat.models.base import Model, width_of
+from gyrostat.models.base import Model, optional_width, space_of_matrices
 from gyrostat.models.spaces import RectangularMatrices
 from gyrostat.typing import Params
 
@@ -16,7 +15,7 @@ from gyrostat.typing import Params
 class Asymmetric(Model):
     """``A = F G^T`` with F of size n1 x width and G of size n2 x width (Xiong 2024, eq. 2.1).
 
-    ``pullback((F, G), M) = (M G, M^T F)``, both with the old factors. ``width=None`` takes the smaller side of the target.
+    ``pullback((F, G), M) = (M G, M^T F)``, both with the old factors.
 
     Parameters
     ----------
@@ -28,16 +27,15 @@ class Asymmetric(Model):
     [[3.0], [6.0]]
     """
 
-    width: int | None = eqx.field(static=True, default=None)
+    width: int | None = errors.field(check=optional_width, static=True, default=None)
 
     def space(self, shape: tuple[int, ...]) -> RectangularMatrices:
-        if len(shape) != 2:
-            raise GyrostatError(f"Asymmetric makes matrices; the target has shape {shape}: use Diagonal for a vector.")
-        return RectangularMatrices(*shape)
+        return space_of_matrices(self, shape)
 
     def shapes(self, shape: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
-        width = width_of("Asymmetric", self.width, min(shape))
-        return (shape[0], width), (shape[1], width)
+        rows, columns = shape
+        width = self.width or min(shape)
+        return (rows, width), (columns, width)
 
     def product(self, params: Params) -> Float[Array, "n1 n2"]:
         F, G = params

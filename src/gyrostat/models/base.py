@@ -13,7 +13,7 @@ from jaxtyping import Array, Float, Int
 from gyrostat import errors
 from gyrostat.errors import GyrostatError
 from gyrostat.jax_tools.readable_modules import ReadableModule
-from gyrostat.models.spaces import Space, space_of
+from gyrostat.models.spaces import RectangularMatrices, Space, space_of
 from gyrostat.typing import Params
 
 
@@ -166,6 +166,15 @@ class Model(ReadableModule):
         return tuple(left @ p for p in params)
 
 
-def width_of(model: str, width: int | None, dimension: int) -> int:
-    """The number of columns of a factor: ``width`` if it is given, else the dimension."""
-    return dimension if width is None else errors.integer(f"{model}'s width", width, least=1)
+def optional_width(name: str, value: int | None) -> int | None:
+    """The number of columns of a factor; None leaves it to the target."""
+    return None if value is None else errors.integer(name, value, least=1)
+
+
+def space_of_matrices(model: Model, shape: tuple[int, ...]) -> RectangularMatrices:
+    """The space of a model that makes matrices of any two sides."""
+    if len(shape) != 2:
+        raise GyrostatError(
+            f"{type(model).__name__} makes matrices; the target has shape {shape}: use Diagonal for a vector."
+        )
+    return RectangularMatrices(*shape)

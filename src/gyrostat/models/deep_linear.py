@@ -15,7 +15,7 @@ from gyrostat import errors
 from gyrostat.errors import GyrostatError
 from gyrostat.jax_tools.sequential_lapack import after
 from gyrostat.jax_tools.small_products import times
-from gyrostat.models.base import Model, Outer, width_of
+from gyrostat.models.base import Model, Outer, optional_width, space_of_matrices
 from gyrostat.models.spaces import RectangularMatrices
 from gyrostat.typing import Params
 
@@ -23,8 +23,7 @@ from gyrostat.typing import Params
 class DeepLinear(Model):
     """``A = W_L ... W_1`` with W_l of size w_l x w_(l-1), w_0 the columns and w_L the rows of the target (Wang 2023).
 
-    ``pullback(W, G)_l = (W_L ... W_(l+1))^T G (W_(l-1) ... W_1)^T``, all with the old layers. ``width`` is the width of
-    every hidden layer, by default the smaller side of the target; ``widths`` lists all of w_0, ..., w_L instead.
+    ``pullback(W, G)_l = (W_L ... W_(l+1))^T G (W_(l-1) ... W_1)^T``, all with the old layers.
 
     Parameters
     ----------
@@ -47,21 +46,19 @@ class DeepLinear(Model):
     widths: tuple[int, ...] | None = eqx.field(static=True)
 
     def __init__(self, depth: int | None = None, width: int | None = None, *, widths: Sequence[int] | None = None):
-        if widths is not None and not (depth is None and width is None):
-            raise GyrostatError("widths already says the depth and every width: leave depth and width out.")
-        if widths is None:
-            self.widths = None
-        elif not isinstance(widths, Sequence | np.ndarray) or isinstance(widths, str) or len(widths) == 0:
-            raise GyrostatError(
-                "widths must list w_0, ..., w_L, the columns of the target first and its rows last; "
-                f"got {errors.shown(widths)}."
-            )
-        else:
-            self.widths = tuple(errors.integer("widths", w, least=1) for w in widths)
-            depth = len(self.widths) - 1
+        if widths is not None:
+            if not (depth is None and width is None):
+                raise GyrostatError("widths already says the depth and every width: leave depth and width out.")
+            if not isinstance(widths, Sequence | np.ndarray) or isinstance(widths, str) or len(widths) == 0:
+                raise GyrostatError(
+                    "widths must list w_0, ..., w_L, the columns of the target first and its rows last; "
+                    f"got {errors.shown(widths)}."
+                )
+            widths = tuple(errors.integer("widths", w, least=1) for w in widths)
+            depth = len(widths) - 1
         why = " (a single layer is the matrix itself and has no hidden layer)"
         self.depth = errors.integer("depth", 3 if depth is None else depth, least=2, least_because=why)
-        self.width = None if width is None else errors.integer("DeepLinear's width", width, least=1)
+        self.width, self.widths = optional_width("width", width), widths
 
     def arguments(self) -> Mapping[str, Any]:
         if self.widths is not None:
@@ -69,16 +66,11 @@ class DeepLinear(Model):
         return {"depth": self.depth, "width": self.width}
 
     def space(self, shape: tuple[int, ...]) -> RectangularMatrices:
-        if len(shape) != 2:
-            raise GyrostatError(f"DeepLinear makes matrices; the target has shape {shape}: use Diagonal for a vector.")
-        return RectangularMatrices(*shape)
+        return space_of_matrices(self, shape)
 
     def shapes(self, shape: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
         rows, columns = shape
-        if self.widths is None:
-            widths = (columns, *[width_of("DeepLinear", self.width, min(shape))] * (self.depth - 1), rows)
-        else:
-            widths = self.widths
+        widths = self.widths or (columns, *[self.width or min(shape)] * (self.depth - 1), rows)
         if (widths[0], widths[-1]) != (columns, rows):
             raise GyrostatError(
                 f"widths {widths} do not chain with a target of {rows} rows and {columns} columns: "

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
@@ -28,7 +27,7 @@ class Diagonal(Model):
     [3.0, 0.0]
     """
 
-    gradient_factor: Leaf = eqx.field(converter=lambda x: errors.number("gradient_factor", x, above=0), default=1.0)
+    gradient_factor: Leaf = errors.positive(default=1.0)
 
     def space(self, shape: tuple[int, ...]) -> Vectors:
         if len(shape) != 1:

@@ -13,7 +13,6 @@ from jaxtyping import Array
 
 from gyrostat import errors
 from gyrostat.errors import GyrostatError
-from gyrostat.jax_tools.frozen_randomness import check_no_frozen_numbers
 from gyrostat.jax_tools.readable_modules import text_of
 from gyrostat.models.base import Model
 from gyrostat.models.spaces import Space, SymmetricMatrices, space_of
@@ -33,57 +32,49 @@ class FunctionModel(Model):
     factor_function: Callable[..., Any] | None = eqx.field(static=True, default=None)
 
     def __init__(self, product: Any, shapes: Any, symmetric: bool = False, factor: Any = None):
-        for name, value in (("product", product), ("factor", factor)):
-            if not (callable(value) or (name == "factor" and value is None)):
-                raise GyrostatError(f"{name} must be a function of the parameters; got {errors.shown(value)}.")
-        self.function, self.factor_function, self.is_symmetric = product, factor, bool(symmetric)
+        self.function = errors.function_of("product", product, "the parameters")
         self.sides = shapes if callable(shapes) else _shapes(shapes)
+        self.is_symmetric = bool(symmetric)
+        self.factor_function = factor if factor is None else errors.function_of("factor", factor, "the parameters")
 
     def __repr__(self) -> str:
         options = {"symmetric": self.is_symmetric, "factor": self.factor_function}
-        given = [text_of(self.function), text_of(self.sides), *(f"{k}={text_of(v)}" for k, v in options.items() if v)]
-        return f"Model.from_function({', '.join(given)})"
+        parts = [text_of(self.function), text_of(self.sides), *(f"{k}={text_of(v)}" for k, v in options.items() if v)]
+        return f"Model.from_function({', '.join(parts)})"
 
     def shapes(self, shape: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
         return _shapes(self.sides(shape)) if callable(self.sides) else self.sides
 
     def space(self, shape: tuple[int, ...]) -> Space:
-        made = self._made(shape)
-        if made != tuple(shape):
+        side_shapes = self.shapes(shape)
+        params = [jax.ShapeDtypeStruct(side, jnp.zeros(()).dtype) for side in side_shapes]
+        try:
+            output = jax.eval_shape(lambda *params: self.product(params), *params)
+        except Exception as error:
+            reason = " ".join(str(error).split())[:120]
             raise GyrostatError(
-                f"product makes arrays of shape {made}, and the target has shape {tuple(shape)}: change shapes, or the "
+                f"product fails on parameters of shapes {', '.join(map(str, side_shapes))} ({type(error).__name__}: {reason}): "
+                "check shapes, and use jax.numpy instead of numpy."
+            ) from None
+        if not jnp.issubdtype(output.dtype, jnp.floating):
+            raise GyrostatError(f"product must give real numbers; got {output.dtype}.")
+        if output.shape != tuple(shape):
+            raise GyrostatError(
+                f"product makes arrays of shape {output.shape}, and the target has shape {tuple(shape)}: change shapes, or the "
                 "environments."
             )
         if not self.is_symmetric:
-            return space_of(made)
-        if len(made) != 2 or made[0] != made[1]:
-            raise GyrostatError(f"symmetric=True needs a product that is a square matrix; got shape {made}.")
-        self._check_symmetric(shape)
-        return SymmetricMatrices(made[0])
+            return space_of(output.shape)
+        if len(shape) != 2 or shape[0] != shape[1]:
+            raise GyrostatError(f"symmetric=True needs a product that is a square matrix; got shape {output.shape}.")
+        self._check_symmetric(side_shapes)
+        return SymmetricMatrices(shape[0])
 
-    def _made(self, shape: tuple[int, ...]) -> tuple[int, ...]:
-        """The shape of the product; an error that names the parameters if it cannot be computed."""
-        shapes = self.shapes(shape)
-        params = [jax.ShapeDtypeStruct(s, jnp.zeros(()).dtype) for s in shapes]
-        try:
-            made = jax.eval_shape(lambda *p: jnp.asarray(self.function(*p)), *params)
-        except Exception as error:
-            reason = " ".join(str(error).split())[:120]
-            listed = ", ".join(map(str, shapes))
-            raise GyrostatError(
-                f"product fails on parameters of shapes {listed} ({type(error).__name__}: {reason}): check shapes, and use "
-                "jax.numpy instead of numpy."
-            ) from None
-        if not jnp.issubdtype(made.dtype, jnp.floating):
-            raise GyrostatError(f"product must give real numbers; got {made.dtype}.")
-        check_no_frozen_numbers("product", self.function, *params)
-        return made.shape
-
-    def _check_symmetric(self, shape: tuple[int, ...]) -> None:
+    def _check_symmetric(self, side_shapes: tuple[tuple[int, ...], ...]) -> None:
         """Refuse products that are not symmetric, seen at random parameters."""
         rng = np.random.default_rng(0)
         with jax.ensure_compile_time_eval():
-            A = np.asarray(self.product(tuple(jnp.asarray(rng.standard_normal(s)) for s in self.shapes(shape))))
+            A = np.asarray(self.product(tuple(jnp.asarray(rng.standard_normal(side)) for side in side_shapes)))
         gap = np.abs(A - A.T).max() / max(np.abs(A).max(), 1e-30)
         if gap > 1e-4:  # products of float32 parameters are symmetric up to rounding
             raise GyrostatError(
@@ -102,13 +93,17 @@ class FunctionModel(Model):
         return super().factor(params) if self.factor_function is None else self.factor_function(*params)
 
 
-def _shapes(given: Any) -> tuple[tuple[int, ...], ...]:
-    if not isinstance(given, Sequence) or isinstance(given, str) or not given:
+def _shapes(shapes: Any) -> tuple[tuple[int, ...], ...]:
+    if not _is_list(shapes) or not shapes:
         raise GyrostatError(
-            f"shapes must list the shape of every parameter, such as [(5, 2), (4, 2)]; got {errors.shown(given)}."
+            f"shapes must list the shape of every parameter, such as [(5, 2), (4, 2)]; got {errors.shown(shapes)}."
         )
-    if not all(isinstance(shape, Sequence) and not isinstance(shape, str) for shape in given):
+    if not all(map(_is_list, shapes)):
         raise GyrostatError(
-            f"shapes must list a tuple for every parameter, such as [(5, 2)] for one matrix; got {errors.shown(given)}."
+            f"shapes must list a tuple for every parameter, such as [(5, 2)] for one matrix; got {errors.shown(shapes)}."
         )
-    return tuple(tuple(errors.integer("shapes", n, least=1) for n in shape) for shape in given)
+    return tuple(tuple(errors.integer("shapes", n, least=1) for n in shape) for shape in shapes)
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, Sequence) and not isinstance(value, str)

@@ -49,7 +49,21 @@ class Space(eqx.Module):
         return self.element(normal(key, self.size))
 
 
-class Vectors(Space):
+class _Entries(Space):
+    """Arrays with the sum of the products of their entries as inner product: the entries are the coordinates."""
+
+    @property
+    def size(self) -> int:
+        return math.prod(self.shape)
+
+    def coordinates(self, element: Array) -> Float[Array, " size"]:
+        return element.reshape(self.size)
+
+    def element(self, coordinates: Float[Array, " size"]) -> Array:
+        return coordinates.reshape(self.shape)
+
+
+class Vectors(_Entries):
     """R^p with the dot product.
 
     >>> Vectors(3).size
@@ -62,18 +76,8 @@ class Vectors(Space):
     def shape(self) -> tuple[int, ...]:
         return (self.length,)
 
-    @property
-    def size(self) -> int:
-        return self.length
 
-    def coordinates(self, element: Array) -> Array:
-        return element
-
-    def element(self, coordinates: Array) -> Array:
-        return coordinates
-
-
-class RectangularMatrices(Space):
+class RectangularMatrices(_Entries):
     """Rectangular matrices with ``<A, B> = trace(A^T B)``; the standard Gaussian has iid N(0, 1) entries."""
 
     rows: int = eqx.field(static=True)
@@ -83,19 +87,9 @@ class RectangularMatrices(Space):
     def shape(self) -> tuple[int, ...]:
         return (self.rows, self.columns)
 
-    @property
-    def size(self) -> int:
-        return self.rows * self.columns
 
-    def coordinates(self, element: Array) -> Array:
-        return element.reshape(self.size)
-
-    def element(self, coordinates: Array) -> Array:
-        return coordinates.reshape(self.shape)
-
-
-class Arrays(Space):
-    """Arrays of any shape with the sum of the products of their entries as inner product.
+class Arrays(_Entries):
+    """Arrays of any shape.
 
     >>> Arrays((2, 3, 4)).size
     24
@@ -106,16 +100,6 @@ class Arrays(Space):
     @property
     def shape(self) -> tuple[int, ...]:
         return self.sides
-
-    @property
-    def size(self) -> int:
-        return math.prod(self.sides)
-
-    def coordinates(self, element: Array) -> Array:
-        return jnp.reshape(element, self.size)
-
-    def element(self, coordinates: Array) -> Array:
-        return coordinates.reshape(self.sides)
 
 
 def space_of(shape: tuple[int, ...]) -> Space:

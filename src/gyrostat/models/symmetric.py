@@ -2,25 +2,40 @@
 
 from __future__ import annotations
 
-import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from gyrostat import errors
 from gyrostat.errors import GyrostatError
 from gyrostat.jax_tools.small_products import times
-from gyrostat.models.base import Model, width_of
+from gyrostat.models.base import Model, optional_width
 from gyrostat.models.spaces import SymmetricMatrices
 from gyrostat.typing import Leaf, Params
 
 
-def _symmetric_space(model: str, shape: tuple[int, ...]) -> SymmetricMatrices:
-    if len(shape) != 2 or shape[0] != shape[1]:
-        raise GyrostatError(
-            f"{model} makes square symmetric matrices; the target has shape {shape}: "
-            "use Diagonal for a vector and Asymmetric for a rectangular matrix, or pass a square symmetric target."
-        )
-    return SymmetricMatrices(shape[0])
+class _SymmetricFactors(Model):
+    """What :class:`Symmetric` and :class:`SymmetricDifference` share: factors of size d x width."""
+
+    width: int | None = errors.field(check=optional_width, static=True, default=None)
+    gradient_factor: Leaf = errors.positive(default=1.0)
+
+    def space(self, shape: tuple[int, ...]) -> SymmetricMatrices:
+        if len(shape) != 2 or shape[0] != shape[1]:
+            raise GyrostatError(
+                f"{type(self).__name__} makes square symmetric matrices; the target has shape {shape}: "
+                "use Diagonal for a vector and Asymmetric for a rectangular matrix, or pass a square symmetric target."
+            )
+        return SymmetricMatrices(shape[0])
+
+    def _columns(self, shape: tuple[int, ...]) -> int:
+        return self.width or shape[0]
+
+    def partners(self, params: Params) -> Params:
+        return params
+
+    @property
+    def rotates(self) -> bool:
+        return True
 
 
 def _root(values: Float[Array, " d"], vectors: Float[Array, "d d"], width: int) -> Float[Array, "d width"]:
@@ -30,11 +45,11 @@ def _root(values: Float[Array, " d"], vectors: Float[Array, "d d"], width: int) 
     return jnp.pad(kept, ((0, 0), (0, width - kept.shape[1])))
 
 
-class Symmetric(Model):
+class Symmetric(_SymmetricFactors):
     """``A = U U^T`` with U of size d x width (Xu 2024, eq. 3).
 
     ``pullback(U, G) = factor * G U``. The factor is 1 as printed in eq. (3); the true gradient of the loss (2)
-    has a 2, and with it the step size of the paper's Figure 6 diverges. ``width=None`` takes width = d.
+    has a 2, and with it the step size of the paper's Figure 6 diverges.
 
     Parameters
     ----------
@@ -48,14 +63,8 @@ class Symmetric(Model):
     [[1.0, 2.0], [2.0, 4.0]]
     """
 
-    width: int | None = eqx.field(static=True, default=None)
-    gradient_factor: Leaf = eqx.field(converter=lambda x: errors.number("gradient_factor", x, above=0), default=1.0)
-
-    def space(self, shape: tuple[int, ...]) -> SymmetricMatrices:
-        return _symmetric_space("Symmetric", shape)
-
     def shapes(self, shape: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
-        return ((shape[0], width_of("Symmetric", self.width, shape[0])),)
+        return ((shape[0], self._columns(shape)),)
 
     def product(self, params: Params) -> Float[Array, "d d"]:
         (U,) = params
@@ -72,19 +81,11 @@ class Symmetric(Model):
         return min(self.shapes(shape)[0])
 
     def factorise(self, product: Float[Array, "d d"]) -> Params:
-        (shape,) = self.shapes(product.shape)
         values, vectors = jnp.linalg.eigh(product)
-        return (_root(values, vectors, shape[1]),)
-
-    def partners(self, params: Params) -> Params:
-        return params
-
-    @property
-    def rotates(self) -> bool:
-        return True
+        return (_root(values, vectors, self._columns(product.shape)),)
 
 
-class SymmetricDifference(Model):
+class SymmetricDifference(_SymmetricFactors):
     """``A = U U^T - V V^T``: the parameterisation for indefinite targets (Xu 2024, end of section 3.1).
 
     ``pullback((U, V), G) = (G U, -G V)``, so U grows in the directions in which V shrinks.
@@ -101,15 +102,8 @@ class SymmetricDifference(Model):
     [[-3.0, 0.0], [0.0, -3.0]]
     """
 
-    width: int | None = eqx.field(static=True, default=None)
-    gradient_factor: Leaf = eqx.field(converter=lambda x: errors.number("gradient_factor", x, above=0), default=1.0)
-
-    def space(self, shape: tuple[int, ...]) -> SymmetricMatrices:
-        return _symmetric_space("SymmetricDifference", shape)
-
     def shapes(self, shape: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
-        factor = (shape[0], width_of("SymmetricDifference", self.width, shape[0]))
-        return factor, factor
+        return ((shape[0], self._columns(shape)),) * 2
 
     def product(self, params: Params) -> Float[Array, "d d"]:
         U, V = params
@@ -123,16 +117,9 @@ class SymmetricDifference(Model):
         return jnp.concatenate(params, axis=1)
 
     def rank_limit(self, shape: tuple[int, ...]) -> int:
-        return min(shape[0], 2 * self.shapes(shape)[0][1])
+        return min(shape[0], 2 * self._columns(shape))
 
     def factorise(self, product: Float[Array, "d d"]) -> Params:
         values, vectors = jnp.linalg.eigh(product)
-        width = self.shapes(product.shape)[0][1]
+        width = self._columns(product.shape)
         return _root(values, vectors, width), _root(-values[::-1], vectors[:, ::-1], width)
-
-    def partners(self, params: Params) -> Params:
-        return params
-
-    @property
-    def rotates(self) -> bool:
-        return True

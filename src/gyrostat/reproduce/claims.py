@@ -15,7 +15,7 @@ from rich.text import Text
 from gyrostat import errors
 from gyrostat.errors import GyrostatError
 from gyrostat.experiments import registry
-from gyrostat.experiments.declarations import Experiment
+from gyrostat.experiments.experiment import Experiment
 from gyrostat.parallel.whole_files import plain
 from gyrostat.reproduce.store import ClaimRecord, ResultsStore
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 
 from gyrostat import __version__, errors
-from gyrostat.experiments.declarations import SIZES
+from gyrostat.experiments.experiment import SIZES
 from gyrostat.experiments.paper_files import is_file_address, split_address
 from gyrostat.experiments.registry import reference_to
 from gyrostat.parallel.checked_files import DamagedStore

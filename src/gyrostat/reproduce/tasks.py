@@ -19,7 +19,8 @@ from gyrostat.stores.fingerprint import fingerprint, short
 if TYPE_CHECKING:
     import xarray as xr
 
-    from gyrostat.experiments.declarations import Experiment, Paper
+    from gyrostat.experiments.experiment import Experiment
+    from gyrostat.experiments.papers import Paper
 
 
 class ComputedExperiment(NamedTuple):
@@ -68,12 +69,12 @@ class ExperimentTask:
     @property
     def program(self) -> Hashable:
         """Experiments with the same ``compute`` share their compiled programs."""
-        return self.experiment.compute
+        return function_of(self.experiment)
 
     @property
     def settings(self) -> dict[str, Any]:
         """The arguments of ``compute`` at this size."""
-        return dict(self.experiment.sizes[self.size])
+        return self.experiment.settings(self.size)
 
     @property
     def fingerprint(self) -> str:
@@ -91,7 +92,7 @@ class ExperimentTask:
         with warnings.catch_warnings():
             # Claims and figures count diverged runs as infinite; experiments about divergence would warn at every setting.
             warnings.simplefilter("ignore", errors.DivergenceWarning)
-            dataset = self.experiment.compute(seed=self.derived_seed, progress=progress, **self.settings)
+            dataset = self.experiment.data(seed=self.derived_seed, progress=progress, **self.settings)
         return ComputedExperiment(dataset, time.process_time() - cpu_start), time.perf_counter() - start
 
 
@@ -103,8 +104,15 @@ def experiment_task(name: str, size: str, seed: int) -> ExperimentTask:
     """
     address = registry.paper_address(name.split("/")[0])
     task = ExperimentTask(name, size, seed, address)
-    files = () if address.startswith("gyrostat.papers.") else code_files(address)
-    return replace(task, code=short(fingerprint({"compute": task.experiment.compute}, files=files)))
+    files = () if address.startswith(("gyrostat.papers.", "gyrostat.studies")) else code_files(address)
+    experiment = task.experiment
+    values = {"compute": function_of(experiment), "experiment": type(experiment)}
+    return replace(task, code=short(fingerprint(values, files=files)))
+
+
+def function_of(experiment: Experiment) -> Callable[..., xr.Dataset]:
+    """What computes the data of an experiment, without the object that it is a method of."""
+    return getattr(experiment.compute, "__func__", experiment.compute)
 
 
 def task_digest(version: str, seed: int, size: str, settings: Mapping[str, Any]) -> str:

@@ -33,16 +33,16 @@ import numpy as np
 import gyrostat
 
 ROOMS = (
-    *("errors", "jax_tools", "models", "environments", "measurements", "algorithms"),
+    *("errors", "sources", "jax_tools", "models", "environments", "measurements", "algorithms"),
     *("diagnostics", "engine", "theory", "experiments"),
 )
 """The code of gyrostat that can change a number.
 
-Of ``papers`` only those files count that an experiment imports. Papers also import ``figures`` and ``typing``: figures are
-drawn again from the stored data, and types change no number.
+Of ``papers`` and ``studies`` only those files count that an experiment imports. Papers also import ``figures`` and
+``typing``: figures are drawn again from the stored data, and types change no number.
 """
 
-PAPERS = "gyrostat.papers"
+PAPERS = ("gyrostat.papers", "gyrostat.studies")
 FILE = " (file)"
 """The ending of the name of a definition as its file has it; as it is in memory, it counts apart."""
 
@@ -70,7 +70,9 @@ MAIN = "__main__"
 def core_digest(*more: str) -> str:
     """The digest of all files in ``ROOMS``, and of ``more`` files of the package, as this process first found them."""
     home = Path(gyrostat.__file__).parent
-    files = {file for room in ROOMS for file in (home / room).rglob("*.py")} | {home / name for name in more}
+    # A room is a folder or a file.
+    files = {file for room in ROOMS for file in [*(home / room).rglob("*.py"), *home.glob(f"{room}.py")]}
+    files |= {home / name for name in more}
     return _hex(b"".join(f.relative_to(home).as_posix().encode() + b"\0" + f.read_bytes() for f in sorted(files)))
 
 
@@ -140,7 +142,7 @@ class _Reader:
         while values := [
             (home, name, vars(module)[name])
             for home, module in self.referred.items()
-            for name in sorted(self.names & vars(module).keys())
+            for name in sorted((self.names & vars(module).keys()) - {*HIDDEN})
             if (home, name) not in self.globals_read
         ]:
             for home, name, value in values:

@@ -15,7 +15,7 @@ from gyrostat.engine.summary import never_is_infinite
 from gyrostat.sweeps.spec import QUANTILES, RUN_OUTCOMES, Point, Spec, check_code
 
 if TYPE_CHECKING:
-    from gyrostat.engine.record import Trajectories
+    from gyrostat.engine.results import Trajectories
 
 # The engine is imported inside functions: a worker of a Dask cluster unpickles a chunk before it limits itself to one
 # thread, and JAX must not start before that.
@@ -93,8 +93,8 @@ def _stored_arrays(spec: Spec, found: Trajectories) -> dict[str, np.ndarray]:
 
 def plan_chunks(spec: Spec, unfinished: Sequence[tuple[Point, int]], jobs: int) -> tuple[list[Chunk], dict[Point, str]]:
     """The chunks for unfinished cells (each with its first missing seed), and the error of each cell that cannot be built."""
-    from gyrostat.engine.compile import group_cells, runs_per_call
-    from gyrostat.engine.reduction.choose import choose_reduction, largest_array
+    from gyrostat.engine.program import group_cells, runs_per_call
+    from gyrostat.engine.reduction import choose_reduction, largest_array
     from gyrostat.parallel.workers import explain
 
     built: dict[Point, tuple[Any, int]] = {}

@@ -18,20 +18,27 @@ import xarray as xr
 from gyrostat.engine.summary import has_diverged
 from gyrostat.errors import GyrostatError
 from gyrostat.experiments.statistics import crossing
-from gyrostat.figures.axis_scales import edges
 from gyrostat.figures.declarations import Contour, Figure, Heat, Line, Marker, Panel, Points, Series
+from gyrostat.figures.panel_canvas import edges
 from gyrostat.parallel.checked_files import DamagedStore, read_json, sealed, unsealed
 from gyrostat.parallel.whole_files import plain, write_whole
 from gyrostat.sweeps.spec import RUN_OUTCOMES, Point, Spec
 from gyrostat.sweeps.store import SweepStore, load_sweep, value_text
 
 NUM_SLICES = 4
+SHARES = {"success": (-0.05, 1.05)}
+"""The limits of axes of shares: panels beside each other are there to be compared."""
 PREDICTED_VALUES = 16
 """Values of an axis at which predictions are made, at most; their boundaries are smooth."""
 
 PREDICTIONS_FILE = "theory.json"
-ROLES: dict[str, Any] = {"lambda = 0": "bound", "informal window (section 4)": "paper"}
-"""The line styles of some predictors; the others are drawn as theory."""
+RULES: dict[str, tuple[str, Any]] = {
+    "surrogate": ("surrogate (ours)", "theory"),
+    "lyapunov": ("Lyapunov rule (ours)", "theory"),
+    "exponent": ("lambda = 0", "bound"),
+    "window": ("informal window (section 4)", "paper"),
+}
+"""How the rules of the theory are called and drawn; a rule of one's own is drawn as theory, under its name."""
 
 AxisValues = dict[str, Any]
 
@@ -189,8 +196,8 @@ def _heat_panel(ds: xr.Dataset, x: str, y: str, rest: AxisValues, predictions: M
     for predictor, values in predictions.items():
         margin = values.sel(rest).transpose(y, x)
         if margin.notnull().any():
-            role = ROLES.get(predictor, "theory")
-            series.append(Contour(margin[x].values, margin[y].values, margin.values, predictor, level=0.0, role=role))
+            label, role = RULES.get(predictor, (predictor, "theory"))
+            series.append(Contour(margin[x].values, margin[y].values, margin.values, label, level=0.0, role=role))
     return Panel(
         title=_panel_title(ds, rest, "Measured and predicted"),
         xlabel=_label(ds[x]),
@@ -215,21 +222,24 @@ def _points(ds: xr.Dataset, along: str, label: str, colour: int | None = None) -
 
 def _curve_panel(ds: xr.Dataset, x: str, rest: AxisValues, predictions: Mapping[str, xr.DataArray]) -> Panel:
     selected = ds.sel(rest)
-    _, label = quantity(ds)
+    name, label = quantity(ds)
     if not is_ordered(ds[x]):
         points = replace(_points(selected, x, label), x=np.arange(selected[x].size))
-        return Panel(title=label, xlabel=_label(ds[x]), ylabel=label, series=[points])
+        return Panel(title=label, xlabel=_label(ds[x]), ylabel=label, series=[points], ylim=SHARES.get(name))
     series: list[Series] = [_points(selected, x, label, 0)]
     for predictor, values in predictions.items():
         at = crossing(values[x].values, values.sel(rest).values, 0.0)
         if np.isfinite(at):
-            series.append(Marker(at, predictor, axis="x"))
+            rule, _ = RULES.get(predictor, (predictor, "theory"))
+            series.append(Marker(at, rule, axis="x"))
     title = _panel_title(ds, rest, label)
-    return Panel(title=title, xlabel=_label(ds[x]), ylabel=label, series=series, xscale=_scale(ds[x]))
+    return Panel(
+        title=title, xlabel=_label(ds[x]), ylabel=label, series=series, xscale=_scale(ds[x]), ylim=SHARES.get(name)
+    )
 
 
 def _slice_panel(ds: xr.Dataset, x: str, y: str, rest: AxisValues) -> Panel:
-    _, label = quantity(ds)
+    name, label = quantity(ds)
     selected = ds.sel(rest)
     computed = [v for v in selected[x].values if (selected.done.sel({x: v}) > 0).sum() > 1] or list(selected[x].values)
     series: list[Series] = []
@@ -239,7 +249,9 @@ def _slice_panel(ds: xr.Dataset, x: str, y: str, rest: AxisValues) -> Panel:
         line = Line(np.asarray(points.x)[known], np.asarray(points.y)[known], points.label, colour=colour)
         series += [points, line]
     title = _panel_title(ds, rest, label)
-    return Panel(title=title, xlabel=_label(ds[y]), ylabel=label, series=series, xscale=_scale(ds[y]))
+    return Panel(
+        title=title, xlabel=_label(ds[y]), ylabel=label, series=series, xscale=_scale(ds[y]), ylim=SHARES.get(name)
+    )
 
 
 def thinned(length: int, most: int) -> list[int]:
@@ -286,17 +298,18 @@ def load_predictions(folder: Path) -> dict[str, xr.DataArray]:
 
 
 def _predicted_margins(spec: Spec, point: Point) -> dict[str, float]:
-    from gyrostat.theory.predictors import PREDICTORS, predictors, question
+    from gyrostat.theory import Setting
+    from gyrostat.theory.prediction import prediction_of
 
     limits = [limit for name, test, limit in spec.record.success if (name, test) == ("spurious", "below")]
     if not limits:
         return {}
     try:
         (algorithm, problem), steps = spec.cell(point)
-    except GyrostatError:  # a cell that cannot be built has no prediction; the sweep reports it
+        setting = Setting.of(algorithm, problem, steps)
+    except GyrostatError:  # a cell that cannot be built, or that the theory does not cover; the sweep reports the first
         return {}
-    asked = question(algorithm, problem, steps, limits[0])
-    return {} if asked is None else {name: float(PREDICTORS[name](asked)) for name in predictors(algorithm, problem)}
+    return prediction_of(replace(setting, threshold=limits[0])).margins
 
 
 def _predicted_indices(values: Sequence[Any]) -> list[int]:

@@ -48,7 +48,7 @@ from gyrostat.stores.fingerprint import differences, fingerprint, short
 from gyrostat.sweeps.formulas import evaluate, is_formula
 
 if TYPE_CHECKING:
-    from gyrostat.engine.compile import Cell
+    from gyrostat.engine.program import Cell
 
 SPECS_FOLDER = Path(__file__).parent / "specs"
 PARTS = ("algorithm", "environments", "measurements")
@@ -565,13 +565,15 @@ def read_record(kept: Any, success: Any) -> RecordSpec:
 
 
 def _diagnostic_names(key: str, given: Any) -> tuple[str, ...]:
-    from gyrostat.diagnostics import DIAGNOSTICS
+    from gyrostat.diagnostics.base import named
 
     if not isinstance(given, list | tuple) or not all(isinstance(name, str) for name in given):
-        raise GyrostatError(f"record.{key} must list names of diagnostics; got {errors.shown(given)}.")
+        raise GyrostatError(
+            f"record.{key} must list names of diagnostics; got {errors.shown(given)}: a function gets a name that workers and "
+            "stores know by @gs.diagnostic."
+        )
     for name in given:
-        errors.choice("diagnostic", name, DIAGNOSTICS)
-        if DIAGNOSTICS[name].dims:
+        if named(name).dims:
             raise GyrostatError(f"{name} is not one number: a sweep keeps numbers only; see gyrostat.run_grid.")
     return tuple(given)
 

@@ -2,89 +2,19 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import NamedTuple
 
 import numpy as np
 
 from gyrostat import errors
 from gyrostat.diagnostics import IsometryEstimate, isometry_constant
-from gyrostat.environments import Finite, Law
-from gyrostat.theory import hetero_sgd_bounds, transition
 from gyrostat.theory.condition import Condition
-from gyrostat.theory.final_error import error_law
-from gyrostat.theory.predictors import surrogate
-
-
-@dataclasses.dataclass(frozen=True)
-class Setting:
-    """A HeteroSGD run as the theory sees it.
-
-    Parameters
-    ----------
-    law
-        The law of the spurious part over environments.
-    dimension
-        The side d of the matrix (n in Xiong 2024).
-    rank
-        The rank r1 of the invariant part.
-    overlap
-        The largest principal cosine between the two subspaces.
-    step_size
-        The step size eta.
-    init_scale
-        The scale alpha of the start.
-    num_steps
-        The number of steps T.
-    num_samples
-        The number m of measurements in a batch.
-
-    >>> Setting(law=Finite([-5.0, 7.0])).dimension
-    100
-    """
-
-    law: Law
-    dimension: int = 100
-    rank: int = 1
-    overlap: float = 0.0
-    step_size: float = 0.05
-    init_scale: float = 1e-3
-    num_steps: int = 200
-    num_samples: int = 8000
-
-    def __post_init__(self) -> None:
-        errors.check_parameters(self)
-        errors.integer("dimension", self.dimension, least=2)
-        errors.integer("rank", self.rank, least=1, most=self.dimension, most_because=", the dimension")
-        errors.number("overlap", self.overlap, least=0, most=1)
-        errors.number("step_size", self.step_size, above=0)
-        errors.number("init_scale", self.init_scale, above=0)
-        errors.integer("num_steps", self.num_steps, least=1)
-        errors.integer("num_samples", self.num_samples, least=1)
-
-
-class Prediction(NamedTuple):
-    """The predicted outcome: the probability that the spurious part is eliminated, and the error that is left if it is.
-
-    Parameters
-    ----------
-    eliminated
-        The probability that the spurious part is eliminated.
-    lyapunov
-        Whether the Lyapunov rule predicts that.
-    critical_spread
-        The spread at which its verdict changes; None for laws of other kinds.
-    error
-        The error that is left, in Frobenius norm.
-    pooled_gap
-        The least distance of pooled training from A_star.
-    """
-
-    eliminated: float
-    lyapunov: bool
-    critical_spread: float | None
-    error: float
-    pooled_gap: float | None
+from gyrostat.theory.ours.final_error import error_law
+from gyrostat.theory.ours.transition import eliminated_by_lyapunov
+from gyrostat.theory.prediction import Prediction, prediction_of
+from gyrostat.theory.setting import Setting
+from gyrostat.theory.xu2024.bounds import assumptions, pooled_gap, step_conditions
+from gyrostat.theory.xu2024.oscillation import informal_window
 
 
 class Assessment(NamedTuple):
@@ -97,12 +27,18 @@ class Assessment(NamedTuple):
     isometry
         The estimate of the isometry constant, or None.
     prediction
-        The predicted outcome.
+        Whether the spurious signal is eliminated.
+    error
+        The error that is left if it is, in Frobenius norm.
+    pooled_gap
+        The least distance of pooled training from A_star; None unless the mean of Sigma is the identity.
     """
 
     conditions: list[Condition]
     isometry: IsometryEstimate | None
     prediction: Prediction
+    error: float
+    pooled_gap: float | None
 
 
 @errors.explains_formula
@@ -125,84 +61,57 @@ def assess(setting: Setting, *, isometry_draws: int = 3, runs: int = 2000, seed:
 
     >>> from gyrostat import TwoPoint
     >>> outcome = assess(Setting(TwoPoint(spread=8.0), dimension=30, num_samples=2400), isometry_draws=2, runs=500)
-    >>> outcome.prediction.lyapunov, outcome.prediction.eliminated > 0.8
+    >>> outcome.prediction.eliminated, outcome.prediction.probability > 0.8
     (True, True)
     """
-    law, d, r1 = setting.law, setting.dimension, setting.rank
-    # Assumption 3 asks for RIP of rank 4 (r1 + r2); above the dimension that is the whole spectrum.
-    rip_rank = min(4 * (r1 + law.rank), d)
+    law, d, r1, eta, m = setting.law, setting.dimension, setting.rank, setting.step_size, setting.num_samples
     isometry = (
-        isometry_constant(d, setting.num_samples, rip_rank, draws=isometry_draws, seed=seed) if isometry_draws else None
+        isometry_constant(d, int(m), isometry_rank(setting), draws=isometry_draws, seed=seed)
+        if isometry_draws
+        else None
     )
-    delta = None if isometry is None else isometry.value
-    rule = transition.eliminated_by_lyapunov(
-        law, setting.step_size, init_scale=setting.init_scale, num_steps=setting.num_steps
-    )
-    informal = transition.informal_window(law)
     conditions = [
-        *hetero_sgd_bounds.assumptions(
-            law, dimension=d, rank=r1, overlap=setting.overlap, delta=delta, init_scale=setting.init_scale
+        *assumptions(
+            law,
+            dimension=d,
+            rank=r1,
+            overlap=setting.overlap,
+            delta=None if isometry is None else isometry.value,
+            init_scale=setting.init_scale,
         ),
-        *hetero_sgd_bounds.step_conditions(law, setting.step_size),
-        Condition("step size in the informal window", "section 4", setting.step_size, "in", informal, "gamma = 0.1"),
-        rule,
+        *step_conditions(law, eta),
+        Condition("step size in the informal window", "section 4", eta, "in", informal_window(law), "gamma = 0.1"),
+        eliminated_by_lyapunov(law, eta, init_scale=setting.init_scale, num_steps=setting.num_steps),
     ]
-    return Assessment(conditions, isometry, _predict(setting, rule.holds, runs, seed))
-
-
-def _predict(setting: Setting, lyapunov: bool, runs: int, seed: int) -> Prediction:
-    law = setting.law
-    final = surrogate(
-        law,
-        setting.step_size,
-        init_scale=setting.init_scale,
-        num_steps=setting.num_steps,
-        num_samples=setting.num_samples,
-        runs=runs,
-        seed=seed,
+    return Assessment(
+        conditions,
+        isometry,
+        prediction_of(setting, runs=runs, seed=seed),
+        error_law(law, dimension=d, rank=r1, step_size=eta, num_samples=m),
+        pooled_gap(r1, law.rank) if np.allclose(law.mean, np.eye(law.rank)) else None,
     )
-    error = error_law(
-        law,
-        dimension=setting.dimension,
-        rank=setting.rank,
-        step_size=setting.step_size,
-        num_samples=setting.num_samples,
-    )
-    gap = hetero_sgd_bounds.pooled_gap(setting.rank, law.rank) if np.allclose(law.mean, np.eye(law.rank)) else None
-    return Prediction(float((final < transition.LEARNT).mean()), lyapunov, _critical(setting), error, gap)
 
 
-def _critical(setting: Setting) -> float | None:
-    """The critical spread in closed form, if the law has two equally likely values; otherwise None."""
-    law = setting.law
-    if not (isinstance(law, Finite) and law.count == 2 and np.allclose(law.weights, 0.5) and law.rank >= 1):
-        return None
-    mean = float(np.asarray(law.mean)[0, 0])
-    return transition.critical_spread(
-        setting.step_size, init_scale=setting.init_scale, num_steps=setting.num_steps, mean=mean
-    )
+def isometry_rank(setting: Setting) -> int:
+    """Assumption 3 asks for RIP of rank 4 (r1 + r2); above the dimension that is the whole spectrum."""
+    return min(4 * (setting.rank + setting.law.rank), setting.dimension)
 
 
 def assessment_sentences(setting: Setting, assessment: Assessment) -> list[str]:
     """The isometry constant, if it was estimated, and the predicted outcome in words."""
     delta, prediction = assessment.isometry, assessment.prediction
-    outcome = "eliminated" if prediction.lyapunov else "learnt"
     sentences = []
     if delta is not None:
         sentences.append(
-            f"Isometry constant (rank {min(4 * (setting.rank + setting.law.rank), setting.dimension)}): at least "
-            f"{delta.value:.3g} [{delta.low:.3g}, {delta.high:.3g}], found by search on {len(delta.draws)} designs."
+            f"Isometry constant (rank {isometry_rank(setting)}): at least {delta.value:.3g} [{delta.low:.3g}, "
+            f"{delta.high:.3g}], found by search on {len(delta.draws)} designs."
         )
-    sentences += [
-        f"Predicted: the spurious signal is {outcome} in a typical run; {prediction.eliminated:.0%} of runs end "
-        "without it (surrogate).",
-    ]
-    if prediction.critical_spread is not None:
-        sentences.append(
-            f"Predicted transition: M* = {prediction.critical_spread:.3g} at this step size, initial scale and horizon."
-        )
-    if prediction.eliminated > 0.05:
-        sentences.append(f"Where it is eliminated, the error ||UU^T - A_star||_F is about {prediction.error:.3g}.")
-    if prediction.pooled_gap is not None:
-        sentences.append(f"Pooled training never comes closer to A_star than {prediction.pooled_gap:.3g}.")
+    sentences.append(
+        f"Predicted for step size {setting.step_size:g}, initial scale {setting.init_scale:g} and "
+        f"{setting.num_steps} steps:\n{prediction}"
+    )
+    if prediction.eliminated or (prediction.probability or 0) > 0.05:
+        sentences.append(f"Where it is eliminated, the error ||UU^T - A_star||_F is about {assessment.error:.3g}.")
+    if assessment.pooled_gap is not None:
+        sentences.append(f"Pooled training never comes closer to A_star than {assessment.pooled_gap:.3g}.")
     return sentences

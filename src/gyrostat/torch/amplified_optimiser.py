@@ -11,8 +11,8 @@ from torch.nn.parallel import DistributedDataParallel
 
 import torch
 from gyrostat import errors
-from gyrostat.environments.row_labels import grouped
 from gyrostat.errors import GyrostatError
+from gyrostat.sources.row_labels import grouped
 from torch import nn
 
 PATIENCE = 100

@@ -9,8 +9,8 @@ import numpy as np
 from torch.utils.data import ConcatDataset, Dataset, IterableDataset, Subset, default_collate
 
 from gyrostat import errors
-from gyrostat.environments.row_labels import coded
 from gyrostat.errors import GyrostatError
+from gyrostat.sources.row_labels import coded
 
 KEY = "environment"
 """The name under which a batch that is a mapping holds its environment."""

@@ -8,8 +8,8 @@ from typing import Any
 from torch.utils.data import BatchSampler, Dataset, DistributedSampler, Sampler
 
 from gyrostat import errors
-from gyrostat.environments.one_environment_batches import BatchPlan, BatchRules, EpochCoverage, RowsByEnvironment
 from gyrostat.errors import GyrostatError
+from gyrostat.sources.one_environment_batches import BatchPlan, BatchRules, EpochCoverage, RowsByEnvironment
 from gyrostat.torch.labelled_dataset import labels_of_rows
 from gyrostat.torch.sharding import (
     Process,

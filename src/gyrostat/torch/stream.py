@@ -10,8 +10,8 @@ from torch.utils.data import IterableDataset, default_collate, get_worker_info
 
 import torch
 from gyrostat import errors
-from gyrostat.environments.row_labels import coded
 from gyrostat.errors import GyrostatError
+from gyrostat.sources.row_labels import coded
 from gyrostat.torch.sharding import Process, check_pair, refuse_missing_group, refuse_mixing_trainer, this_process
 from torch import distributed
 

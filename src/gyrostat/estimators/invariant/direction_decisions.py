@@ -28,7 +28,7 @@ from gyrostat.estimators.invariant.hetero_sgd import (
 )
 from gyrostat.estimators.invariant.pooled_coefficients import PooledFit, pooled_gaussian, pooled_link
 from gyrostat.estimators.invariant.random_effects import random_effects
-from gyrostat.theory.transition import LEARNT
+from gyrostat.theory.ours.transition import LEARNT
 
 SPARE = 2
 """Environments beyond those that determine the removed principal directions: k directions pass through any k + 1 of them."""

@@ -22,6 +22,7 @@ from gyrostat.estimators.invariant.score_covariance import (
     robust_factors,
     score_covariance,
 )
+from gyrostat.estimators.representable_squares import squarable
 
 JITTER = 1e-4
 """A feature whose standard deviation within every environment is less than this share of that of its means between them
@@ -215,9 +216,9 @@ class RowsInMemory(NamedTuple):
         odd = ~((squares > errors.LARGEST**-2) & (squares < errors.LARGEST**2))
         if odd.any():
             names = np.arange(len(odd)) if self.design.names is None else np.asarray(self.design.names)
-            errors.squarable("X", self.X[:, odd], names[odd])
+            squarable("X", self.X[:, odd], names[odd])
         if not errors.LARGEST**-2 < found.energies.max() < errors.LARGEST**2:
-            errors.squarable("y", self.y)
+            squarable("y", self.y)
 
     def score_covariances(self, betas: np.ndarray, breads: np.ndarray, *, adjust: bool) -> list[ScoreCovariance]:
         """The covariance of the scores of each environment at these coefficients."""

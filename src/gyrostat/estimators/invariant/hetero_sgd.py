@@ -1,4 +1,4 @@
-"""HeteroSGD with amplified heterogeneity on the NumPy backend: step, number of steps, amplification, and the runs.
+"""HeteroSGD with amplified heterogeneity: step size, number of steps, amplification, and the runs.
 
 A step on environment e moves along ``g = G_e + kappa * (G_e - mean of G)``, where G_e is the gradient of that environment.
 
@@ -15,14 +15,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gyrostat import errors
-from gyrostat.engine.numpy_backend.loop import DescentState, constant, descend, path_and_late_mean
-from gyrostat.engine.numpy_backend.models import NumpyDiagonal, NumpySymmetricDifference
-from gyrostat.engine.numpy_backend.update_rules import NumpyGradientStep, NumpyReading
 from gyrostat.errors import GyrostatError
+from gyrostat.estimators import numpy_descent
 from gyrostat.estimators.invariant.effects import Effects
 from gyrostat.estimators.invariant.environment_rows import EnvironmentRows, Gradient
 from gyrostat.models.symmetric_coordinates import smat
-from gyrostat.theory.transition import LEARNT, critical_spread
+from gyrostat.theory.ours.transition import LEARNT, critical_spread
 
 RECORDED_POINTS = 100
 """The number of recorded points of a path."""
@@ -97,17 +95,19 @@ def effect_descent(
     Returns the recorded steps, the mean ``beta`` over the runs there, and the mean of each run over the second half of the
     steps.
     """
-    (runs, num_steps), identity = orders.shape, measured.maps_are_identity
-    start = np.full((runs, len(measured.mean)), init_scale)
+    runs, num_steps = orders.shape
 
-    def sense(state: DescentState) -> NumpyReading:
-        e, beta = orders[:, state.step], state.product
+    def gradient(t: int, beta: np.ndarray) -> np.ndarray:
+        e = orders[:, t]
+        if measured.maps_are_identity:
+            return beta - measured.effects[e]
         # One product for each run: indexing the maps by run would copy them at every step.
-        mapped = beta if identity else np.stack([measured.maps[k] @ b for k, b in zip(e, beta, strict=True)])
-        return NumpyReading(mapped - measured.effects[e])
+        return np.stack([measured.maps[k] @ b for k, b in zip(e, beta, strict=True)]) - measured.effects[e]
 
-    states = descend(NumpyDiagonal(), (start, start), sense, NumpyGradientStep(), constant(step_size), num_steps)
-    return path_and_late_mean(states, num_steps, RECORDED_POINTS)
+    products = numpy_descent.vector_descent(
+        gradient, (runs, len(measured.mean)), init_scale=init_scale, step_size=step_size, num_steps=num_steps
+    )
+    return numpy_descent.path_and_late_mean(products, num_steps, RECORDED_POINTS)
 
 
 # --- effects of symmetric matrices ----------------------------------------------------------------
@@ -188,14 +188,14 @@ def matrix_descent(
     Returns the recorded steps, the mean product over the runs there, and the mean over the second half of the steps.
     """
     (runs, num_steps), d = orders.shape, data.effects.shape[-1]
-    start = np.tile(init_scale * np.eye(d), (runs, 1, 1))
 
-    def sense(state: DescentState) -> NumpyReading:
-        G = data.gradients(state.product)
-        own = G[orders[:, state.step], np.arange(runs)]
-        return NumpyReading(smat(own + kappa * (own - G.mean(axis=0))))
+    def gradient(t: int, A: np.ndarray) -> np.ndarray:
+        G = data.gradients(A)
+        G_e = G[orders[:, t], np.arange(runs)]
+        return smat(G_e + kappa * (G_e - G.mean(axis=0)))
 
-    model, schedule = NumpySymmetricDifference(), constant(step_size)
-    states = descend(model, (start, start), sense, NumpyGradientStep(), schedule, num_steps)
-    steps, path, late = path_and_late_mean(states, num_steps, RECORDED_POINTS)
+    products = numpy_descent.matrix_descent(
+        gradient, runs, d, init_scale=init_scale, step_size=step_size, num_steps=num_steps
+    )
+    steps, path, late = numpy_descent.path_and_late_mean(products, num_steps, RECORDED_POINTS)
     return steps, path, late.mean(axis=0)

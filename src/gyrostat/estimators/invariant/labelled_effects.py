@@ -16,7 +16,7 @@ from gyrostat.estimators.invariant.influence import UNCLEAR, without_each
 from gyrostat.estimators.invariant.linear import InvariantLinearRegressor
 from gyrostat.estimators.invariant.random_effects import known_effects
 from gyrostat.estimators.invariant.verdicts import evidence, verdicts
-from gyrostat.theory.transition import LEARNT
+from gyrostat.theory.ours.transition import LEARNT
 
 
 def feature_dataset(

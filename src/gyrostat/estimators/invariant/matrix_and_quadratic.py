@@ -31,8 +31,9 @@ from gyrostat.estimators.invariant.hetero_sgd import (
     scaled_environments,
 )
 from gyrostat.estimators.linear_predictor import finite_predictions
+from gyrostat.estimators.representable_squares import squarable
 from gyrostat.models.symmetric_coordinates import smat, svec
-from gyrostat.theory.transition import LEARNT
+from gyrostat.theory.ours.transition import LEARNT
 
 HALVINGS = 10
 """The number of steps that "auto" tries, each half as long as the one before, until descent does not diverge."""
@@ -145,8 +146,8 @@ class InvariantMatrixRegressor(_InvariantOnMatrices):
         X = _matrices(X, least=2)
         y = column_or_1d(check_array(y, ensure_2d=False, dtype=np.float64), warn=True)
         check_consistent_length(X, y)
-        errors.squarable("X", X.reshape(-1))
-        errors.squarable("y", y)
+        squarable("X", X.reshape(-1))
+        squarable("y", y)
         self.n_features_in_ = X.shape[1] ** 2
         self.environments_, rows = rows_by_environment(environments, len(y), least=2)
         features = svec(X)
@@ -232,8 +233,8 @@ class InvariantQuadraticRegressor(_InvariantOnMatrices):
         errors.check_parameters(self)
         R = None if self.truncation is None else float(errors.number("truncation", self.truncation, least=12))
         X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True, ensure_min_samples=2)
-        errors.squarable("X", X, getattr(self, "feature_names_in_", None))
-        errors.squarable("y", y)
+        squarable("X", X, getattr(self, "feature_names_in_", None))
+        squarable("y", y)
         y = y.astype(np.float64)
         self.environments_, rows = rows_by_environment(environments, len(y), least=2)
         values, vectors = np.linalg.eigh(X.T @ X / len(X))

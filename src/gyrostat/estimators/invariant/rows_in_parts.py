@@ -16,7 +16,6 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 import numpy as np
 
 from gyrostat import errors
-from gyrostat.environments.row_labels import grouped
 from gyrostat.errors import GyrostatError
 from gyrostat.estimators.invariant.effects import CONSTANT, Moments, without_rounding
 from gyrostat.estimators.invariant.hypothesis_tests import EnvironmentFacts, FeatureFacts, FeatureSums
@@ -32,6 +31,8 @@ from gyrostat.estimators.invariant.score_covariance import (
     row_factor,
     row_influence,
 )
+from gyrostat.estimators.representable_squares import squarable
+from gyrostat.sources.row_labels import grouped
 
 T = TypeVar("T")
 Part = tuple[Any, Any, Any]
@@ -74,7 +75,7 @@ def checked_part(part: Part, number: int) -> Part:
         raise GyrostatError(f"part {number} holds missing or infinite numbers: leave such rows out.")
     for name, values in (("X", X), ("y", y)):
         if float(np.abs(values).max(initial=0.0)) > errors.LARGEST:
-            errors.squarable(f"{name} of part {number}", values)
+            squarable(f"{name} of part {number}", values)
     return X, y, part[2]
 
 

@@ -27,6 +27,7 @@ from gyrostat.estimators.low_rank.sensing_descent import (
     predicted_rate,
     stable_descent,
 )
+from gyrostat.estimators.representable_squares import squarable
 
 PATH = [("rank", int), ("validation_error", float)]
 HELD_OUT = 0.15
@@ -132,7 +133,7 @@ class MatrixSensingRegressor(RegressorMixin, BaseEstimator):
             errors.choice("symmetric", self.symmetric, ("auto",))
         self.symmetric_ = self.symmetric is True or (self.symmetric == "auto" and sees_symmetric_part(operator))
         y = errors.array("y", y, ndim=1)
-        errors.squarable("y", y)
+        squarable("y", y)
         if len(y) != len(operator) or len(y) < 4:
             raise GyrostatError(
                 f"y must hold one response for each of at least 4 measurements; got {len(y)} (n_samples={len(operator)})."

@@ -14,6 +14,7 @@ from scipy.sparse.linalg import LinearOperator, svds
 
 from gyrostat import errors
 from gyrostat.errors import GyrostatError
+from gyrostat.estimators.representable_squares import squarable
 
 ROUNDING = 1e-12
 """X that are symmetric up to this share of their largest entry are symmetric."""
@@ -304,7 +305,7 @@ def _dense(X: Any, shape: Any) -> DenseOperator:
         if X.shape[1] != n1 * n2:
             raise GyrostatError(f"X has {X.shape[1]} columns, shape asks for {n1} x {n2} = {n1 * n2}: make them equal.")
         X = X.reshape(len(X), n1, n2)
-    errors.squarable("X", X.reshape(-1))
+    squarable("X", X.reshape(-1))
     return DenseOperator(X)
 
 
@@ -316,7 +317,7 @@ def _rank_one(X: Any) -> RankOneOperator:
     if len(u) != len(v):
         raise GyrostatError(f"X holds {len(u)} left and {len(v)} right vectors: give one pair for each response.")
     for x in (u, v):
-        errors.squarable("X", x.reshape(-1), power=2)
+        squarable("X", x.reshape(-1), power=2)
     return RankOneOperator(u, v)
 
 

@@ -1,247 +1,221 @@
 """Theorem 3.1 and Propositions 3.1-3.3: critical points of the 2 x 2 problem, and minima as the ridge goes to zero."""
 
-from __future__ import annotations
-
-from typing import Any
-
-import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 
-from gyrostat.diagnostics.layers import smooth_count
-from gyrostat.experiments.declarations import Claim, Experiment, Outcome, together, within
+from gyrostat.experiments import Experiment, claim
 from gyrostat.experiments.statistics import slope
-from gyrostat.figures.declarations import Bars, Figure, Line, Panel, Points, Printed
-from gyrostat.papers.wang2023.settings import OBSERVED, STARTS, annealed, completion, follow, network, ticker
-from gyrostat.theory import critical_points
+from gyrostat.figures.compose import figure, panel
+from gyrostat.figures.declarations import Bars, Line, Points
+from gyrostat.jax_tools.float64 import double
+from gyrostat.papers.wang2023.layers import f, product, pulls
+from gyrostat.papers.wang2023.settings import OBSERVED, STARTS, annealed, completion, follow, network
+from gyrostat.theory.wang2023 import Region, contains, critical_points
 
 EPSILON, DEPTH, RIDGE = 0.25, 3, 0.005
 KINDS = ("minimum", "strict saddle", "degenerate")
 SMALL = tuple(10.0**k for k in (-3.0, -3.5, -4.0, -4.5, -5.0, -5.5, -6.0))
 WEIGHTS = (0.001, 0.01, 0.1, 1.0)
-ALPHA = 0.1
-HALF = np.array([[1.0, 1 / EPSILON], [EPSILON, 1.0]])
+ALPHAS, EXCESS, LARGEST_IMBALANCE = (0.1, 0.3, 1.0, 3.0, 10.0), 0.4, 1e-4
+"""Proposition 3.3: scales of the approximate rank, from far below the singular values of layers to far above, and epsilon_2."""
+TRUTH = np.array([[1.0, 1 / EPSILON], [EPSILON, 1.0]])
 
 
-def landscape_data(*, seed: int, progress: Any = None, tries: int, num_steps: int) -> xr.Dataset:
-    """L = 3, epsilon = .25: critical points at lambda = .005; rank-1 minima as lambda falls; ranks that GD ends at."""
-    tick = ticker(progress, 2 + len(WEIGHTS))
-    points = critical_points(HALF, OBSERVED, DEPTH, RIDGE, tries=tries, seed=seed)
-    tick()
-    losses = [rank_one_loss(EPSILON, DEPTH, lam) for lam in SMALL]
-    tick()
-    ends = []
-    for ridge in WEIGHTS:
-        runs = follow(
-            network(annealed((0.1, ridge)), DEPTH),
-            completion(EPSILON, "all"),
-            num_steps=num_steps,
-            seeds=STARTS,
-            seed=seed,
-        )
-        ends.append(runs.ranks[:, -1])
-        tick()
-    return xr.Dataset(
-        {
-            "rank": ("point", [float(p.rank) for p in points]),
-            "kind": ("point", [float(KINDS.index(p.kind)) for p in points]),
-            "negative": ("point", [float(p.signature[0]) for p in points]),
-            "loss": ("point", [p.loss for p in points]),
-            "imbalance": ("point", [p.imbalance for p in points]),
-            "gap": ("point", [p.gap for p in points]),
-            "missing": ("point", [float(p.matrix[0, 1]) for p in points]),
-            "minima": ("order", [float(sum(p.kind == "minimum" and p.rank == r for p in points)) for r in (0, 1, 2)]),
-            "values": (("point", "value"), np.linalg.svd(np.array([p.matrix for p in points]), compute_uv=False)),
-            "fit": ("ridge", losses),
-            "gd_rank": (("weight", "start"), np.array(ends, dtype=float)),
-        },
-        {"ridge": list(SMALL), "weight": list(WEIGHTS)},
-        {"settings": runs.settings},
-    )
-
-
-def rank_one_loss(epsilon: float, depth: int, ridge: float) -> float:
+def rank_one_loss(ridge):
     """C(A) at the rank-1 minimum of ``C(A) + lambda L s^(2/L)``, by descent over u v^T from the exact completion.
 
-    >>> 0 < rank_one_loss(0.25, 3, 1e-4) < 1e-5
+    >>> bool(0 < rank_one_loss(1e-4) < 1e-5)
     True
     """
     from scipy.optimize import minimize
 
-    def parts(x: np.ndarray) -> tuple[np.ndarray, float]:
+    def errors(x):
         A = np.outer(x[:2], x[2:])
-        return np.array([A[0, 0] - 1, A[1, 0] - epsilon, A[1, 1] - 1]), float(
-            np.linalg.norm(x[:2]) * np.linalg.norm(x[2:])
+        return np.array([A[0, 0] - 1, A[1, 0] - EPSILON, A[1, 1] - 1])
+
+    def cost(x):
+        s = np.linalg.norm(x[:2]) * np.linalg.norm(x[2:])
+        return errors(x) @ errors(x) / 6 + ridge * DEPTH * s ** (2 / DEPTH)
+
+    U, s, Vt = np.linalg.svd(TRUTH)
+    x = np.concatenate([U[:, 0], Vt[0]]) * s[0] ** 0.5
+    x = minimize(cost, x, method="BFGS", options={"gtol": 1e-11, "maxiter": 4000}).x
+    x = minimize(cost, x, method="Nelder-Mead", options={"xatol": 1e-12, "fatol": 1e-18, "maxiter": 4000}).x
+    return errors(x) @ errors(x) / 6
+
+
+def minimum_near(A, rng):
+    """Layers at a minimum of the loss, by descent over all of them from near balanced layers with the product A."""
+    from scipy.optimize import minimize
+
+    shape, (i, j) = (DEPTH, 2, 2), np.transpose(OBSERVED)
+
+    def loss(x):
+        W = x.reshape(shape)
+        errors = np.zeros((2, 2))
+        errors[i, j] = (product(W) - TRUTH)[i, j]
+        return np.sum(errors**2) / 6 + RIDGE * x @ x, np.ravel(pulls(W, errors / 3)) + 2 * RIDGE * x
+
+    U, s, Vt = np.linalg.svd(A)
+    S = np.diag(s ** (1 / DEPTH))
+    start = np.ravel([S @ Vt, S, U @ S]) + 0.05 * rng.standard_normal(np.prod(shape))
+    options = {"maxiter": 20_000, "maxfun": 40_000, "ftol": 0, "gtol": 1e-10}
+    return minimize(loss, start, jac=True, method="L-BFGS-B", options=options).x.reshape(shape)
+
+
+def ranks_at(W, alpha):
+    """The approximate rank of A^(2/L) at layers W, the largest of a layer, and the least r such that they lie in B_r."""
+    product_rank = f(np.linalg.svd(product(W), compute_uv=False) ** (2 / DEPTH), alpha).sum()
+    bound = 1 / (2 * RIDGE)  # C = C_1 / (2 lambda)
+    regions = (Region(r, alpha, LARGEST_IMBALANCE, EXCESS, bound) for r in (0, 1, 2))
+    with double():
+        r = next((region.rank for region in regions if contains(region, W)), np.nan)
+    return product_rank, f(np.linalg.svd(W, compute_uv=False) ** 2, alpha).sum(1).max(), r
+
+
+class Landscape(Experiment):
+    """The landscape of the 2 x 2 problem
+
+    Every critical point found from many starts, with the signs of its Hessian; the rank-1 minimum as the ridge goes to zero;
+    where descent ends for small and large ridges.
+    """
+
+    name, source, weight = "thm3.1", "Wang 2023, Theorem 3.1, Propositions 3.1-3.3, section 4", 7
+    sizes = {"tries": (1600, 2400, 6000), "num_steps": (4000, 20_000, 40_000)}
+
+    def compute(self, run, tries, num_steps):
+        """L = 3, epsilon = .25: critical points at lambda = .005; rank-1 minima as lambda falls; ranks that GD ends at."""
+        points = critical_points(TRUTH, OBSERVED, DEPTH, RIDGE, tries=tries, seed=run.seed)
+        ends = [
+            follow(
+                network(annealed((0.1, ridge)), DEPTH),
+                completion(EPSILON, "all"),
+                num_steps=num_steps,
+                seeds=STARTS,
+                seed=run.seed,
+            )
+            for ridge in run.over(WEIGHTS)
+        ]
+        layers = [minimum_near(p.matrix, run.rng) for p in points if p.kind == "minimum"]
+        ranks = np.array([[ranks_at(W, alpha) for alpha in ALPHAS] for W in layers])
+        numbers = {name: [float(getattr(p, name)) for p in points] for name in ("rank", "loss", "imbalance", "gap")}
+        numbers["kind"] = [float(KINDS.index(p.kind)) for p in points]
+        numbers["negative"] = [float(p.signature[0]) for p in points]
+        return xr.Dataset(
+            {name: ("point", x) for name, x in numbers.items()}
+            | {
+                "minima": ("order", [sum(p.kind == "minimum" and p.rank == r for p in points) for r in (0, 1, 2)]),
+                "product_rank": (("minimum", "alpha"), ranks[..., 0]),
+                "layer_rank": (("minimum", "alpha"), ranks[..., 1]),
+                "r": (("minimum", "alpha"), ranks[..., 2]),
+                "fit": ("ridge", [rank_one_loss(lam) for lam in SMALL]),
+                "gd_rank": (("weight", "start"), [paths.ranks[:, -1].astype(float) for paths in ends]),
+            },
+            {"ridge": list(SMALL), "weight": list(WEIGHTS), "order": [0, 1, 2]},
+            {"settings": ends[-1].settings},
         )
 
-    def cost(x: np.ndarray) -> float:
-        errors, s = parts(x)
-        return float(errors @ errors / 6 + ridge * depth * s ** (2 / depth))
-
-    U, s, Vt = np.linalg.svd(np.array([[1.0, 1 / epsilon], [epsilon, 1.0]]))
-    start = np.concatenate([U[:, 0], Vt[0]]) * s[0] ** 0.5
-    minimum = minimize(cost, start, method="BFGS", options={"gtol": 1e-11, "maxiter": 4000})
-    minimum = minimize(cost, minimum.x, method="Nelder-Mead", options={"xatol": 1e-12, "fatol": 1e-18, "maxiter": 4000})
-    errors = parts(minimum.x)[0]
-    return float(errors @ errors / 6)
-
-
-def draw_landscape(ds: xr.Dataset) -> Figure:
-    shown: list[Any] = []
-    order = np.argsort(np.argsort(ds.loss.values)) + 1
-    for k, kind in enumerate(KINDS[:2]):
-        for rank in (0, 1, 2):
-            at = (ds.kind.values == k) & (ds["rank"].values == rank)
-            if at.any():
-                shown.append(
-                    Points(order[at], ds.loss.values[at], f"{kind}, rank {rank} ({int(at.sum())})", colour=3 * k + rank)
-                )
-    path = [
-        Points(ds.ridge.values, ds.fit.values, "rank-1 minimum", colour=0),
-        Line(
-            ds.ridge.values, ds.fit.values[-1] * (ds.ridge.values / ds.ridge.values[-1]) ** 2, "slope 2", role="theory"
-        ),
-    ]
-    names = [f"{w:g}" for w in ds.weight.values]
-    ends = [Bars(names, (ds.gd_rank == r).mean("start").values, f"rank {r}", colour=i) for i, r in enumerate((2, 1, 0))]
-    return Figure(
-        title="Thirteen critical points: four minima, not three, and nine strict saddles",
-        panels=[
-            Panel(title="Critical points", xlabel="number, by loss", ylabel="loss", series=shown),
-            Panel(
-                title="Proposition 3.1",
-                xlabel="ridge lambda",
-                ylabel="C(A) at the minimum",
-                series=path,
-                xscale="log",
-                yscale="log",
-            ),
-            Panel(
-                title="Proposition 3.2: where descent ends",
-                xlabel="ridge (weight decay)",
-                ylabel="share of starts",
-                series=ends,
-                ylim=(0, 1.05),
-            ),
-        ],
-        printed=[
-            Printed(
-                quantity="local minima at a small ridge", paper="3 (of rank 0, 1 and 2)", ours=int((ds.kind == 0).sum())
-            ),
-        ],
-        note=(
-            "L = 3, epsilon = 0.25. Left: lambda = 0.005 in main-text units; the fourth minimum has rank 1 and a "
+    def draw(self, ds):
+        shown, order = [], np.argsort(np.argsort(ds.loss.values)) + 1
+        for k, kind in enumerate(KINDS[:2]):
+            for rank in (0, 1, 2):
+                at = (ds.kind.values == k) & (ds["rank"].values == rank)
+                if at.any():
+                    label = f"{kind}, rank {rank} ({at.sum()})"
+                    shown.append(Points(order[at], ds.loss.values[at], label, colour=3 * k + rank))
+        lam, fit = ds.ridge.values, ds.fit.values
+        path = Points(lam, fit, "rank-1 minimum", colour=0)
+        square = Line(lam, fit[-1] * (lam / lam[-1]) ** 2, "slope 2", role="theory")
+        names = [f"{w:g}" for w in ds.weight.values]
+        ends = [
+            Bars(names, (ds.gd_rank == r).mean("start").values, f"rank {r}", colour=i) for i, r in enumerate((2, 1, 0))
+        ]
+        log = {"xscale": "log", "yscale": "log"}
+        where = "Proposition 3.2: where descent ends"
+        return figure(
+            panel("Critical points", "number, by loss", "loss", *shown),
+            panel("Proposition 3.1", "ridge lambda", "C(A) at the minimum", path, square, **log),
+            panel(where, "ridge (weight decay)", "share of starts", *ends, ylim=(0, 1.05)),
+            title="Thirteen critical points: four minima, not three, and nine strict saddles",
+            printed={"local minima at a small ridge": ("3 (of rank 0, 1 and 2)", int((ds.kind == 0).sum()))},
+            note="L = 3, epsilon = 0.25. Left: lambda = 0.005 in main-text units; the fourth minimum has rank 1 and a "
             "missing entry of the wrong sign. Middle: the rank-1 minimum fits better and better as the ridge falls. "
-            f"Right: {ds.sizes['start']} starts."
-        ),
+            f"Right: {ds.sizes['start']} starts.",
+        )
+
+    @claim(
+        "a negative eigenvalue at every other point found, none at a minimum",
+        items="Theorem 3.1; Proposition A.3",
+        negative_at_others=(1, np.inf),
+        degenerate=(0, 0),
+        negative_at_minima=(0, 0),
     )
+    def strict_saddles(self, ds):
+        """For a small ridge all critical points but the local minima are strict saddles (Thm 3.1)."""
+        others, minima = ds.negative.where(ds.kind > 0), ds.negative.where(ds.kind == 0)
+        return others.min(), (ds.kind == 2).sum(), minima.max()
 
-
-def _saddles(ds: xr.Dataset) -> Outcome:
-    others = ds.where(ds.kind > 0, drop=True)
-    return together(
-        within(1, negative_at_others=others.negative.min() if others.sizes["point"] else float("nan")),
-        within(0, 0, degenerate=(ds.kind == 2).sum()),
-        within(0, 0, negative_at_minima=ds.where(ds.kind == 0, drop=True).negative.max()),
+    @claim(
+        "exactly 4 and 9 found",
+        items="Theorem 3.1",
+        ours=True,
+        names={"minima": "minima found", "saddles": "strict saddles found"},
+        minima=(4, 4),
+        saddles=(9, 9),
     )
+    def count(self, ds):
+        """There are thirteen critical points: four minima and nine strict saddles (ours)."""
+        return (ds.kind == 0).sum(), (ds.kind == 1).sum()
 
-
-def _count(ds: xr.Dataset) -> Outcome:
-    minima, saddles = int((ds.kind == 0).sum()), int((ds.kind == 1).sum())
-    return Outcome({"minima": minima, "saddles": saddles}, (minima, saddles) == (4, 9))
-
-
-def _three(ds: xr.Dataset) -> Outcome:
-    return within(1, 1, **{f"of_rank_{r}": ds.minima.isel(order=r) for r in (0, 1, 2)})
-
-
-def _balanced(ds: xr.Dataset) -> Outcome:
-    return within(0, 1e-9, imbalance=ds.imbalance.max(), gap=abs(ds.gap).max())
-
-
-def _small_loss(ds: xr.Dataset) -> Outcome:
-    p = slope(ds.ridge.values[2:], ds.fit.values[2:])
-    return Outcome({"exponent": p, "smallest": float(ds.fit.min())}, 1.9 <= p <= 2.1 and float(ds.fit.min()) < 1e-8)
-
-
-def _keeps_rank(ds: xr.Dataset) -> Outcome:
-    low = ds.gd_rank.sel(weight=[w for w in WEIGHTS if w <= 0.1])
-    return together(
-        within(1, 2, least_rank=low.min()), within(0, 0, rank_at_large_ridge=ds.gd_rank.sel(weight=1.0).max())
+    @claim(
+        "exactly one minimum of each rank found",
+        items="Section 4, local minima",
+        fails="false as printed",
+        of_rank=(1, 1),
     )
+    def three_minima(self, ds):
+        """There are three local minima: of rank 0, 1 and 2 (section 4).
 
+        There are two minima of rank 1: the second has a negative missing entry.
+        """
+        return ds.minima
 
-def _rank_of_product(ds: xr.Dataset) -> Outcome:
-    # The layers of a balanced point have s_i(W^T W) = s_i(A)^(2/L), so the approximate ranks agree with the rank.
-    minima = ds.where(ds.kind == 0, drop=True)
-    approximate_ranks = np.asarray(smooth_count(jnp.asarray(minima["values"].values ** (2 / DEPTH)), ALPHA)).sum(axis=1)
-    excess = approximate_ranks - minima["rank"].values
-    return within(-1e-6, 0.4, largest_excess=excess.max(), least_excess=excess.min())
+    @claim("imbalance and gap <= 1e-9 at all of them", items="Proposition A.1", imbalance=(0, 1e-9), gap=(0, 1e-9))
+    def balanced(self, ds):
+        """Critical points are balanced, and their loss is C_lambda(A) (Prop. A.1, section 2.2)."""
+        return ds.imbalance.max(), abs(ds.gap).max()
 
+    @claim(
+        "exponent in [1.9, 2.1] over lambda from 1e-4 to 1e-6, C < 1e-8 at the end",
+        slug="prop3.1",
+        items="Proposition 3.1; Proposition A.4",
+        exponent=(1.9, 2.1),
+        smallest=(0, 1e-8),
+    )
+    def fit_of_rank_one(self, ds):
+        """Along a path of rank-1 minima C goes to 0 with the ridge, as lambda^2 (the exponent is ours)."""
+        return slope(ds.ridge.values[2:], ds.fit.values[2:]), ds.fit.min()
 
-LANDSCAPE = Experiment(
-    name="thm3.1",
-    title="The landscape of the 2 x 2 problem",
-    source="Wang 2023, Theorem 3.1, Propositions 3.1-3.3, section 4",
-    summary=(
-        "Every critical point found from many starts, with the signs of its Hessian; the rank-1 minimum as the ridge "
-        "goes to zero; where descent ends for small and large ridges."
-    ),
-    sizes={
-        "smoke": {"tries": 1600, "num_steps": 4000},
-        "standard": {"tries": 2400, "num_steps": 20_000},
-        "full": {"tries": 6000, "num_steps": 40_000},
-    },
-    compute=landscape_data,
-    draw=draw_landscape,
-    claims=[
-        Claim(
-            slug="strict-saddles",
-            statement="For a small ridge all critical points but the local minima are strict saddles (Thm 3.1).",
-            criterion="a negative eigenvalue at every other point found, none at a minimum",
-            measure=_saddles,
-        ),
-        Claim(
-            slug="count",
-            ours=True,
-            statement="There are thirteen critical points: four minima and nine strict saddles (ours).",
-            criterion="exactly 4 and 9 found",
-            measure=_count,
-            names={"minima": "minima found", "saddles": "strict saddles found"},
-        ),
-        Claim(
-            slug="three-minima",
-            statement="There are three local minima: of rank 0, 1 and 2 (section 4).",
-            criterion="exactly one minimum of each rank found",
-            measure=_three,
-            expected="fails",
-            kind="false as printed",
-            reason="There are two minima of rank 1: the second has a negative missing entry.",
-        ),
-        Claim(
-            slug="balanced",
-            statement="Critical points are balanced, and their loss is C_lambda(A) (Prop. A.1, section 2.2).",
-            criterion="imbalance and gap <= 1e-9 at all of them",
-            measure=_balanced,
-        ),
-        Claim(
-            slug="prop3.1",
-            statement="Along a path of rank-1 minima C goes to 0 with the ridge, as lambda^2 (the exponent is ours).",
-            criterion="exponent in [1.9, 2.1] over lambda from 1e-4 to 1e-6, C < 1e-8 at the end",
-            measure=_small_loss,
-        ),
-        Claim(
-            slug="prop3.2",
-            statement="For a small ridge descent ends at a minimum of at least the smallest fitting rank.",
-            criterion="rank >= 1 from all starts for ridges up to .1 (weight decay), and rank 0 at 1",
-            measure=_keeps_rank,
-        ),
-        Claim(
-            slug="prop3.3",
-            statement="A minimum in B_r has a product of approximate rank at most r + epsilon_2.",
-            criterion="excess of the approximate rank (alpha = .1) of A^(2/L) over the rank in [0, .4] at every minimum",
-            measure=_rank_of_product,
-        ),
-    ],
-    weight=7,
-)
+    @claim(
+        "rank >= 1 from all starts for ridges up to .1 (weight decay), and rank 0 at 1",
+        slug="prop3.2",
+        items="Proposition 3.2; Proposition A.5",
+        least_rank=(1, 2),
+        rank_at_large_ridge=(0, 0),
+    )
+    def keeps_the_rank(self, ds):
+        """For a small ridge descent ends at a minimum of at least the smallest fitting rank."""
+        return ds.gd_rank.sel(weight=slice(0.1)).min(), ds.gd_rank.sel(weight=1.0).max()
+
+    @claim(
+        "alpha from .1 to 10, epsilon_2 = .4, the least r such that the layers lie in B_r: largest approximate rank of "
+        "A^(2/L) over r + epsilon_2 at most 1 (and at least .5); within 1e-6 of that of the layers, as the proof says",
+        slug="prop3.3",
+        items="Proposition 3.3",
+        largest_over_bound=(0.5, 1),
+        largest_gap_to_the_layers=(0, 1e-6),
+    )
+    def rank_of_product(self, ds):
+        """A minimum in B_r has a product of approximate rank at most r + epsilon_2."""
+        over_bound = ds.product_rank / (ds.r + EXCESS)
+        return over_bound.max(skipna=False), abs(ds.product_rank - ds.layer_rank).max()

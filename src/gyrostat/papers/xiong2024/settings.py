@@ -1,21 +1,19 @@
 """The settings of the paper's figures, and what its experiments share: problems, late rates, runs over several designs.
 
-The lab builds its presets from the same settings.
+The laboratory's presets are made from the same settings.
 """
-
-from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import xarray as xr
 
 import gyrostat as gs
-from gyrostat.engine.compile import Cell
+from gyrostat.experiments import LabPreset
+from gyrostat.figures.declarations import band
 
 DIMENSION = 50
 LITERAL, FIGURE = 0.2, 0.03
@@ -58,7 +56,7 @@ FIGURE_I1 = FactorSetting(per_row=24, time=14)
 """``time`` is eta x iterations x alpha^2: a smaller start takes longer."""
 
 
-def figure_i1_steps(scale: float, until: float = FIGURE_I1.time) -> int:
+def figure_i1_steps(scale, until=FIGURE_I1.time):
     """The iterations of Figure I.1 from a start of this scale."""
     return max(600, round(until / (FIGURE_I1.step_size * scale**2)))
 
@@ -76,14 +74,12 @@ FLOOR = 1e-24
 """Losses below this are near rounding (1e-30) and not used in fits."""
 
 
-def factorisation(values: Sequence[float] = (1.0, 1.0), dimension: int = DIMENSION) -> gs.Problem:
+def factorisation(values=(1.0, 1.0), dimension=DIMENSION):
     """Recover diag(values, 0, ...) from the residual itself."""
     return gs.Problem(gs.Environments.diagonal(dimension, values), gs.Identity())
 
 
-def sensing(
-    per_row: float, design: int, values: Sequence[float] = (1.0, 1.0), dimension: int = DIMENSION
-) -> gs.Problem:
+def sensing(per_row, design, values=(1.0, 1.0), dimension=DIMENSION):
     """Recover diag(values, 0, ...) from ``per_row * dimension`` Gaussian measurements, shared by all runs of a ``design``.
 
     The rows are kept in single precision: the reading is off by 1e-6 of itself, and losses still go down to rounding.
@@ -92,32 +88,44 @@ def sensing(
     return gs.Problem(gs.Environments.diagonal(dimension, values), measurements)
 
 
-def size_text(ds: xr.Dataset, per_row: float) -> str:
+def size_text(ds, per_row):
     """The size of the problem of :func:`sensing` that data are from: ``n = 20, m = 280`` at the smoke size."""
     m = json.loads(ds.attrs["settings"])["problem"]["measurements"]["num_samples"]
     return f"n = {round(m / per_row)}, m = {m}"
 
 
-def design_matrices(problem: gs.Problem) -> np.ndarray:
-    """The measurement matrices (m, n, n) of a problem of :func:`sensing`."""
-    design = problem.measurements
-    assert isinstance(design, gs.Dense)
-    rows = design.rows(problem.environments, gs.Asymmetric().space(problem.shape))
+def design_matrices(problem):
+    """The measurement matrices of a problem of :func:`sensing`, a row of n^2 numbers each."""
+    rows = problem.measurements.rows(problem.environments, gs.Asymmetric().space(problem.shape))
     return np.asarray(rows.matrices[0], dtype=np.float64)
 
 
-def designs_of(seed: int, count: int) -> list[int]:
+def designs_of(seed, count):
     """Numbers of designs that belong to this seed alone."""
     return [1000 * (seed % 10**6) + i for i in range(count)]
 
 
-def over_designs(
-    build: Callable[..., Cell],
-    settings: Mapping[str, Sequence[Any]],
-    designs: Sequence[int],
-    progress: Any,
-    **options: Any,
-) -> xr.Dataset:
+def grid_over_designs(run, build, axes, designs, **options):
+    """``run.grid`` of ``build(design=..., **point)`` for each of several designs, whose runs share the dimension ``seed``."""
+    numbers = designs_of(run.seed, designs)
+    parts = [run.grid(partial(build, design=number), axes, **options) for number in run.over(numbers)]
+    joined = xr.concat(parts, dim="seed", data_vars="minimal", coords="minimal", compat="override", join="override")
+    return joined.assign_coords(seed=np.arange(joined.sizes["seed"]))
+
+
+def descend(run, setting, designs, dimension, *, symmetric=False, events=(), **options):
+    """Sensing in a :class:`FactorSetting`: descent from each of its scales, for each of several designs."""
+
+    def build(scale, design):
+        problem = sensing(setting.per_row, design, (1.0,) * setting.rank, dimension)
+        shared = {"width": setting.width, "start": scale, "events": events}
+        return gs.GradientDescent(setting.step_size, symmetric=symmetric, **shared), problem
+
+    options = {"num_steps": setting.num_steps, "record": ("distance",), **options}
+    return grid_over_designs(run, build, {"scale": list(setting.scales)}, designs, **options)
+
+
+def over_designs(build, settings, designs, progress, **options):
     """``run_grid`` of ``build(design=..., **setting)`` for every design; all their runs share the dimension ``seed``."""
     results = []
     for i, design in enumerate(designs):
@@ -127,16 +135,16 @@ def over_designs(
     return joined.assign_coords(seed=np.arange(joined.sizes["seed"]))
 
 
-def _part(progress: Any, i: int, count: int) -> Any:
+def _part(progress, i, count):
     return lambda done, total: progress(i * total + done, count * total)
 
 
-def losses(ds: xr.Dataset) -> xr.DataArray:
+def losses(ds):
     """``||A - A_star||_F^2 / 2``, the paper's measure."""
     return ds.distance**2 / 2
 
 
-def late_rate(steps: np.ndarray, loss: np.ndarray, part: float = 0.5) -> float:
+def late_rate(steps, loss, part=0.5):
     """The rate of ``loss ~ exp(-rate * step)``, fitted to the last ``part`` of what lies above the floor of rounding.
 
     >>> t = np.arange(100.0)
@@ -151,7 +159,7 @@ def late_rate(steps: np.ndarray, loss: np.ndarray, part: float = 0.5) -> float:
     return float(-np.polyfit(steps[use], np.log(loss[use]), 1)[0])
 
 
-def late_rates(loss: xr.DataArray, step: xr.DataArray, part: float = 0.5) -> xr.DataArray:
+def late_rates(loss, step, part=0.5):
     """:func:`late_rate` of every run."""
     along = "step" if "step" in loss.dims else "record"
     return xr.apply_ufunc(
@@ -159,7 +167,7 @@ def late_rates(loss: xr.DataArray, step: xr.DataArray, part: float = 0.5) -> xr.
     )
 
 
-def tail_of(steps: np.ndarray, loss: np.ndarray, rate: float, part: float = 0.5) -> tuple[np.ndarray, np.ndarray]:
+def tail_of(steps, loss, rate, part=0.5):
     """A line of slope ``-rate`` (in log loss) through the middle of the late part of a curve, to draw over it."""
     good = np.isfinite(loss) & (loss > FLOOR)
     end = steps[good].max(initial=0.0)
@@ -168,3 +176,97 @@ def tail_of(steps: np.ndarray, loss: np.ndarray, rate: float, part: float = 0.5)
         return np.zeros(0), np.zeros(0)
     middle = t[len(t) // 2]
     return t, loss[steps == middle][0] * np.exp(-rate * (t - middle))
+
+
+def bands(values, dim, label, **options):
+    """A band for each coordinate of ``dim``, in a colour of its own; ``label`` names it: ``"alpha = {:g}"``."""
+    coordinates = enumerate(values[dim].values)
+    return [band(values.sel({dim: at}), label.format(at), colour=i, **options) for i, at in coordinates]
+
+
+def preset(figure, title, setting, scale, note, **more):
+    """A setting in the laboratory, whose runs have 5000 steps at the most."""
+    values = {
+        "rank": setting.rank,
+        "width": setting.width,
+        "init_scale": scale,
+        "step_size": setting.step_size,
+        "num_steps": min(setting.num_steps, 5000),
+    }
+    if math.isfinite(setting.per_row):
+        # Sensing keeps its data in memory; sixteen seeds would take too long for sliders.
+        values |= {"measurements": "sensing", "per_row": setting.per_row, "seeds": 4}
+    return LabPreset(lab="factors", name=figure, title=title, values=values | more, note=note)
+
+
+PRESETS = (
+    preset(
+        "fig1.1",
+        "One factor slows down, two do not",
+        FIGURE11,
+        0.5,
+        f"The figure goes on to step {FIGURE11.num_steps:,}, and has k = 3 and k = 2 and smaller α too. It has no imbalance "
+        "step.",
+        view="loss, log time",
+    ),
+    preset(
+        "fig1.2a",
+        "k = r: the rate does not depend on α",
+        FIGURE12A,
+        0.2,
+        "The figure compares α = 0.5, 0.2 and 0.05 on F Gᵀ.",
+    ),
+    preset(
+        "fig1.2b",
+        "k > r: the rate depends on α",
+        replace(FIGURE12B, step_size=FIGURE, time=FIGURE12_AXIS),
+        0.2,
+        "The figure compares four α on F Gᵀ. This is its panel with η = 0.03, which fits the printed axis; the panel with the "
+        "printed η = 0.2 takes 10,000 steps.",
+    ),
+    preset(
+        "fig1.2c",
+        "One imbalance step: no dependence on α",
+        FIGURE12C,
+        0.05,
+        "The figure has k = 3 and α = 0.5 too. It has no X Xᵀ.",
+        step_at=0.5,
+        beta=1.0,
+    ),
+    preset(
+        "figI1",
+        "One factor against two in sensing",
+        FIGURE_I1,
+        0.5,
+        "In the figure X Xᵀ starts from α N(0, 1/n), which is the size of F; here from α N(0, 1/k). The figure has smaller α "
+        "too, more steps, the same measurements for both models, and no imbalance step.",
+        # Well past the crossing, which is at eta t alpha^2 of about 8.
+        num_steps=600,
+    ),
+    preset(
+        "figI2",
+        "Ill-conditioned targets",
+        FIGURE_I2,
+        FIGURE_I2.scales[0],
+        "The figure compares four condition numbers on F Gᵀ.",
+        condition=FIGURE_I2_CONDITIONS[2],
+    ),
+    preset(
+        "figI3",
+        "A large start",
+        FIGURE_I3,
+        1.0,
+        "The figure compares α = 0.5, 1, 3 and 5 on F Gᵀ, at the printed η = 0.2 and at a smaller one.",
+    ),
+    preset(
+        "figI4",
+        "Rank five",
+        FIGURE_I4,
+        0.5,
+        "In the figure X Xᵀ goes on to step 2000, and α = 0.2 and 0.05 are shown too.",
+        step_at=0.5,
+        beta=1.0,
+    ),
+    preset("figI5", "The first steps", FIGURE_I5, 0.2, "The figure compares α = 0.5, 0.2 and 0.05 on F Gᵀ."),
+)
+"""What the live laboratory offers of the paper."""

@@ -1,8 +1,9 @@
 """HeteroSGD written out in NumPy, step by step, in coordinates in which U* and V* are axes.
 
 The proof of Theorem 2 speaks of quantities that the engine does not record: the isometry error of each batch, and the
-controller driven by the same environments. Rotations do not matter to Gaussian measurements, so U* and V* may be axes. The rows
-of U are then R, Q and E themselves, each with the precision of its own size, and E is right even where it is 1e-18.
+controller driven by the same environments. Rotations do not matter to Gaussian measurements, so U* may be axes, and V* too, up
+to its overlap with U*. Up to the overlap, the rows of U are then R, Q and E themselves, each with the precision of its own
+size, and E is right even where it is 1e-18.
 """
 
 from __future__ import annotations
@@ -15,7 +16,11 @@ import numpy as np
 
 
 class AxisSetting(NamedTuple):
-    """One setting: A_star has eigenvalues ``values``, and Sigma is diagonal with independent entries 1 - M or 1 + M."""
+    """One setting: A_star has eigenvalues ``values``, and the diagonal of Sigma independent entries 1 - M or 1 + M.
+
+    ``overlap`` is epsilon_1: column i of V* is sqrt(1 - epsilon_1^2) times its own axis plus epsilon_1 times column i of U*.
+    ``off_diagonal`` is each other entry of Sigma.
+    """
 
     dimension: int
     values: tuple[float, ...]
@@ -24,6 +29,8 @@ class AxisSetting(NamedTuple):
     step_size: float
     init_scale: float
     num_samples: float
+    overlap: float = 0.0
+    off_diagonal: float = 0.0
 
     @property
     def rank(self) -> int:
@@ -74,31 +81,36 @@ def axis_runs(
     rng: np.random.Generator,
     start: np.ndarray | None = None,
     signs: Callable[[int], np.ndarray] | None = None,
+    symmetric: bool = True,
 ) -> Iterator[AxisStep]:
     """All runs at t = 0, ..., ``num_steps``, side by side along the first axis.
 
     ``start`` (runs, d, k) replaces alpha I. ``signs(t)`` gives the (s - 1)/M of step t, (runs, r2), instead of random signs.
+    ``symmetric`` is that of :func:`isometry_error`.
     """
     d, r1, r2, eta = setting.dimension, setting.rank, setting.spurious_rank, setting.step_size
     U = np.broadcast_to(setting.init_scale * np.eye(d), (runs, d, d)) if start is None else start
+    A_star = np.diag([*setting.values, *[0.0] * (d - r1)])
+    V_star = math.sqrt(1 - setting.overlap**2) * np.eye(d)[:, r1 : r1 + r2] + setting.overlap * np.eye(d)[:, :r2]
+    off_diagonal = setting.off_diagonal * (1 - np.eye(r2))
     for t in range(num_steps + 1):
         sigma = 1 + setting.spread * (rng.choice([-1.0, 1.0], size=(runs, r2)) if signs is None else signs(t))
-        target = np.zeros((runs, d))
-        target[:, :r1], target[:, r1 : r1 + r2] = setting.values, sigma
-        M = U @ U.swapaxes(1, 2)
-        M[:, np.arange(d), np.arange(d)] -= target
-        noise = isometry_error(M, setting.num_samples, rng)
+        Sigma = sigma[:, None] * np.eye(r2) + off_diagonal
+        M = U @ U.swapaxes(1, 2) - A_star - V_star @ Sigma @ V_star.T
+        noise = isometry_error(M, setting.num_samples, rng, symmetric)
         yield AxisStep(t, U, sigma, M, noise)
         U = U - eta * (M @ U) - eta * (noise @ U)
 
 
-def isometry_error(M: np.ndarray, m: float, rng: np.random.Generator) -> np.ndarray:
-    """``E o (M) = (1/m) sum <X_i, M> X_i - M`` for fresh symmetric Gaussian X_i, in law, up to 1/sqrt(m) of itself.
+def isometry_error(M: np.ndarray, m: float, rng: np.random.Generator, symmetric: bool = True) -> np.ndarray:
+    """``E o (M) = (1/m) sum <X_i, M> X_i - M`` for fresh Gaussian X_i, in law, up to 1/sqrt(m) of itself.
 
-    It is ``|M| / sqrt(m)`` times a symmetric Gaussian matrix whose part along M is sqrt(2) times as large.
+    It is ``|M| / sqrt(m)`` times a matrix with the law of X_i whose part along M is sqrt(2) times as large. The entries of X_i
+    are independent N(0, 1), or those of the ``symmetric`` part of such a matrix.
     """
-    Z = rng.standard_normal(M.shape)
-    W = (Z + Z.swapaxes(1, 2)) / 2
+    W = rng.standard_normal(M.shape)
+    if symmetric:
+        W = (W + W.swapaxes(1, 2)) / 2
     norm = np.linalg.norm(M, axis=(1, 2))[:, None, None]
     unit = M / norm
     along = np.sum(W * unit, axis=(1, 2))[:, None, None]
@@ -114,13 +126,16 @@ def operator_norm(A: np.ndarray) -> np.ndarray:
 
 def factor_norms(setting: AxisSetting, U: np.ndarray) -> dict[str, np.ndarray]:
     """The singular values of R, the column norms of Q, and both norms of E."""
-    r1, r = setting.rank, setting.ranks
+    r1, r2, r, overlap = setting.rank, setting.spurious_rank, setting.ranks, setting.overlap
     R, E = U[:, :r1], U[:, r:]
-    sigma = np.sqrt(np.linalg.eigvalsh(R @ R.swapaxes(1, 2)))[:, ::-1]
+    own, cosine = U[:, r1:r], math.sqrt(1 - overlap**2)
+    Q = cosine * own + overlap * R[:, :r2]
+    if overlap:
+        # U - U* R^T - V* Q^T, without the cancellation.
+        E = np.concatenate([-overlap * Q, overlap**2 * own - overlap * cosine * R[:, :r2], E], axis=1)
     return {
-        "sigma": sigma,
-        "q": np.linalg.norm(U[:, r1:r], axis=2),
+        "sigma": np.sqrt(np.linalg.eigvalsh(R @ R.swapaxes(1, 2)))[:, ::-1],
+        "q": np.linalg.norm(Q, axis=2),
         "e": operator_norm(E),
         "f": np.sum(E**2, axis=(1, 2)),
-        "u": np.linalg.norm(U, axis=(1, 2)),
     }

@@ -1,230 +1,109 @@
-"""Beyond equal eigenvalues: kappa > 1, indefinite targets, and the need for condition (7)."""
-
-from __future__ import annotations
-
-from typing import Any
+"""Beyond equal eigenvalues: unequal and indefinite targets, and the need for condition (7)."""
 
 import numpy as np
-import xarray as xr
 
 import gyrostat as gs
-from gyrostat.experiments.declarations import Claim, Experiment, Outcome, together, within
-from gyrostat.experiments.statistics import last, median, share_below, wilson
-from gyrostat.figures.declarations import Figure, Line, Panel, Points, band
-from gyrostat.papers.xu2024.settings import ALPHA, compare
+from gyrostat.experiments import Experiment, claim, last, median, share_below
+from gyrostat.figures.compose import figure, panel
+from gyrostat.figures.declarations import Line, band
+from gyrostat.papers.xu2024.settings import ALPHA
 
 
-def _spectrum(
-    values: list[float], model: Any, spread: float, *, seed: int, progress: Any, seeds: int, dimension: int
-) -> xr.Dataset:
-    environments = gs.RandomEnvironments(
-        dimension, rank=len(values), law=gs.TwoPoint(mean=1.0, spread=spread), values=values
-    )
-    problem = gs.Problem(environments, gs.FreshGaussian(333 * dimension))
-    cells = {
-        "hetero": (gs.HeteroSGD(0.05, init_scale=ALPHA, model=model), problem),
-        "pooled": (gs.PooledSGD(0.05, init_scale=ALPHA, model=model), problem),
-    }
-    slowest = min(abs(v) for v in values)
-    ds = compare(
-        cells,
-        num_steps=round(10 / (0.05 * slowest)),
-        seeds=seeds,
-        seed=seed,
-        record_at=101,
-        progress=progress,
-        record=("signal_values", "spurious_values", "spurious", "distance"),
-    )
-    return ds.assign(true_values=("invariant_direction", values))
+class Spectrum(Experiment):
+    """Targets with several eigenvalues, M = 8, T = 10/(eta sigma_min)."""
 
+    sizes = {"seeds": (12, 50, 200), "dimension": (12, 60, 100)}
 
-def kappa_data(*, seed: int, progress: Any = None, seeds: int, dimension: int) -> xr.Dataset:
-    """Eigenvalues 1 and 1/4 (kappa = 4), M = 8, T = 10/(eta sigma_min)."""
-    return _spectrum([1.0, 0.25], gs.Symmetric(), 8.0, seed=seed, progress=progress, seeds=seeds, dimension=dimension)
+    def compute(self, run, dimension):
+        law = gs.TwoPoint(mean=1.0, spread=8.0)
+        environments = gs.RandomEnvironments(dimension, rank=len(self.values), law=law, values=self.values)
+        problem = gs.Problem(environments, gs.FreshGaussian(333 * dimension))
+        algorithms = {"hetero": gs.HeteroSGD, "pooled": gs.PooledSGD}
+        ds = run.grid(
+            lambda algorithm: (algorithms[algorithm](0.05, init_scale=ALPHA, model=self.model), problem),
+            {"algorithm": list(algorithms)},
+            num_steps=round(10 / (0.05 * min(map(abs, self.values)))),
+            record=("signal_values", "spurious_values", "spurious", "distance"),
+            record_at=101,
+        )
+        return ds.assign(true_values=("invariant_direction", self.values))
 
+    def draw(self, ds):
+        def shares(name, title):
+            one, series = ds.sel(algorithm=name), []
+            for i, value in enumerate(self.values):
+                path, label = one.signal_values.isel(invariant_direction=i), f"direction with eigenvalue {value:g}"
+                truth = Line(ds.step.values, np.full(ds.sizes["step"], value), f"truth {value:g}", role="theory")
+                series += [band(path, label, colour=i), truth]
+            series.append(band(one.spurious_values.isel(spurious_direction=0), "spurious direction", colour=3))
+            lowest = -1.4 if min(self.values) < 0 else -0.1
+            return panel(title, "step", "u^T A u", *series, ylim=(lowest, 1.6))
 
-def indefinite_data(*, seed: int, progress: Any = None, seeds: int, dimension: int) -> xr.Dataset:
-    """Eigenvalues 1 and -1 with U U^T - V V^T, M = 8."""
-    return _spectrum(
-        [1.0, -1.0], gs.SymmetricDifference(), 8.0, seed=seed, progress=progress, seeds=seeds, dimension=dimension
-    )
-
-
-def draw_spectrum(ds: xr.Dataset) -> Figure:
-    def panel(name: str, title: str) -> Panel:
-        one, steps = ds.sel(algorithm=name), ds.step.values
-        truths = ds.true_values.values
-        series: list[Any] = []
-        for i, value in enumerate(truths):
-            series.append(
-                band(one.signal_values.isel(invariant_direction=i), f"direction with eigenvalue {value:g}", colour=i)
-            )
-            series.append(Line(steps, np.full(steps.size, value), f"truth {value:g}", role="theory"))
-        series.append(band(one.spurious_values.isel(spurious_direction=0), "spurious direction", colour=3))
-        return Panel(
-            title=title,
-            xlabel="step",
-            ylabel="u^T A u",
-            series=series,
-            ylim=(-1.4, 1.6) if truths.min() < 0 else (-0.1, 1.6),
+        values = ", ".join(f"{value:g}" for value in self.values)
+        return figure(
+            *(shares("hetero", "HeteroSGD"), shares("pooled", "PooledSGD")),
+            title=f"Eigenvalues {values}: HeteroSGD recovers them and drops the spurious one",
+            note="Medians and quartiles over seeds; m = 333 d, M = 8, eta = 0.05.",
         )
 
-    values = ", ".join(f"{v:g}" for v in ds.true_values.values)
-    return Figure(
-        title=f"Eigenvalues {values}: HeteroSGD recovers them and drops the spurious one",
-        panels=[panel("hetero", "HeteroSGD"), panel("pooled", "PooledSGD")],
-        note="Medians and quartiles over seeds; m = 333 d, M = 8, eta = 0.05.",
+    @claim(
+        "medians at the end: every eigenvalue within .05, spurious share <= .1",
+        largest_gap=(0, 0.05),
+        spurious=(0, 0.1),
     )
+    def recovered(self, ds):
+        """HeteroSGD recovers {words} and eliminates the spurious signal."""
+        end = last(ds.sel(algorithm="hetero"))
+        return abs(median(end.signal_values) - ds.true_values).max(), median(end.spurious)
+
+    @claim("median spurious share >= .8", ours=True, spurious=(0.8, 1.2))
+    def pooled_spurious(self, ds):
+        """PooledSGD learns the spurious signal there too."""
+        return median(last(ds.spurious.sel(algorithm="pooled")))
 
 
-SPECTRUM_SIZES = {
-    "smoke": {"seeds": 12, "dimension": 12},
-    "standard": {"seeds": 50, "dimension": 60},
-    "full": {"seeds": 200, "dimension": 100},
-}
+class Indefinite(Spectrum):
+    """Indefinite targets
+
+    A_star with eigenvalues 1 and -1, parameterised as U U^T - V V^T.
+    """
+
+    source, weight = "Xu 2024, end of section 3.1", 7
+    values, model, words = [1.0, -1.0], gs.models.SymmetricDifference(), "a positive and a negative eigenvalue"
 
 
-def _spectrum_claims(words: str) -> list[Claim]:
-    def recovered(ds: xr.Dataset) -> Outcome:
-        recovered_values = last(ds.signal_values.sel(algorithm="hetero")).fillna(np.inf).median("seed")
-        gap = np.abs(recovered_values - ds.true_values)
-        return together(
-            within(0, 0.05, largest_gap=gap.max()),
-            within(0, 0.1, spurious=median(last(ds.spurious.sel(algorithm="hetero")))),
-        )
+class Condition7(Experiment):
+    """Diagonal dominance is needed
 
-    return [
-        Claim(
-            slug="recovered",
-            statement=f"HeteroSGD recovers {words} and eliminates the spurious signal.",
-            criterion="medians at the end: every eigenvalue within .05, spurious share <= .1",
-            measure=recovered,
-        ),
-        Claim(
-            slug="pooled-spurious",
-            ours=True,
-            statement="PooledSGD learns the spurious signal there too.",
-            criterion="median spurious share >= .8",
-            measure=lambda ds: within(0.8, 1.2, spurious=median(last(ds.spurious.sel(algorithm="pooled")))),
-        ),
-    ]
+    Off-diagonal entries that do not oscillate feed one spurious direction from the other.
+    """
 
+    source, weight, items = "Xu 2024, Assumption 2, condition (7)", 6, "(7)"
+    sizes = {"seeds": (60, 60, 300), "dimension": (12, 60, 60)}
 
-KAPPA = Experiment(
-    name="kappa",
-    title="Unequal eigenvalues",
-    source="Xu 2024, section D (Theorem 8)",
-    summary="A_star with condition number 4; the small eigenvalue takes four times as long.",
-    sizes=SPECTRUM_SIZES,
-    compute=kappa_data,
-    draw=draw_spectrum,
-    claims=_spectrum_claims("both eigenvalues of a target with kappa = 4"),
-    weight=10,
-)
+    def compute(self, run, dimension):
+        """r2 = 2, diagonal entries 1 +- 6 with independent signs, and a constant off-diagonal entry."""
 
-INDEFINITE = Experiment(
-    name="indefinite",
-    title="Indefinite targets",
-    source="Xu 2024, end of section 3.1",
-    summary="A_star with eigenvalues 1 and -1, parameterised as U U^T - V V^T.",
-    sizes=SPECTRUM_SIZES,
-    compute=indefinite_data,
-    draw=draw_spectrum,
-    claims=_spectrum_claims("a positive and a negative eigenvalue"),
-    weight=7,
-)
+        def build(off_diagonal):
+            signs = [(a, b) for a in (-1, 1) for b in (-1, 1)]
+            sigmas = [[[1 + 6 * a, off_diagonal], [off_diagonal, 1 + 6 * b]] for a, b in signs]
+            environments = gs.RandomEnvironments(dimension, law=gs.Finite(sigmas))
+            return gs.HeteroSGD(0.05, init_scale=ALPHA), gs.Problem(environments, gs.FreshGaussian(333 * dimension))
 
+        axes, record = {"off_diagonal": [0.0, 0.1, 0.25, 0.5, 1.0, 2.0]}, ("signal", "spurious_values")
+        return run.grid(build, axes, num_steps=200, record=record, record_at=41)
 
-OFF = [0.0, 0.1, 0.25, 0.5, 1.0, 2.0]
+    def free(self, ds, off_diagonal):
+        """The share of runs without spurious signal."""
+        values = last(ds.spurious_values.sel(off_diagonal=off_diagonal))
+        return share_below(abs(values).max("spurious_direction"), 0.1)
 
+    @claim("share of runs >= .5", share=(0.5, 1))
+    def diagonal_works(self, ds):
+        """Without off-diagonal entries most runs eliminate both spurious directions."""
+        return self.free(ds, 0.0)
 
-def condition7_data(*, seed: int, progress: Any = None, seeds: int, dimension: int) -> xr.Dataset:
-    """r2 = 2, diagonal entries 1 +- 6 with independent signs, and a constant off-diagonal entry."""
-
-    def build(off_diagonal: float) -> Any:
-        signs = [(a, b) for a in (-1, 1) for b in (-1, 1)]
-        sigmas = [[[1 + 6 * a, off_diagonal], [off_diagonal, 1 + 6 * b]] for a, b in signs]
-        environments = gs.RandomEnvironments(dimension, law=gs.Finite(sigmas))
-        return gs.HeteroSGD(0.05, init_scale=ALPHA), gs.Problem(environments, gs.FreshGaussian(333 * dimension))
-
-    return gs.run_grid(
-        build,
-        {"off_diagonal": OFF},
-        num_steps=200,
-        seeds=seeds,
-        seed=seed,
-        record=("signal", "spurious_values"),
-        record_at=41,
-        progress=progress,
-    )
-
-
-def _free_of_spurious(ds: xr.Dataset) -> xr.DataArray:
-    return share_below(abs(last(ds.spurious_values)).max("spurious_direction"), 0.1)
-
-
-def draw_condition7(ds: xr.Dataset) -> Figure:
-    share, n = _free_of_spurious(ds).values, ds.sizes["seed"]
-    low, high = wilson(share * n, n)
-    worst = abs(ds.spurious_values).max("spurious_direction")
-    return Figure(
-        title="A constant off-diagonal entry brings the spurious signal back",
-        panels=[
-            Panel(
-                title="Runs without spurious signal",
-                xlabel="off-diagonal entry of Sigma",
-                ylabel="share of runs",
-                series=[Points(OFF, share, "measured (95 % interval)", low=low, high=high)],
-                ylim=(-0.05, 1.05),
-            ),
-            Panel(
-                title="Along the path",
-                xlabel="step",
-                ylabel="largest spurious value",
-                series=[
-                    band(worst.sel(off_diagonal=v), f"off-diagonal {v:g}", colour=i)
-                    for i, v in enumerate((0.0, 0.5, 2.0))
-                ],
-                yscale="log",
-            ),
-        ],
-        note=(
-            "r2 = 2, diagonal 1 - 6 or 1 + 6 with independent signs, eta = 0.05. Condition (7) asks for far less than "
-            "any entry shown."
-        ),
-    )
-
-
-CONDITION7 = Experiment(
-    name="condition7",
-    title="Diagonal dominance is needed",
-    source="Xu 2024, Assumption 2, condition (7)",
-    summary="Off-diagonal entries that do not oscillate feed one spurious direction from the other.",
-    sizes={
-        "smoke": {"seeds": 60, "dimension": 12},
-        "standard": {"seeds": 60, "dimension": 60},
-        "full": {"seeds": 300, "dimension": 60},
-    },
-    compute=condition7_data,
-    draw=draw_condition7,
-    claims=[
-        Claim(
-            slug="diagonal-works",
-            statement="Without off-diagonal entries most runs eliminate both spurious directions.",
-            criterion="share of runs >= .5",
-            measure=lambda ds: within(0.5, 1, share=_free_of_spurious(ds).sel(off_diagonal=0.0)),
-        ),
-        Claim(
-            slug="off-diagonal-breaks",
-            statement="Off-diagonal entries of the order of the mean bring the spurious signal back.",
-            criterion="share of runs without spurious signal <= .3 at 1 and at 2",
-            measure=lambda ds: within(
-                0,
-                0.3,
-                at_one=_free_of_spurious(ds).sel(off_diagonal=1.0),
-                at_two=_free_of_spurious(ds).sel(off_diagonal=2.0),
-            ),
-        ),
-    ],
-    weight=6,
-)
+    @claim("share of runs without spurious signal <= .3 at 1 and at 2", at_one=(0, 0.3), at_two=(0, 0.3))
+    def off_diagonal_breaks(self, ds):
+        """Off-diagonal entries of the order of the mean bring the spurious signal back."""
+        return self.free(ds, 1.0), self.free(ds, 2.0)

@@ -1,191 +1,120 @@
 """Figures 1 and 2: why a signal that changes sign from batch to batch is not learnt."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import numpy as np
 import xarray as xr
 
 import gyrostat as gs
-from gyrostat.experiments.declarations import Claim, Experiment, Outcome, together, within
-from gyrostat.experiments.statistics import last, median
-from gyrostat.figures.declarations import Figure, Line, Panel, Runs, band
-from gyrostat.papers.xu2024.fig5_fig6_thm3_thm6_pooled import figure5_data
+from gyrostat.experiments import Experiment, claim, last, median
+from gyrostat.figures.compose import figure, lines, panel
+from gyrostat.figures.declarations import Line, Runs, band
+from gyrostat.papers.xu2024.fig5_fig6_thm3_thm6_pooled import Fig5
 from gyrostat.papers.xu2024.settings import FIGURE2, FIGURE2_SPREADS
-from gyrostat.theory import exact_moments, moment_growth
+from gyrostat.theory.xu2024 import exact_moments, moment_growth
 
 
-def draw_figure1(ds: xr.Dataset) -> Figure:
-    def panel(algorithm: str, title: str) -> Panel:
-        one = ds.sel(algorithm=algorithm)
-        some = one.spurious.isel(seed=slice(0, 5)).transpose("seed", "step").values
-        return Panel(
-            title=title,
-            xlabel="step",
-            ylabel="share of the signal learnt",
-            series=[
-                band(one.signal, "invariant (median, quartiles)", colour=0),
-                Runs(ds.step.values, some, f"spurious, {len(some)} single runs", colour=1),
-            ],
-            ylim=(-0.05, 1.6),
-        )
+class Fig1(Fig5):
+    """Pooled training learns both signals; one environment at a time learns only the invariant one
 
-    return Figure(
-        title="Data from one environment at a time oscillate, and the oscillation keeps the spurious signal away",
-        panels=[
-            panel("pooled", "Batches mix environments (PooledSGD)"),
-            panel("hetero", "Every batch from one environment (HeteroSGD)"),
-        ],
-        note=(
-            "Left: the spurious signal looks stable on average and is learnt like the invariant one. Right: it "
-            "changes from batch to batch, is multiplied up and down, and shrinks on balance."
-        ),
-    )
+    The paper's drawing, made from real runs in the setting of Figure 5.
+    """
 
-
-def _keeps(ds: xr.Dataset) -> Outcome:
-    signal, spurious = median(last(ds.signal)), median(last(ds.spurious))
-    return together(
-        within(
-            0.9, 1.1, hetero_invariant=signal.sel(algorithm="hetero"), pooled_invariant=signal.sel(algorithm="pooled")
-        ),
-        within(0, 0.1, hetero_spurious=spurious.sel(algorithm="hetero")),
-        within(0.8, 1.2, pooled_spurious=spurious.sel(algorithm="pooled")),
-    )
-
-
-FIG1 = Experiment(
-    name="fig1",
-    title="Pooled training learns both signals; one environment at a time learns only the invariant one",
-    source="Xu 2024, Figure 1",
-    summary="The paper's drawing, made from real runs in the setting of Figure 5.",
-    sizes={"smoke": {"seeds": 12}, "standard": {"seeds": 50}, "full": {"seeds": 200}},
-    compute=figure5_data,
-    draw=draw_figure1,
-    claims=[
-        Claim(
-            slug="core-only",
-            statement=(
-                "Training on one environment at a time keeps the invariant signal only; pooled training keeps both."
-            ),
-            criterion="medians at the end: invariant in [.9, 1.1] for both; spurious <= .1 (hetero), >= .8 (pooled)",
-            measure=_keeps,
-            names={
-                f"{name}_{part}": f"share of the {part} signal, {label}"
-                for name, label in (("hetero", "HeteroSGD"), ("pooled", "PooledSGD"))
-                for part in ("invariant", "spurious")
-            },
-        )
-    ],
-    weight=6,
-)
-
-
-def moments(*, seed: int, progress: Any = None, num_steps: int, step_size: float = FIGURE2.step_size) -> xr.Dataset:
-    """Exact means and 0.1-moments of the product of factors 1 + eta xi, for several spreads."""
-    tables = {
-        power: np.stack([exact_moments(gs.TwoPoint(spread=M), step_size, power, num_steps) for M in FIGURE2_SPREADS])
-        for power in (1.0, 0.1)
+    source, weight, items = "Xu 2024, Figure 1", 6, "Figure 1"
+    sizes = {"seeds": (12, 50, 200)}
+    names = {
+        f"{name}_{part}": f"share of the {part} signal, {label}"
+        for name, label in (("hetero", "HeteroSGD"), ("pooled", "PooledSGD"))
+        for part in ("invariant", "spurious")
     }
-    medians = np.stack([_median_path(M, step_size, num_steps) for M in FIGURE2_SPREADS])
-    fine = np.arange(1.0, 15.0, 0.01)
-    growth = [moment_growth(gs.TwoPoint(spread=M), step_size, 0.1) for M in fine]
-    return xr.Dataset(
-        {
-            "mean": (("spread", "step"), tables[1.0]),
-            "tenth": (("spread", "step"), tables[0.1]),
-            "median": (("spread", "step"), medians),
-            "tenth_growth": ("fine_spread", np.array(growth)),
-        },
-        coords={"spread": list(FIGURE2_SPREADS), "step": np.arange(num_steps + 1), "fine_spread": fine},
-        attrs={"step_size": step_size},
+    hetero_invariant_only = pooled_no_distinction = None  # the claims of Figure 5
+
+    def draw(self, ds):
+        panels = []
+        for title, algorithm in (
+            ("Batches mix environments (PooledSGD)", "pooled"),
+            ("Every batch from one environment (HeteroSGD)", "hetero"),
+        ):
+            one = ds.sel(algorithm=algorithm)
+            some = one.spurious.isel(seed=slice(0, 5)).transpose("seed", "step").values
+            learnt = band(one.signal, "invariant (median, quartiles)", colour=0)
+            runs = Runs(ds.step.values, some, f"spurious, {len(some)} single runs", colour=1)
+            panels.append(panel(title, "step", "share of the signal learnt", learnt, runs, ylim=(-0.05, 1.6)))
+        return figure(
+            *panels,
+            title="Data from one environment at a time oscillate, and the oscillation keeps the spurious signal away",
+            note="Left: the spurious signal looks stable on average and is learnt like the invariant one. Right: it "
+            "changes from batch to batch, is multiplied up and down, and shrinks on balance.",
+        )
+
+    @claim(
+        "medians at the end: invariant in [.9, 1.1] for both; spurious <= .1 (hetero), >= .8 (pooled)",
+        hetero_invariant=(0.9, 1.1),
+        pooled_invariant=(0.9, 1.1),
+        hetero_spurious=(0, 0.1),
+        pooled_spurious=(0.8, 1.2),
     )
+    def core_only(self, ds):
+        """Training on one environment at a time keeps the invariant signal only; pooled training keeps both."""
+        ends = median(last(ds[["signal", "spurious"]].sel(algorithm=["hetero", "pooled"])))
+        return *ends.signal, *ends.spurious
 
 
-def _median_path(spread: float, step_size: float, num_steps: int) -> np.ndarray:
-    """The median of |q_t| at even t, that of t - 1 at odd t: half of the factors are of each kind."""
-    low, high = 1 + step_size * (1 - spread), 1 + step_size * (1 + spread)
-    return abs(low * high) ** (np.arange(num_steps + 1) // 2)
+class Fig2(Experiment):
+    """The mean of the spurious factor grows, its 0.1-moment falls
 
+    q_t is the product of the factors 1 + eta xi. The paper does not print its M; five values are shown.
+    """
 
-def draw_figure2(ds: xr.Dataset) -> Figure:
-    def lines(name: str) -> list[Line]:
-        return [
-            Line(ds.step.values, ds[name].sel(spread=M).values, f"M = {M:g}", colour=i)
-            for i, M in enumerate(FIGURE2_SPREADS)
-        ]
+    source, items = "Xu 2024, Figure 2", "Figure 2"
+    sizes = {"num_steps": (60, FIGURE2.num_steps, 200)}
 
-    stable = (1 + ds.attrs["step_size"]) ** ds.step.values
-    return Figure(
-        title="The mean of the oscillating signal grows, its 0.1-moment falls once M is large enough",
-        panels=[
-            Panel(
-                title="Mean",
-                xlabel="step t",
-                ylabel="E |q_t|",
-                series=[*lines("mean"), Line(ds.step.values, stable, "(1 + eta)^t", role="theory")],
-                yscale="log",
-            ),
-            Panel(
-                title="0.1-moment",
-                xlabel="step t",
-                ylabel="E |q_t|^0.1",
-                series=[
-                    *lines("tenth"),
-                    Line(ds.step.values, stable**0.1, "a signal that never changes", role="theory"),
-                ],
-            ),
-        ],
-        note=(
-            "Exact binomial sums at eta = 0.05. All means equal (1 + eta)^t: they come from runs too rare to be seen."
-        ),
+    def compute(self, run, num_steps):
+        eta, steps = FIGURE2.step_size, np.arange(num_steps + 1)
+        laws = [gs.TwoPoint(spread=M) for M in FIGURE2_SPREADS]
+        mean, tenth = ([exact_moments(law, eta, power, num_steps) for law in laws] for power in (1.0, 0.1))
+        # Half of the factors are of each kind in the median: |q_t| at even t, that of t - 1 at odd t.
+        median = [abs((1 + eta * (1 - M)) * (1 + eta * (1 + M))) ** (steps // 2) for M in FIGURE2_SPREADS]
+        fine = np.arange(1.0, 15.0, 0.01)
+        growth = [moment_growth(gs.TwoPoint(spread=M), eta, 0.1) for M in fine]
+        paths = {name: (("spread", "step"), x) for name, x in (("mean", mean), ("tenth", tenth), ("median", median))}
+        return xr.Dataset(
+            {**paths, "tenth_growth": ("fine_spread", growth)},
+            coords={"spread": list(FIGURE2_SPREADS), "step": steps, "fine_spread": fine},
+            attrs={"step_size": eta},
+        )
+
+    def draw(self, ds):
+        steps = ds.step.values
+        stable = (1 + ds.attrs["step_size"]) ** steps
+        never = "a signal that never changes"
+        mean, tenth = (lines(x, "spread", "M = {:g}") for x in (ds["mean"], ds.tenth))
+        theory = Line(steps, stable, "(1 + eta)^t", role="theory")
+        return figure(
+            panel("Mean", "step t", "E |q_t|", *mean, theory, yscale="log"),
+            panel("0.1-moment", "step t", "E |q_t|^0.1", *tenth, Line(steps, stable**0.1, never, role="theory")),
+            title="The mean of the oscillating signal grows, its 0.1-moment falls once M is large enough",
+            note="Exact binomial sums at eta = 0.05. All means equal (1 + eta)^t: they come from runs too rare to be seen.",
+        )
+
+    def at_the_end(self, values):
+        return values.sel(spread=FIGURE2.spread).isel(step=-1)
+
+    @claim("final mean >= 1.5 and final median <= .5, M = 8", mean=(1.5, np.inf), median=(0, 0.5))
+    def mean_grows(self, ds):
+        """E |q_t| grows, although most runs fall: the mean comes from runs too rare to be seen (M = 8)."""
+        return self.at_the_end(ds["mean"]), self.at_the_end(ds["median"])
+
+    @claim("every step down, M = 8", largest_increase=(-np.inf, 0.0), final=(0, 0.99))
+    def tenth_moment_falls(self, ds):
+        """E |q_t|^0.1 falls (shown for M = 8)."""
+        return ds.tenth.sel(spread=FIGURE2.spread).diff("step").max(), self.at_the_end(ds.tenth)
+
+    @claim(
+        "least spread with E |1 + eta xi|^0.1 < 1 in [6, 7]",
+        least_spread=(6.0, 7.0),
+        ours=True,
+        items="Figure 2",
+        names={"least_spread": "smallest M at which the moment falls"},
     )
-
-
-def _mean_grows(ds: xr.Dataset) -> Outcome:
-    end = ds.sel(spread=FIGURE2.spread).isel(step=-1)
-    return together(within(1.5, np.inf, mean=end["mean"]), within(0, 0.5, median=end["median"]))
-
-
-def _tenth_falls(ds: xr.Dataset) -> Outcome:
-    path = ds.tenth.sel(spread=FIGURE2.spread).values
-    return together(within(-np.inf, 0.0, largest_increase=np.diff(path).max()), within(0, 0.99, final=path[-1]))
-
-
-def _tenth_threshold(ds: xr.Dataset) -> Outcome:
-    falls = ds.fine_spread.values[ds.tenth_growth.values < 1]
-    return within(6.0, 7.0, least_spread=falls.min() if falls.size else np.nan)
-
-
-FIG2 = Experiment(
-    name="fig2",
-    title="The mean of the spurious factor grows, its 0.1-moment falls",
-    source="Xu 2024, Figure 2",
-    summary="q_t is the product of the factors 1 + eta xi. The paper does not print its M; five values are shown.",
-    sizes={"smoke": {"num_steps": 60}, "standard": {"num_steps": FIGURE2.num_steps}, "full": {"num_steps": 200}},
-    compute=moments,
-    draw=draw_figure2,
-    claims=[
-        Claim(
-            slug="mean-grows",
-            statement="E |q_t| grows, although most runs fall: the mean comes from runs too rare to be seen (M = 8).",
-            criterion="final mean >= 1.5 and final median <= .5, M = 8",
-            measure=_mean_grows,
-        ),
-        Claim(
-            slug="tenth-moment-falls",
-            statement="E |q_t|^0.1 falls (shown for M = 8).",
-            criterion="every step down, M = 8",
-            measure=_tenth_falls,
-        ),
-        Claim(
-            slug="needs-m-above-six",
-            ours=True,
-            statement="At eta = 0.05 the 0.1-moment falls only for spreads above a threshold between 6 and 7.",
-            criterion="least spread with E |1 + eta xi|^0.1 < 1 in [6, 7]",
-            measure=_tenth_threshold,
-            names={"least_spread": "smallest M at which the moment falls"},
-        ),
-    ],
-)
+    def needs_m_above_six(self, ds):
+        """At eta = 0.05 the 0.1-moment falls only for spreads above a threshold between 6 and 7."""
+        return ds.fine_spread.where(ds.tenth_growth < 1).min()

@@ -1,18 +1,19 @@
 """The settings of the paper's figures, and what its experiments share.
 
-The lab builds its presets from the same settings.
+The presets of the lab are made of the same settings.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import xarray as xr
 
 import gyrostat as gs
-from gyrostat.engine.compile import Cell
+from gyrostat.engine.program import Cell
+from gyrostat.experiments import LabPreset
 
 PAPER = "Xu 2024"
 ALPHA = 1e-3
@@ -96,3 +97,39 @@ def spread_cell(
 def compare(cells: Mapping[str, Cell], **options: Any) -> xr.Dataset:
     """Run named cells side by side, along a dimension ``algorithm``."""
     return gs.run_grid(lambda algorithm: cells[algorithm], {"algorithm": list(cells)}, **options)
+
+
+def preset(name, title, setting, note, **values):
+    """A figure as the lab's controls have it."""
+    return LabPreset(lab="environments", name=name, title=title, values=asdict(setting) | values, note=note)
+
+
+_SAME_BATCH = (
+    f"In the figure a mixed batch has {FIGURE5_POOLED_SAMPLES} measurements, twice those of one environment; here both sides "
+    "have the same batch size."
+)
+_HETERO_ONLY = "The paper's figure has no mixed batches."
+_TIME = f"The figure has step sizes from 0.01 to 0.09, each for T = 10/η steps. {_HETERO_ONLY}"
+
+PRESETS = (
+    preset("fig1", "Mixed batches keep both signals", FIGURE5, _SAME_BATCH),
+    preset(
+        "fig2",
+        "M = 8: oscillation shrinks the spurious signal",
+        FIGURE2,
+        "The figure shows exact moments of the spurious factor for several M; here are runs without measurement noise.",
+        measurements="population",
+    ),
+    preset("fig3", "M = 6 forgets the spurious signal", FIGURE3, _HETERO_ONLY),
+    preset("fig3-m1", "M = 1 learns the spurious signal", replace(FIGURE3, spread=FIGURE3_SPREADS[0]), _HETERO_ONLY),
+    preset("fig4", "A large step forgets the spurious signal", figure4(FIGURE4_LARGE), _TIME),
+    preset("fig4-small", "A small step learns the spurious signal", figure4(FIGURE4_SMALL), _TIME),
+    preset("fig5", "Hetero against pooled", FIGURE5, _SAME_BATCH),
+    preset(
+        "fig6",
+        "A batch of 80 is too small",
+        figure6(FIGURE6_STEP_SIZES[1]),
+        "The figure shows mixed batches only, with three step sizes.",
+        view="errors",
+    ),
+)

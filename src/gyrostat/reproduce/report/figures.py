@@ -14,7 +14,7 @@ from PIL import Image
 from gyrostat.figures.declarations import Figure, Panel, Printed
 from gyrostat.figures.mathematics import unicode_text
 from gyrostat.figures.matplotlib_renderer import render
-from gyrostat.figures.palette import COLOURS, DASHES, INKS
+from gyrostat.figures.palette import COLOURS, INKS
 from gyrostat.figures.plotly_renderer import plotly_panels
 from gyrostat.parallel.checked_files import DamagedStore
 from gyrostat.parallel.workers import explain
@@ -29,6 +29,7 @@ MARKERS = {
     "D": "M17 2.4 21.6 7 17 11.6 12.4 7z",
     "P": "M15.4 3h3.2v2.4H21v3.2h-2.4V11h-3.2V8.6H13V5.4h2.4z",
     "X": "m14 3 3 2.6L20 3l1.6 1.7L19 7l2.6 2.3L20 11l-3-2.6L14 11l-1.6-1.7L15 7l-2.6-2.3z",
+    ">": "M13 2.6 21 7 13 11.4z",
 }
 HATCHES = {
     "": "",
@@ -175,14 +176,13 @@ def _legend_entry(entry: dict[str, Any]) -> dict[str, Any]:
 
 def _look(swatch: dict[str, Any]) -> dict[str, Any]:
     """The parts of the small drawing in the legend, as SVG paths and CSS variables."""
-    role = swatch.get("role", "measured")
     return {
         "heat": swatch.get("heat", False),
-        "colour": colour_variable(swatch["color"]) if "color" in swatch else "--ink",
+        "colour": colour_variable(swatch["color"]),
         "hatch": HATCHES[swatch["hatch"]] if "hatch" in swatch else None,
         "band": swatch.get("band", False),
-        "line": swatch.get("line", False) or "role" in swatch,
-        "dash": "" if DASHES[role] == "solid" else " ".join(f"{2 * length:g}" for length in DASHES[role][1]),
+        "line": swatch.get("line", False),
+        "dash": " ".join(f"{2 * length:g}" for length in swatch.get("dash", ())),
         "marker": MARKERS[swatch["marker"]] if "marker" in swatch else "",
     }
 

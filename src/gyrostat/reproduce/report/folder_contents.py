@@ -11,7 +11,7 @@ from typing import Any
 
 from gyrostat.errors import GyrostatError
 from gyrostat.experiments import registry
-from gyrostat.experiments.declarations import Experiment
+from gyrostat.experiments.experiment import Experiment
 from gyrostat.reproduce.claims import by_author, is_surprise, with_authors
 from gyrostat.reproduce.store import ClaimRecord, ResultsStore, experiment_of
 

@@ -10,7 +10,8 @@ function rowsOf(panel) {
       trace.z.forEach((line, i) => line.forEach((value, j) => add(label, { x: x[j], y: y[i], value })));
     } else {
       const between = (i) => trace.customdata?.[i] ?? [];
-      trace.x.forEach((x, i) => add(trace.meta, { x, y: trace.text?.[i] ?? trace.y[i], low: between(i)[0], high: between(i)[1] }));
+      const name = (i) => (trace.text ? { [trace.type === "bar" ? "x" : "y"]: trace.text[i] } : {}); // of the category
+      trace.x.forEach((x, i) => add(trace.meta, { x, y: trace.y[i], ...name(i), low: between(i)[0], high: between(i)[1] }));
     }
   }
   for (const { label, at = [] } of panel.entries) at.forEach(([axis, value]) => add(label, { [axis]: value }));

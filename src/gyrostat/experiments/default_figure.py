@@ -1,0 +1,86 @@
+"""The figure of an experiment that draws none itself: how near each measured number comes to the limit of its claim."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from gyrostat.experiments.claims import Claim, Interval
+from gyrostat.figures.declarations import Dots, Figure, Marker, Panel
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+AXIS = (1e-4, 1e4)
+"""Numbers further from their limit than this are drawn as arrows at the edge."""
+
+ROWS = 7
+"""The rows of a panel of the usual height."""
+
+
+def share_of_limit(x: float, interval: Interval) -> float:
+    """How much of what an interval allows a number takes: 1 at the nearer end, more outside.
+
+    >>> share_of_limit(0.5, (0, 2)), share_of_limit(4.0, (1, math.inf)), share_of_limit(-1, (-2, 4))
+    (0.25, 0.25, 0.5)
+    >>> share_of_limit(1.0, (0.5, 1.25))
+    0.8
+
+    A share cannot be more than 1, so that this end of its interval is no limit:
+
+    >>> share_of_limit(1.0, (0.9, 1)), share_of_limit(0.0, (0.9, 1))
+    (0.9, inf)
+    """
+    low, high = interval
+    if low > 0 and x <= 0:
+        return math.inf
+    if low > 0 and high == 1 and x <= 1:
+        return low / x
+    if low > 0:
+        return max(x / high, low / x)
+    end = high if x >= 0 else low
+    return math.inf if end == 0 and x else x / end if end else 0.0
+
+
+def how_near(claims: Sequence[Claim], ds: xr.Dataset) -> Figure:
+    """A row for each number that is judged, in the order of the claims; statements that are expected to fail look different."""
+    rows: list[str] = []
+    shares: dict[bool, list[float]] = {False: [], True: []}
+    first_items = [claim.items[0] if claim.items else "" for claim in claims]
+    for claim, item in zip(claims, first_items, strict=True):
+        outcome = claim.measure(ds)
+        head = item if item and first_items.count(item) == 1 else claim.slug.replace("-", " ")
+        for number, interval in outcome.limits.items():
+            words = claim.names.get(number, number.replace("_", " "))
+            rows.append(f"{head}: {words}" if len(outcome.limits) > 1 else head)
+            for fails, column in shares.items():
+                near = share_of_limit(outcome.measured[number], interval)
+                column.append(near if fails == bool(claim.kind) else math.nan)
+    series = [
+        Dots(
+            rows, np.clip(column, *AXIS), label, low=np.clip(column, *AXIS), high=np.clip(column, *AXIS), colour=colour
+        )
+        for (column, label, colour) in (
+            (shares[False], "measured", 0),
+            (shares[True], "measured, for a statement that is expected to fail", 1),
+        )
+        if not np.isnan(column).all()
+    ]
+    panel = Panel(
+        title="How near to its limit each number is",
+        xlabel="share of the limit",
+        ylabel="",
+        series=[*series, Marker(1.0, "the limit", axis="x", role="bound")],
+        xscale="log",
+        xlim=(
+            AXIS[0],
+            max(10.0, *(2 * min(x, AXIS[1]) for column in shares.values() for x in column if not math.isnan(x))),
+        ),
+        height=max(1.0, len(rows) / ROWS),
+    )
+    return Figure(
+        title="", panels=[panel], note="Left of 1 a number is inside the interval of its claim, right of it outside."
+    )

@@ -1,0 +1,214 @@
+"""Between what is shown and how: a series draws itself with six shapes, and each renderer is a canvas that has them.
+
+A new kind of series is one class with one method, ``draw``, and looks the same in files and on pages; a new renderer is one
+class with six. What both must decide alike stands here: places on linear and log axes, colours, dashes and markers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from gyrostat.figures.palette import COLOURS, DASHES, INKS, MARKERS, STRETCH
+
+if TYPE_CHECKING:
+    from gyrostat.figures.declarations import Panel, Series
+
+Axis = Literal["x", "y"]
+Limits = tuple[float | None, float | None] | None
+FEW, SOME, MANY = 15, 5, 300
+"""A curve of few points has a marker at each, a longer one has some. Many points are drawn small and translucent."""
+DODGE = 0.012
+"""How far intervals at the same place are moved apart, in widths of the panel."""
+
+
+@dataclass(frozen=True)
+class Look:
+    """The label of a shape in the legend, its colour and marker, its width in points, and its dashes and gaps in widths.
+
+    A ``rim`` sets it off from the cells below. What is not measured has open markers.
+    """
+
+    label: str
+    colour: str = INKS[0]
+    marker: str = ""
+    role: str = "measured"
+    width: float = 1.6
+    dash: Sequence[float] = ()
+    rim: str = ""
+    opacity: float = 1.0
+
+
+class PanelCanvas:
+    """A panel on which its series draw themselves, in their order. Coordinates are those of the data."""
+
+    def __init__(self, panel: Panel):
+        self.panel = panel
+        self.rim = "#FFFFFF" if any(series.fills_panel for series in panel.series) else ""
+        self._coloured, self._marked = 0, 0
+        self._inks: dict[str, int] = {}
+
+    # ------------------------------------------------------------------------------------------ the six shapes
+
+    def curve(self, x: Any, y: Any, look: Look, low: Any = None, high: Any = None) -> None:
+        """A line through points, interrupted where a number is missing; a page says ``low`` and ``high`` at the pointer."""
+        raise NotImplementedError
+
+    def area(self, x: Any, low: Any, high: Any, look: Look) -> None:
+        """What lies between two curves."""
+        raise NotImplementedError
+
+    def spots(
+        self,
+        x: Any,
+        y: Any,
+        look: Look,
+        low: Any = None,
+        high: Any = None,
+        along: Axis = "y",
+        names: Sequence[str] = (),
+    ) -> None:
+        """Markers, with whiskers along an axis, and with a name written beside each."""
+        raise NotImplementedError
+
+    def boxes(self, x: Any, y: Any, look: Look, width: float, low: Any, high: Any) -> None:
+        """Bars from zero up, with whiskers."""
+        raise NotImplementedError
+
+    def rule(self, axis: Axis, at: float, look: Look, to: float | None = None) -> None:
+        """A straight line across the panel at one value of an axis, or a strip up to a second value."""
+        raise NotImplementedError
+
+    def cells(self, x: Any, y: Any, z: Any, look: Look, low: float | None, high: float | None) -> None:
+        """A coloured cell for every value on a grid (rows follow y), with a scale of colours."""
+        raise NotImplementedError
+
+    # --------------------------------------------------------------------------------------------------- looks
+
+    def look(self, series: Series) -> Look:
+        """The next colour and marker for what was measured; an ink and dashes for a line of another role.
+
+        Lines that are not measured look alike if they have the same label, as their legend says. Their dashes differ as their
+        inks do, and in the colour of a measured curve they have its marker, so that grey is enough to tell them apart.
+        """
+        colour: int | None = getattr(series, "colour", None)
+        role: str = getattr(series, "role", "measured")
+        if role == "measured":
+            colour = self._coloured if colour is None else colour
+            self._coloured += 1
+            return Look(series.label, COLOURS[colour % len(COLOURS)], MARKERS[colour % len(MARKERS)], rim=self.rim)
+        if colour is not None:
+            i = colour % len(COLOURS)
+            return Look(series.label, COLOURS[i], MARKERS[i], role, 1.4, DASHES[role], self.rim)
+        i = self._inks.setdefault(series.label, len(self._inks)) % len(INKS)
+        dash = [length * (STRETCH[i] if k % 2 else 1) for k, length in enumerate(DASHES[role])]
+        return Look(series.label, INKS[i], "", role, 1.4, dash, self.rim)
+
+    def marked(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """Where a curve has its markers, the second cue besides colour: evenly along x, each curve a little further on.
+
+        So a curve below another one is seen by its markers.
+        """
+        visible = np.flatnonzero(np.isfinite(x) & np.isfinite(y))
+        if x.size <= FEW or not visible.size:
+            return visible
+        along = self.on_axis(x[visible], "x")
+        start, self._marked = self._marked % SOME / SOME**2, self._marked + 1
+        places = along[0] + (along[-1] - along[0]) * (start + np.arange(SOME) / SOME)
+        return np.unique([visible[abs(along - place).argmin()] for place in places])
+
+    # -------------------------------------------------------------------------------------------------- places
+
+    def scale(self, axis: Axis) -> str:
+        """The scale of an axis: linear or log."""
+        return self.panel.xscale if axis == "x" else self.panel.yscale
+
+    def limits(self, axis: Axis) -> Limits:
+        """The declared limits of an axis."""
+        return self.panel.xlim if axis == "x" else self.panel.ylim
+
+    def shown(self, values: Any, axis: Axis) -> np.ndarray:
+        """Values as an axis can show them, else NaN: no axis has a place for infinity, a log axis none for zero and below."""
+        x = np.array(values, dtype=float)
+        return np.where(np.isfinite(x) & ((x > 0) | (self.scale(axis) == "linear")), x, np.nan)
+
+    def on_axis(self, values: np.ndarray, axis: Axis) -> np.ndarray:
+        """Values in the scale of their axis, where distances are those that are seen."""
+        return np.log10(values) if self.scale(axis) == "log" else values
+
+    def ends(self, low: Any, high: Any, values: Any, axis: Axis = "y") -> tuple[np.ndarray, np.ndarray]:
+        """Intervals around values as the axis can show them.
+
+        An infinite end becomes the limit of the axis, or a level above all that is shown. On a log axis, an end that is not
+        positive becomes a tenth of the smallest value shown.
+        """
+        low, high = np.array(low, dtype=float), np.array(high, dtype=float)
+        numbers = self.shown(np.concatenate([low, np.asarray(values, dtype=float), high]), axis)
+        numbers = numbers[np.isfinite(numbers)]
+        log, (_, limit) = self.scale(axis) == "log", self.limits(axis) or (None, None)
+        largest = numbers.max(initial=0.0) or 1.0
+        top = largest * (10.0 if log else 1.25) if limit is None else limit
+        if log:
+            low = np.where(low > 0, low, numbers.min() / 10 if numbers.size else np.nan)
+        return low, np.where(np.isposinf(high), top, high)
+
+    def whiskers(self, low: Any, high: Any, values: np.ndarray, axis: Axis) -> np.ndarray | None:
+        """The lengths of whiskers below and above values; None without any."""
+        if low is None or high is None:
+            return None
+        low, high = self.ends(low, high, values, axis)
+        return np.nan_to_num(np.clip([values - low, high - values], 0, None))
+
+    def categories(self, axis: Axis) -> list[str]:
+        """The categories of an axis, in the order in which they are declared."""
+        return list(dict.fromkeys(name for s in self.panel.series if s.category_axis == axis for name in s.categories))
+
+    def slots(self, series: Any) -> tuple[np.ndarray, float]:
+        """Where a series stands in the lines of its categories, and how wide its place is: several stand side by side."""
+        axis, names = series.category_axis, set(series.categories)
+        rivals = [s for s in self.panel.series if s.category_axis == axis and names & set(s.categories)]
+        order, width = self.categories(axis), 0.8 / len(rivals)
+        return np.array([order.index(name) for name in series.categories]) + width * _turn(series, rivals), width
+
+    def dodged(self, series: Any) -> np.ndarray:
+        """x of points, moved a little aside if others stand at the same places and have intervals, or hide them."""
+        x = np.array(series.x, dtype=float)
+        like: list[Any] = [s for s in self.panel.series if type(s) is type(series)]
+        rivals = [s for s in like if np.array_equal(s.x, series.x)]
+        hidden = any(np.equal(a.y, b.y).any() for i, a in enumerate(rivals) for b in rivals[:i])
+        if len(rivals) < 2 or not (hidden or all(s.low is not None for s in rivals)):
+            return x
+        along = self.on_axis(self.shown(x, "x"), "x")
+        along = along + DODGE * _turn(series, rivals) * (np.nanmax(along) - np.nanmin(along))
+        return 10.0**along if self.scale("x") == "log" else along
+
+    def whole_numbers(self, axis: Axis) -> bool:
+        """Whether all that stands along a linear axis stands at whole numbers, so that ticks between them mean nothing."""
+        places = [counted for series in self.panel.series if (counted := series.counted(axis)) is not None]
+        numbers = np.concatenate([np.ravel(np.asarray(x, dtype=float)) for x in places]) if places else np.array([0.5])
+        return self.scale(axis) == "linear" and bool((numbers == numbers.round()).all())
+
+
+def _turn(series: Series, rivals: Sequence[Series]) -> float:
+    """How many places a series stands to the right of the middle of all rivals."""
+    return next(i for i, other in enumerate(rivals) if other is series) - (len(rivals) - 1) / 2
+
+
+def inward(x: np.ndarray) -> np.ndarray:
+    """Whether the name of each point is written to its right: the edge of the panel must not cut it off."""
+    return x <= (np.nanmin(x) + np.nanmax(x)) / 2
+
+
+def edges(centres: Any, scale: str) -> np.ndarray:
+    """Borders of the cells around ``centres``, halfway in the scale of the axis.
+
+    >>> edges([1.0, 2.0, 4.0], "linear").tolist()
+    [0.5, 1.5, 3.0, 5.0]
+    """
+    c = np.log(centres) if scale == "log" else np.asarray(centres, dtype=float)
+    half = np.diff(c) / 2 if c.size > 1 else np.array([0.5])
+    e = np.concatenate([c[:1] - half[:1], c[: c.size - 1] + half[: c.size - 1], c[-1:] + half[-1:]])
+    return np.exp(e) if scale == "log" else e

@@ -1,0 +1,175 @@
+"""The prediction: what its rules compute, what it prints, and the assessment that reads it."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import math
+
+import numpy as np
+import pytest
+
+import gyrostat as gs
+from checks import refuses
+from gyrostat import theory
+from gyrostat.diagnostics import IsometryEstimate
+from gyrostat.theory.prediction import prediction_of
+
+PROBLEM = gs.Problem(gs.RandomEnvironments(9, law=gs.TwoPoint(spread=6.0)), gs.FreshGaussian(720))
+
+
+def predict(algorithm=None, problem=PROBLEM, num_steps=200) -> theory.Prediction:
+    return theory.predict(algorithm or gs.HeteroSGD(0.05), problem, num_steps=num_steps)
+
+
+def test_the_margins_are_those_of_the_formulas():
+    for M in (3.0, 5.0, 7.0):
+        prediction = predict(problem=gs.Problem(gs.RandomEnvironments(9, law=gs.TwoPoint(spread=M)), gs.Identity()))
+        exponent = 0.5 * math.log(abs(1.05**2 - (0.05 * M) ** 2))
+        assert prediction.exponent == pytest.approx(exponent, rel=1e-12)
+        wanted = {
+            "surrogate": prediction.probability - 0.5,
+            "lyapunov": math.log(math.sqrt(0.1) / 1e-3) - 200 * exponent,
+            "exponent": -exponent,
+            "window": 0.05 - 4 / (0.9 * M**2),
+        }
+        assert prediction.margins == pytest.approx(wanted, rel=1e-9)
+        assert prediction.verdicts == {name: margin > 0 for name, margin in wanted.items()}
+        assert prediction.by == "surrogate" and prediction.eliminated == (prediction.probability > 0.5)
+        assert prediction.critical_spread == pytest.approx(4.16, abs=0.01)
+
+
+def test_the_threshold_is_that_of_the_setting():
+    setting = theory.Setting(gs.TwoPoint(spread=6.0), threshold=0.5)
+    prediction, usual = prediction_of(setting), prediction_of(dataclasses.replace(setting, threshold=0.1))
+    assert prediction.margins["lyapunov"] - usual.margins["lyapunov"] == pytest.approx(0.5 * math.log(5), rel=1e-9)
+    spread = math.sqrt(1.05**2 - (math.sqrt(0.5) / 1e-3) ** (2 / 200)) / 0.05
+    assert prediction.critical_spread == pytest.approx(spread, rel=1e-9)
+    assert prediction.probability > usual.probability
+
+
+def test_both_sides_of_the_transition():
+    for M, is_eliminated in ((1.0, False), (9.0, True)):
+        prediction = predict(problem=gs.Problem(gs.RandomEnvironments(9, law=gs.TwoPoint(spread=M)), gs.Identity()))
+        assert prediction.eliminated == prediction.verdicts["lyapunov"] == is_eliminated
+        assert abs(prediction.probability - is_eliminated) < 0.1
+
+
+def test_what_a_prediction_prints():
+    lines = str(predict()).splitlines()
+    assert lines[0].startswith("The spurious signal is eliminated in a typical run (surrogate, in ")
+    assert lines[1] == "  lambda = +0.00621 per step, M* = 4.16"
+    assert [line.split()[:3] for line in lines[2:]] == [
+        ["surrogate", "eliminated", "margin"],
+        ["lyapunov", "eliminated", "margin"],
+        ["exponent", "learnt", "margin"],
+        ["window", "learnt", "margin"],
+    ]
+    uniform = gs.Problem(gs.RandomEnvironments(9, 2, law=gs.Uniform(spread=1.0)), gs.Identity())
+    text = repr(predict(problem=uniform))
+    assert "learnt in a typical run (lyapunov)." in text and "M*" not in text
+
+
+def test_the_truth_of_a_prediction_is_not_asked_for():
+    refuses(lambda: bool(predict()), ".eliminated", ".verdicts", ".probability")
+
+
+@pytest.mark.parametrize("rule", [gs.rules.Momentum(0.9), gs.rules.Nesterov(0.9)])
+def test_momentum_takes_the_effective_step_and_leaves_the_surrogate_out(rule):
+    margins = dict(predict().margins)
+    del margins["surrogate"]
+    assert predict(gs.HeteroSGD(0.005, rule=rule)).margins == pytest.approx(margins, rel=1e-9)
+
+
+def test_amplification_changes_the_law():
+    """M = 2 with kappa = 5 gives the same margins as M = 12, and others than M = 2."""
+
+    def margins(M, **options):
+        problem = gs.Problem(gs.RandomEnvironments(9, law=gs.TwoPoint(spread=M)), gs.FreshGaussian(720))
+        found = predict(gs.HeteroSGD(0.05, **options), problem).margins
+        return [found[name] for name in ("lyapunov", "exponent", "window")]
+
+    np.testing.assert_allclose(margins(2.0, amplify=5.0), margins(12.0), rtol=1e-10)
+    assert margins(2.0, amplify=5.0) != pytest.approx(margins(2.0), rel=0.1)
+
+
+def test_a_rule_of_your_own_is_part_of_every_prediction(monkeypatch):
+    monkeypatch.setitem(theory.RULES, "Smith's rule", lambda setting: setting.num_steps - 100)
+    assert predict().margins["Smith's rule"] == 100
+    assert "Smith's rule eliminated  margin      +100\n" in str(predict(gs.HeteroSGD(0.05))) + "\n"
+
+
+def test_the_setting_of_a_run():
+    setting = theory.Setting.of(gs.HeteroSGD(0.02, init_scale=0.01, order="cyclic"), PROBLEM, 50)
+    assert dataclasses.astuple(setting)[1:] == (9, 1, 0.0, 0.02, 0.01, 50, 720.0, 0.1, False)
+    assert (
+        theory.Setting.of(gs.HeteroSGD(0.02), gs.Problem(PROBLEM.environments, gs.Identity()), 50).num_samples
+        == math.inf
+    )
+
+
+# --- the assessment ---------------------------------------------------------------------------------
+
+
+def test_an_assessment_tells_the_two_sides_of_the_transition_apart():
+    forgets, learns = (
+        theory.assess(theory.Setting(gs.TwoPoint(spread=M), dimension=30, num_samples=2400), isometry_draws=0, runs=800)
+        for M in (8.0, 1.0)
+    )
+    assert forgets.prediction.eliminated and forgets.prediction.probability > 0.9
+    assert not learns.prediction.eliminated and learns.prediction.probability < 0.05
+    assert forgets.pooled_gap == pytest.approx(math.sqrt(0.5)) and forgets.isometry is None
+    assert "overlap of the subspaces" not in [condition.name for condition in forgets.conditions]
+
+
+def test_an_assessment_with_the_isometry_constant(monkeypatch):
+    estimate = IsometryEstimate(value=0.3, low=0.2, high=0.4, draws=np.array([0.2, 0.4]))
+    asked = []
+    monkeypatch.setattr(theory.assessment, "isometry_constant", lambda *a, **k: asked.append((a, k)) or estimate)
+    outcome = theory.assess(
+        theory.Setting(gs.TwoPoint(rank=2), dimension=10, num_samples=500), isometry_draws=4, seed=7
+    )
+    assert asked == [((10, 500, 10), {"draws": 4, "seed": 7})]  # rank 4 (1 + 2), but at most the dimension
+    overlap = next(c for c in outcome.conditions if c.name == "overlap of the subspaces")
+    assert outcome.isometry is estimate and overlap.bound == 0.15
+    assert outcome.prediction.probability is None  # the surrogate covers one direction, not two
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"dimension": 1},
+        {"rank": 101},
+        {"overlap": 1.5},
+        {"step_size": 0.0},
+        {"init_scale": float("nan")},
+        {"num_steps": 0},
+        {"num_samples": -3},
+        {"threshold": 0.0},
+    ],
+)
+def test_bad_settings_name_the_argument(change):
+    refuses(lambda: theory.Setting(gs.TwoPoint(spread=6.0), **change), *change)
+
+
+def test_condition_relations():
+    assert theory.Condition("a", "b", 1.0, "in", (0.0, 2.0)).holds
+    assert not theory.Condition("a", "b", 2.0, "in", (0.0, 2.0)).holds
+    assert theory.Condition("a", "b", 2.0, ">=", 2.0).holds and theory.Condition("a", "b", 2.0, "<=", 2.0).holds
+    assert not theory.Condition("a", "b", 2.0, ">", 2.0).holds
+    assert not theory.Condition("a", "b", float("nan"), "<=", 2.0).holds
+
+
+# --- names ------------------------------------------------------------------------------------------
+
+
+def test_flat_names_answer_with_their_new_place():
+    for old, new in (("fold", theory.wang2023.fold), ("heterogeneity", theory.xu2024.constants)):
+        with pytest.warns(DeprecationWarning, match=f"gyrostat.theory.{old} is now gyrostat.theory.*{new.__name__}"):
+            assert getattr(theory, old) is new
+    with pytest.warns(DeprecationWarning, match="gyrostat.theory.RULES"):
+        assert importlib.import_module("gyrostat.theory.predictors").PREDICTORS is theory.RULES
+    with pytest.raises(AttributeError, match="leading_error is gone: use"):
+        theory.leading_error  # noqa: B018
+    with pytest.raises(AttributeError, match="has no 'foldd'"):
+        theory.foldd  # noqa: B018
