@@ -276,7 +276,23 @@ class HeteroSGD(NamedAlgorithm):
         super().__init__(step_size, model=model, start=start, batches=OneEnvironment(order, amplify), rule=rule)
 
 
-class PooledSGD(NamedAlgorithm):
+class PoolingAlgorithm(NamedAlgorithm):
+    """An algorithm of Xu 2024 without an order of environments."""
+
+    def __init__(
+        self,
+        step_size: Any,
+        *,
+        init_scale: float = 1e-3,
+        model: Model | None = None,
+        rule: Any = None,
+        start: Start | None = None,
+    ):
+        start = ScaledIdentity(init_scale) if start is None else start
+        super().__init__(step_size, model=model, start=start, rule=rule)
+
+
+class PooledSGD(PoolingAlgorithm):
     """SGD in which every sample draws its own environment (Xu 2024, eq. 4 and 116).
 
     The arguments are those of :class:`HeteroSGD`.
@@ -301,20 +317,8 @@ class PooledSGD(NamedAlgorithm):
 
     standard = XU | {"batches": Pooled()}
 
-    def __init__(
-        self,
-        step_size: Any,
-        *,
-        init_scale: float = 1e-3,
-        model: Model | None = None,
-        rule: Any = None,
-        start: Start | None = None,
-    ):
-        start = ScaledIdentity(init_scale) if start is None else start
-        super().__init__(step_size, model=model, start=start, rule=rule)
 
-
-class PooledGD(NamedAlgorithm):
+class PooledGD(PoolingAlgorithm):
     """Gradient descent on the data of all environments (Xu 2024, Theorem 6).
 
     The arguments are those of :class:`HeteroSGD`.
@@ -338,18 +342,6 @@ class PooledGD(NamedAlgorithm):
     """
 
     standard = XU | {"batches": Full()}
-
-    def __init__(
-        self,
-        step_size: Any,
-        *,
-        init_scale: float = 1e-3,
-        model: Model | None = None,
-        rule: Any = None,
-        start: Start | None = None,
-    ):
-        start = ScaledIdentity(init_scale) if start is None else start
-        super().__init__(step_size, model=model, start=start, rule=rule)
 
 
 class QuadraticNetworkSGD(NamedAlgorithm):
