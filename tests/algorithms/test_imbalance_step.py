@@ -27,8 +27,8 @@ def test_imbalance_step_fills_a_factor_that_lacks_a_direction(x64):
 @pytest.mark.parametrize(("values", "residual", "wanted"), [((1, 0.9, 0.08), 0.07, 0.9), ((1, 0.3, 0.08), 0.05, 0.3)])
 def test_the_spare_columns_do_not_choose_beta(values, residual, wanted, x64):
     """With few measurements, the content of superfluous columns is a little above the measured residual."""
-    found = automatic_beta(np.diag(np.asarray(values, dtype=float)), np.asarray(residual), np.asarray(0.01))
-    assert float(found) == pytest.approx(np.sqrt(wanted), rel=1e-12)
+    beta = automatic_beta(np.diag(np.asarray(values, dtype=float)), np.asarray(residual), np.asarray(0.01))
+    assert float(beta) == pytest.approx(np.sqrt(wanted), rel=1e-12)
 
 
 def late_errors(eta: float, beta: float, sigma: float, steps: int = 400) -> np.ndarray:
@@ -38,12 +38,12 @@ def late_errors(eta: float, beta: float, sigma: float, steps: int = 400) -> np.n
     target = sigma * A[:, :1] @ w.T
     F, G = beta * A, target.T @ A / beta
     F, G = F + 1e-9 * rng.standard_normal(F.shape), G + 1e-9 * rng.standard_normal(G.shape)
-    found = []
+    norms = []
     for _ in range(steps):
         M = F @ G.T - target
-        found.append(np.linalg.norm(M))
+        norms.append(np.linalg.norm(M))
         F, G = F - eta * M @ G, G - eta * M.T @ F
-    return np.array(found)
+    return np.array(norms)
 
 
 @pytest.mark.parametrize(("eta", "sigma"), [(0.9, 1.0), (0.3, 2.5)])
@@ -65,17 +65,17 @@ TRIGGERED = {"num_steps": 90, "record": ["left_factor", "right_factor"], "record
 
 def test_imbalance_step_by_its_trigger():
     """After the first step whose residual is small enough; the result says when it was, and with which beta."""
-    found = gs.run(events(gs.events.ImbalanceStep(below=0.6)), FACTORISATION, seeds=6, **TRIGGERED)
+    result = gs.run(events(gs.events.ImbalanceStep(below=0.6)), FACTORISATION, seeds=6, **TRIGGERED)
     truth = np.asarray(RECTANGLE.invariant)
     for s in range(6):
-        F, G = found.left_factor.values[s], found.right_factor.values[s]
+        F, G = result.left_factor.values[s], result.right_factor.values[s]
         residuals = np.linalg.norm(F @ np.swapaxes(G, 1, 2) - truth, axis=(1, 2))
         first = np.flatnonzero(residuals[:-1] <= 0.6 * residuals[0])[0]
-        assert int(found.imbalance_step[s]) == first + 1
+        assert int(result.imbalance_step[s]) == first + 1
         np.testing.assert_allclose(
-            F[first + 1].T @ F[first + 1], found.imbalance_beta.values[s] ** 2 * np.eye(K), atol=1e-12
+            F[first + 1].T @ F[first + 1], result.imbalance_beta.values[s] ** 2 * np.eye(K), atol=1e-12
         )
-    assert "notes" not in found.attrs and len(set(found.imbalance_step.values.tolist())) > 1
+    assert "notes" not in result.attrs and len(set(result.imbalance_step.values.tolist())) > 1
 
 
 def test_a_grid_notes_steps_that_were_not_made_also_where_only_some_settings_have_one():
@@ -83,6 +83,6 @@ def test_a_grid_notes_steps_that_were_not_made_also_where_only_some_settings_hav
         events = [gs.events.ImbalanceStep(below=1e-9)] if steps else []
         return gs.GradientDescent(0.1, width=K, start=0.5, events=events), FACTORISATION
 
-    found = gs.run_grid(build, {"steps": [False, True]}, num_steps=3, seeds=2, record=["distance"], record_at=2)
-    assert "2 of 2 runs" in found.attrs["notes"]
-    assert np.isinf(found.imbalance_step).all() and np.isnan(found.imbalance_beta).all()
+    result = gs.run_grid(build, {"steps": [False, True]}, num_steps=3, seeds=2, record=["distance"], record_at=2)
+    assert "2 of 2 runs" in result.attrs["notes"]
+    assert np.isinf(result.imbalance_step).all() and np.isnan(result.imbalance_beta).all()

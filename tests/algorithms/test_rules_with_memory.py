@@ -30,10 +30,10 @@ def test_a_transformation_of_optax_is_a_rule_and_ours_are_those_of_optax(name, m
     def path(rule, step_size):
         return gs.run(make(gs.schedules.Constant(step_size, 0.1), width=2, rule=rule), problem, **options).params
 
-    found = path(ours, 0.02)
+    result = path(ours, 0.02)
     # Over-parameterised factors multiply the rounding of ScaledGD tenfold in six steps.
-    np.testing.assert_allclose(path(transformation, 0.04), found, rtol=0, atol=1e-11)
-    assert float(abs(found[:, -1] - found[:, 0]).max()) > 0.1
+    np.testing.assert_allclose(path(transformation, 0.04), result, rtol=0, atol=1e-11)
+    assert float(abs(result[:, -1] - result[:, 0]).max()) > 0.1
     assert make(1.0, rule=transformation).rule.of == make(1.0, rule=ours).rule.of
 
 
@@ -49,8 +49,8 @@ def test_any_transformation_of_optax_runs_in_the_engine():
     ]
     for transformation in transformations:
         algorithm = gs.HeteroSGD(1.0, init_scale=0.1, rule=transformation)
-        found = gs.run(algorithm, problem, num_steps=30, seeds=2, record=["distance"], record_at=2)
-        assert np.isinf(found.diverged).all() and np.ptp(found.distance.values, axis=1).min() > 1e-3
+        result = gs.run(algorithm, problem, num_steps=30, seeds=2, record=["distance"], record_at=2)
+        assert np.isinf(result.diverged).all() and np.ptp(result.distance.values, axis=1).min() > 1e-3
 
 
 def test_a_grid_over_the_numbers_of_a_rule_compiles_once():
@@ -66,8 +66,8 @@ def test_a_grid_over_the_numbers_of_a_rule_compiles_once():
         watch = Watch()
         options = {"num_steps": 12, "record": [watch.diagnostic], "record_at": 2}
         cells = {"eta": [0.01, 0.02], "beta": [0.5, 0.8, 0.9]}
-        found = gs.run_grid(lambda build=build, **at: (build(**at), problem), cells, **options)
-        traced, ends = watch.traced, found.params.isel(step=-1).values
+        result = gs.run_grid(lambda build=build, **at: (build(**at), problem), cells, **options)
+        traced, ends = watch.traced, result.params.isel(step=-1).values
         assert len(np.unique(ends[..., 0].round(12))) == (2 if name == "one transformation" else 6)
         alone = gs.run(build(0.02, 0.9), problem, **options)
         np.testing.assert_allclose(alone.params.values[0, -1], ends[1, 2, 0], rtol=1e-12, atol=1e-14)

@@ -82,11 +82,11 @@ def test_spectral_start_is_the_estimate_from_the_first_gradient():
     measurements = gs.Dense(30, noise=0.2, design=4)
     algorithm = gs.GradientDescent(0.1, width=2, start=gs.starts.Spectral())
     options = {"num_steps": 1, "record": ["left_factor", "right_factor"], "record_at": [0]}
-    found = gs.run(algorithm, gs.Problem(RECTANGLE, measurements), **options)
+    result = gs.run(algorithm, gs.Problem(RECTANGLE, measurements), **options)
     rows = measurements.rows(RECTANGLE, gs.Asymmetric().space(RECTANGLE.shape))
     X, eps = np.asarray(rows.matrices[0]), np.asarray(rows.noises[0])
     y = X @ np.asarray(RECTANGLE.invariant).ravel() + eps
-    F, G = found.left_factor.values[0, 0], found.right_factor.values[0, 0]
+    F, G = result.left_factor.values[0, 0], result.right_factor.values[0, 0]
     np.testing.assert_allclose(F @ G.T, reference.truncated((y @ X / len(y)).reshape(N1, N2), 2), atol=1e-12)
 
     exact = gs.run(algorithm, FACTORISATION, num_steps=1, record=["distance"], record_at=[0])
@@ -99,8 +99,8 @@ def test_spectral_start_and_later_readings_see_one_design():
     algorithm = gs.GradientDescent(eta, width=2, start=gs.starts.Spectral())
     problem = gs.Problem(gs.Environments(np.eye(2), values=[1.0, 0.6]), gs.FixedGaussian(9))
     names = ["left_factor", "right_factor"]
-    found = gs.run(algorithm, problem, num_steps=7, record=names, record_at=8)  # more questions than dimensions
-    F, G = found.left_factor.values[0], found.right_factor.values[0]
+    result = gs.run(algorithm, problem, num_steps=7, record=names, record_at=8)  # more questions than dimensions
+    F, G = result.left_factor.values[0], result.right_factor.values[0]
     first = F[0] @ G[0].T
     for t in range(7):
         gradient = (F[t] - F[t + 1]) / eta @ np.linalg.inv(G[t])  # F moved by -eta M G

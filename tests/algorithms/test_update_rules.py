@@ -18,8 +18,8 @@ def test_preconditioning_survives_the_floor_of_rounding():
     """Superfluous columns vanish and leave a singular Gram matrix: without a floor these runs diverge near step 800."""
     problem = gs.Problem(gs.Environments.diagonal(6, [1.0, 1.0]), gs.Dense(100, design=1))
     prec = gs.PrecGD(0.2, width=4, start=0.05)
-    found = gs.run(prec, problem, num_steps=2000, seeds=4, record=["distance"], record_at=2)
-    assert np.isinf(found.diverged).all() and float(found.distance.isel(step=-1).max()) < 1e-12
+    result = gs.run(prec, problem, num_steps=2000, seeds=4, record=["distance"], record_at=2)
+    assert np.isinf(result.diverged).all() and float(result.distance.isel(step=-1).max()) < 1e-12
 
 
 @pytest.mark.parametrize("rule", [gs.rules.GradientStep(0.7), gs.rules.RidgeStep("weight_decay")])
