@@ -35,8 +35,8 @@ candidates = {
     "Adam": gs.HeteroSGD(0.005, rule=gs.rules.Adam()),
 }
 for name, algorithm in candidates.items():
-    found = gs.run(algorithm, problem, num_steps=400, seeds=16)
-    end = gs.summary(found).isel(step=-1).sel(quantile=0.5)
+    result = gs.run(algorithm, problem, num_steps=400, seeds=16)
+    end = gs.summary(result).isel(step=-1).sel(quantile=0.5)
     print(f"{name:11}: invariant {end.signal:.1f}, spurious {end.spurious:.1f}, diverged {end.diverged_share:.0%}")
 
 # %% [markdown]
@@ -55,8 +55,8 @@ model = gs.Model.from_function(
     symmetric=True,
 )
 algorithm = gs.HeteroSGD(0.05, model=model, start=gs.starts.ScaledGaussian(0.01))
-found = gs.run(algorithm, problem, num_steps=400, seeds=16)
-end = gs.summary(found).isel(step=-1).sel(quantile=0.5)
+result = gs.run(algorithm, problem, num_steps=400, seeds=16)
+end = gs.summary(result).isel(step=-1).sel(quantile=0.5)
 print(f"invariant {end.signal:.1f}, spurious {end.spurious:.1f}, diverged {end.diverged_share:.0%}")
 
 # %% [markdown]
@@ -72,8 +72,8 @@ def weight(snapshot):
     return snapshot.params[2]
 
 
-found = gs.run(algorithm, problem, num_steps=400, seeds=16, record=["spurious", "weight"])
-print(found.weight.dims, found.weight.attrs["long_name"])
+result = gs.run(algorithm, problem, num_steps=400, seeds=16, record=["spurious", "weight"])
+print(result.weight.dims, result.weight.attrs["long_name"])
 
 # %% [markdown]
 # ## Mistakes, and the messages you get

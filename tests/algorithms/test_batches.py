@@ -25,7 +25,7 @@ class Which(Measurements):
         return Reading(index, index**2), state + 1
 
     def mix(self, state, key, scene):
-        return Reading(jnp.asarray(-7.0), jnp.asarray(49.0)), state + 1
+        raise NotImplementedError
 
 
 def visited(batches: Batches, law, steps: int, seed: int = 0) -> np.ndarray:
@@ -43,13 +43,10 @@ def visited(batches: Batches, law, steps: int, seed: int = 0) -> np.ndarray:
 LAW = gs.Finite([1.0, 2.0, 3.0, 4.0, 5.0])
 
 
-def test_cyclic_goes_round(x64):
-    np.testing.assert_array_equal(visited(gs.batches.OneEnvironment("cyclic"), LAW, 12), np.arange(12) % 5)
-
-
 @pytest.mark.parametrize(
     ("order", "wanted"),
     [
+        ("cyclic", [0, 1, 2, 3, 4, 0, 1, 2, 3, 4, 0, 1]),
         ([0, 0, 1, 1], [0, 0, 1, 1] * 3),
         (np.array([4, 2, 2]), [4, 2, 2] * 4),
         (lambda t: (t // 5) % 3, [0] * 5 + [1] * 5 + [2] * 2),
@@ -77,11 +74,6 @@ def test_an_order_that_cannot_be_followed_is_refused(order, words):
         gs.batches.OneEnvironment(order).check(LAW)
 
 
-def test_a_list_needs_a_finite_law():
-    with pytest.raises(gs.GyrostatError, match="use order='iid' or a Finite law"):
-        gs.batches.OneEnvironment([0, 1]).check(gs.Uniform())
-
-
 def test_shuffled_visits_each_environment_once_per_pass(x64):
     seen = visited(gs.batches.OneEnvironment("shuffled"), LAW, 5 * 400).reshape(400, 5)
     assert (np.sort(seen, axis=1) == np.arange(5)).all()
@@ -91,7 +83,7 @@ def test_shuffled_visits_each_environment_once_per_pass(x64):
     assert min(stats.chisquare(row).pvalue for row in counts) > 1e-3 / 5
     repeats = (seen[1:] == seen[:-1]).mean()
     assert abs(repeats - 0.2) < 5 * np.sqrt(0.16 / 1995)
-    assert not np.array_equal(seen, visited(gs.batches.OneEnvironment("shuffled"), LAW, 2000, seed=1).reshape(400, 5))
+    assert not np.array_equal(seen.ravel(), visited(gs.batches.OneEnvironment("shuffled"), LAW, 2000, seed=1))
 
 
 def test_iid_follows_the_weights(x64):
@@ -102,28 +94,10 @@ def test_iid_follows_the_weights(x64):
     assert stats.chi2_contingency(pairs).pvalue > 1e-3
 
 
-def test_pooled_asks_for_a_mixture(x64):
-    assert gs.batches.Pooled().mixes and not gs.batches.OneEnvironment().mixes and not gs.batches.Full().mixes
-    assert (visited(gs.batches.Pooled(), LAW, 3) == -7).all()
-
-
 def test_full_averages_by_weights(x64):
-    weights = [0.5, 0.2, 0.3]
-    law = gs.Finite([1.0, 2.0, 3.0], weights)
-    np.testing.assert_allclose(visited(gs.batches.Full(), law, 2), 0.2 + 2 * 0.3, rtol=1e-14)
-    environments = given_environments(4, law)
-    scene = Scene(environments, SymmetricMatrices(4), jnp.eye(4))
+    law = gs.Finite([1.0, 2.0, 3.0], [0.5, 0.2, 0.3])
+    scene = Scene(given_environments(4, law), SymmetricMatrices(4), jnp.eye(4))
     reading, asked = gs.batches.Full().read(Which(), jnp.asarray(0), 0, jax.random.key(0), jax.random.key(1), scene)
     assert int(asked) == 3 == gs.batches.Full().queries(law)
+    assert float(reading.gradient) == pytest.approx(0.2 + 2 * 0.3, rel=1e-14)
     assert float(reading.residual_square) == pytest.approx(0.2 + 4 * 0.3, rel=1e-14)  # the mean of squares
-
-
-@pytest.mark.parametrize("order", ["iid", "cyclic", "shuffled"])
-def test_orders_serve_laws_in_another_basis(order, x64):
-    """Example 1's law is written in another basis; its environments keep their numbers."""
-    recipe = gs.environments.FeatureEnvironments(4, 1, gs.Finite([1.0, 2.0]))
-    environments = recipe.draw(jax.random.key(0))
-    scene = Scene(environments, SymmetricMatrices(4), jnp.eye(4))
-    key = jax.random.key(1)
-    reading, _ = gs.batches.OneEnvironment(order).read(Which(), 0, jnp.asarray(1), key, key, scene)
-    assert float(reading.gradient) in ({1.0} if order == "cyclic" else {0.0, 1.0})

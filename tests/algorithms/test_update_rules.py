@@ -8,40 +8,21 @@ import numpy as np
 import pytest
 
 import gyrostat as gs
-from conftest import random_factors, random_layers
-from gyrostat.algorithms.update_rules import CONVENTIONS
+from conftest import random_layers
 from gyrostat.measurements.base import EntryGradient, Reading
 
-N1, N2, K = 5, 4, 3
 SHAPE = (3, 4)
-
-
-def test_preconditioned_steps_do_not_depend_on_the_basis_of_the_factors(x64):
-    """F Q and G Q^-T make the same product, and after a step of ScaledGD still do; gradient steps do not."""
-    F, G = random_factors(6)
-    Q = np.random.default_rng(7).standard_normal((K, K)) + 3 * np.eye(K)
-    M = np.random.default_rng(8).standard_normal((N1, N2))
-    reading = gs.measurements.Reading(M, np.sum(M**2))
-    model = gs.Asymmetric()
-
-    def after(rule, params):
-        return np.asarray(model.product(rule(model, params, reading, 0.1, 0.0)))
-
-    other = (F @ Q, G @ np.linalg.inv(Q).T)
-    scaled, plain = gs.rules.Preconditioned(), gs.rules.GradientStep()
-    np.testing.assert_allclose(after(scaled, other), after(scaled, (F, G)), atol=1e-11)  # condition of Q^T Q: about 100
-    assert np.abs(after(plain, other) - after(plain, (F, G))).max() > 0.1
 
 
 def test_preconditioning_survives_the_floor_of_rounding():
     """Superfluous columns vanish and leave a singular Gram matrix: without a floor these runs diverge near step 800."""
     problem = gs.Problem(gs.Environments.diagonal(6, [1.0, 1.0]), gs.Dense(100, design=1))
     prec = gs.PrecGD(0.2, width=4, start=0.05)
-    found = gs.run(prec, problem, num_steps=2000, seeds=4, record=["distance"], record_at=2)
-    assert np.isinf(found.diverged).all() and float(found.distance.isel(step=-1).max()) < 1e-12
+    result = gs.run(prec, problem, num_steps=2000, seeds=4, record=["distance"], record_at=2)
+    assert np.isinf(result.diverged).all() and float(result.distance.isel(step=-1).max()) < 1e-12
 
 
-@pytest.mark.parametrize("rule", [gs.rules.GradientStep(0.7), *(gs.rules.RidgeStep(name) for name in CONVENTIONS)])
+@pytest.mark.parametrize("rule", [gs.rules.GradientStep(0.7), gs.rules.RidgeStep("weight_decay")])
 def test_the_squared_norm_is_followed_exactly_on_single_entries(rule, x64):
     """300 steps on single entries by outer products: the parameters are those of the dense gradient, and so is their norm."""
     model, rng = gs.DeepLinear(3, 6), np.random.default_rng(2)

@@ -190,7 +190,14 @@ MEMORY_CASES = [
     Case("ScaledGD", {"damping": DAMPING, "rule": "Momentum"}, "Asymmetric", "Identity"),
     Case("RidgeDescent", {"convention": "main_text", "rule": "Nesterov"}, "DeepLinear", "EntriesDrawn"),
 ]
-CASES = all_cases() + DESCENT_CASES + MEMORY_CASES
+AMPLIFIED = {"order": "cyclic", "amplify": 1.5}
+AMPLIFIED_CASES = [
+    Case("HeteroSGD", AMPLIFIED, "Diagonal", "DenseData"),
+    Case("HeteroSGD", AMPLIFIED, "Symmetric", "Dense"),
+    Case("HeteroSGD", AMPLIFIED, "Asymmetric", "FreshGaussian"),
+    Case("QuadraticNetworkSGD", AMPLIFIED, "Symmetric", "RankOne"),
+]
+CASES = all_cases() + DESCENT_CASES + MEMORY_CASES + AMPLIFIED_CASES
 
 
 def test_every_algorithm_measurement_and_model_has_a_case():
@@ -252,6 +259,19 @@ def twin_step(case: Case, params: tuple, asked: list[dict]) -> tuple:
     else:  # exact in law: there are no rows, the gradient is what was seen (test_exact_laws.py)
         G = np.mean([n["gradient"] for n in asked], axis=0)
     return reference.move(case.model, params, G, ETA)
+
+
+def amplified_step(case: Case, params: tuple, asked: list[dict], e: int) -> tuple:
+    """A step with G_e + kappa (G_e - mean of G); Algorithm 4 amplifies the mean response as the gradient that it corrects."""
+    kappa = case.options["amplify"]
+    factors = (1 + kappa) * np.eye(len(asked))[e] - kappa * WEIGHTS
+    if case.algorithm == "HeteroSGD":
+        G = np.tensordot(factors, [seen(case, params, [note])[0] for note in asked], axes=1)
+        return reference.move(case.model, params, G, ETA)
+    (U,), batches = params, [(note["rows"], note["responses"]) for note in asked]
+    G = np.tensordot(factors, [reference.rank_one_gradient(U @ U.T, x, y, 1.5) for x, y in batches], axes=1)
+    tau = factors @ [y.mean() for _, y in batches]
+    return ((U - ETA * G @ U) / (1 - ETA * (np.sum(U**2) - tau)),)
 
 
 def seen(case: Case, params: tuple, asked: list[dict]) -> tuple[np.ndarray, float]:
@@ -404,8 +424,9 @@ def _gap(case: Case, path: np.ndarray, asked: list[dict]) -> float:
         twin = descent_path(case, path, steps)
     else:
         twin, params = [], reference.start(case.model, D, ALPHA, COLUMNS)
-        for notes in steps:
-            params = twin_step(case, params, notes)
+        for t, notes in enumerate(steps):
+            amplified = "amplify" in case.options
+            params = amplified_step(case, params, notes, t % 2) if amplified else twin_step(case, params, notes)
             twin.append(params)
     worst = 0.0
     for params, recorded in zip(twin, path[1:], strict=True):

@@ -10,7 +10,6 @@ import abc
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -61,6 +60,34 @@ class Batches(ReadableModule):
         """The reading of step number ``step``; ``key`` belongs to the step and ``run_key`` to the whole run."""
 
 
+ORDERS = ("iid", "cyclic", "shuffled")
+
+STEPS_CHECKED = 10_000
+"""A function that orders the environments is checked at this many steps."""
+
+
+def _order(name: str, value: Any) -> Any:
+    if isinstance(value, str):
+        return errors.choice(name, value, ORDERS)
+    if callable(value):
+        return value
+    if not isinstance(value, Sequence | np.ndarray) or len(value) == 0:
+        raise GyrostatError(
+            f"{name} must be 'iid', 'cyclic', 'shuffled', a list of environments such as [0, 0, 1, 1], or a function of the "
+            f"step; got {errors.shown(value)}."
+        )
+    if any(isinstance(e, str) for e in value):
+        raise GyrostatError(
+            f"{name} must list environments by number, from 0; got {errors.shown(value)}: `labels` of the data says which "
+            "environment has which number."
+        )
+    return tuple(errors.integer(name, e) for e in value)
+
+
+def _amplify(name: str, value: Any) -> Any:
+    return None if value is None else errors.number(name, value, least=0)
+
+
 class OneEnvironment(Batches):
     """Every batch comes from ONE environment (HeteroSGD, Xu 2024, Algorithms 2 and 3).
 
@@ -89,11 +116,9 @@ class OneEnvironment(Batches):
     (0, 0, 1, 1)
     """
 
-    order: str | Sequence[int] | Callable = eqx.field(static=True, default="iid", converter=lambda x: _order(x))
+    order: str | Sequence[int] | Callable = errors.field(check=_order, static=True, default="iid")
     # None is not the same as zero: it reads one environment only, as the papers do.
-    amplify: Leaf = eqx.field(
-        default=None, converter=lambda x: x if x is None else errors.number("amplify", x, least=0)
-    )
+    amplify: Leaf = errors.field(check=_amplify, default=None)
 
     def queries(self, law: Law) -> int:
         return 1 if self.amplify is None else law.count  # type: ignore[attr-defined]
@@ -115,11 +140,18 @@ class OneEnvironment(Batches):
                 f"order={errors.shown(self.order)} goes through a list of environments; {type(law).__name__} is continuous: "
                 "use order='iid' or a Finite law."
             )
-        if not isinstance(self.order, str):
-            _check_visits(self.order, law.count)  # type: ignore[attr-defined]
-        elif np.ptp(np.asarray(law.weights)) > 1e-9:  # type: ignore[attr-defined]
+        count: int = law.count  # type: ignore[attr-defined]
+        if isinstance(self.order, str):
+            if np.ptp(np.asarray(law.weights)) > 1e-9:  # type: ignore[attr-defined]
+                raise GyrostatError(
+                    f"order={self.order!r} visits environments equally often; the weights differ: use order='iid'."
+                )
+            return
+        visited = _visited(self.order) if callable(self.order) else np.asarray(self.order)
+        wrong = visited[(visited < 0) | (visited >= count)]
+        if wrong.size:
             raise GyrostatError(
-                f"order={self.order!r} visits environments equally often; the weights differ: use order='iid'."
+                f"order must name environments from 0 to {count - 1}, of which the law has {count}; got {wrong[0]}."
             )
 
     def read(
@@ -155,40 +187,6 @@ class OneEnvironment(Batches):
             return law.at(jnp.asarray(self.order(step)))
         permutation = jax.random.permutation(fold_in(run_key, step // law.count), law.count)
         return law.at(permutation[step % law.count])
-
-
-ORDERS = ("iid", "cyclic", "shuffled")
-
-STEPS_CHECKED = 10_000
-"""A function that orders the environments is checked at this many steps."""
-
-
-def _order(value: Any) -> Any:
-    if isinstance(value, str):
-        return errors.choice("order", value, ORDERS)
-    if callable(value):
-        return value
-    if not isinstance(value, Sequence | np.ndarray) or len(value) == 0:
-        raise GyrostatError(
-            "order must be 'iid', 'cyclic', 'shuffled', a list of environments such as [0, 0, 1, 1], or a function of the "
-            f"step; got {errors.shown(value)}."
-        )
-    if any(isinstance(e, str) for e in value):
-        raise GyrostatError(
-            f"order must list environments by number, from 0; got {errors.shown(value)}: `labels` of the data says which "
-            "environment has which number."
-        )
-    return tuple(errors.integer("order", e) for e in value)
-
-
-def _check_visits(order: Any, count: int) -> None:
-    """Refuse an order that visits environments that do not exist."""
-    visited = np.asarray(order) if isinstance(order, tuple) else _visited(order)
-    if visited.min() < 0 or visited.max() >= count:
-        wrong = int(visited[(visited < 0) | (visited >= count)][0])
-        raise GyrostatError(
-            f"order must name environments from 0 to {count - 1}, of which the law has {count}; got {wrong}."
-        )
 
 
 def _visited(order: Callable) -> np.ndarray:

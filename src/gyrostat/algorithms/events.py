@@ -180,13 +180,15 @@ class ImbalanceStep(Event):
     def __call__(self, state: ImbalanceState, model: Model, moment: Moment) -> tuple[Params, ImbalanceState]:
         residual = jnp.sqrt(moment.reading.residual_square)
         first = jnp.where(moment.step == 0, residual, state.first)
-        low_enough = (state.fired < 0) & (residual <= (0.0 if self.below is None else self.below) * first)
-        due = low_enough if self.at is None else moment.step == self.at
+        due = moment.step == self.at if self.below is None else (state.fired < 0) & (residual <= self.below * first)
 
-        chosen = jnp.array(jnp.nan) if self.beta is None else jnp.asarray(self.beta, dtype=float)
-        params, beta, *_ = change_if_needed(
-            due, _imbalance, (moment.after, state.beta, chosen, residual, moment.step_size)
-        )
+        def step(operand: tuple[Params, Array]) -> tuple[Params, Array]:
+            F, G = operand[0]
+            automatic = self.beta is None
+            beta = automatic_beta(F @ G.T, residual, moment.step_size) if automatic else jnp.asarray(self.beta, float)
+            return imbalanced((F, G), beta), beta
+
+        params, beta = change_if_needed(due, step, (moment.after, state.beta))
         return params, ImbalanceState(first, jnp.where(due, moment.step + 1, state.fired), beta)
 
     def restarts_memory(self, before: ImbalanceState, after: ImbalanceState) -> Bool[Array, ""]:
@@ -223,13 +225,6 @@ def stable_range(step_size: float, sigma: float) -> tuple[float, float]:
     return sigma / high, high
 
 
-def _imbalance(operand: tuple[Params, Array, Array, Array, Array]) -> tuple[Params, Array, Array, Array, Array]:
-    params, _, chosen, residual, eta = operand
-    F, G = params
-    beta = jnp.where(jnp.isnan(chosen), automatic_beta(F @ G.T, residual, eta), chosen)
-    return imbalanced(params, beta), beta, chosen, residual, eta
-
-
 MARGIN = 2.0
 """A singular value counts as true when it exceeds this multiple of the residual."""
 
@@ -244,8 +239,9 @@ def automatic_beta(product: Float[Array, "n1 n2"], residual: Float[Array, ""], s
     >>> round(float(automatic_beta(np.diag([1.0, 0.25, 1e-3]), 0.01, 0.04)), 6)
     0.5
     """
-    largest = jnp.linalg.norm(product, 2)
-    return jnp.maximum(jnp.sqrt(least_above(product, MARGIN * residual)), largest * jnp.sqrt(step_size))
+    s = jnp.linalg.svd(product, compute_uv=False)
+    least = jnp.min(jnp.where(s > MARGIN * residual, s, s[0]))  # the largest one, if none is above
+    return jnp.maximum(jnp.sqrt(least), s[0] * jnp.sqrt(step_size))
 
 
 def imbalanced(params: Params, beta: Float[Array, ""]) -> Params:
@@ -258,13 +254,3 @@ def imbalanced(params: Params, beta: Float[Array, ""]) -> Params:
     F, G = params
     A, s, Vt = jnp.linalg.svd(F, full_matrices=False)
     return beta * A, (G @ Vt.T) * (s / beta)
-
-
-def least_above(product: Float[Array, "n1 n2"], residual: Float[Array, ""]) -> Float[Array, ""]:
-    """The smallest singular value above ``residual`` (the largest if none is): an estimate of sigma_r.
-
-    >>> float(least_above(np.diag([3.0, 2.0, 1e-3, 1e-4]), 0.1))
-    2.0
-    """
-    s = jnp.linalg.svd(product, compute_uv=False)
-    return jnp.min(jnp.where(s > residual, s, s[0]))

@@ -29,10 +29,10 @@ class NamedAlgorithm(Algorithm):
     standard: ClassVar[Mapping[str, Any]]
     """The parts of the algorithm if nothing but the step size is said."""
 
-    def __init__(self, step_size: Any, *, rule: Any, own_rule: UpdateRule | None = None, **parts: Any):
-        """The standard part stands in for each one that is None."""
+    def __init__(self, step_size: Any, *, rule: Any, base_rule: UpdateRule | None = None, **parts: Any):
+        """The standard part stands in for each one that is None; ``base_rule`` is the rule that memory is added to."""
         said = {name: part for name, part in parts.items() if part is not None}
-        rule = with_memory_of(self.standard["rule"] if own_rule is None else own_rule, rule)
+        rule = with_memory_of(self.standard["rule"] if base_rule is None else base_rule, rule)
         super().__init__(**{**self.standard, **said, "rule": rule, "schedule": as_schedule("step_size", step_size)})
 
     def arguments(self) -> Mapping[str, Any] | None:
@@ -95,12 +95,6 @@ class FullBatchDescent(NamedAlgorithm):
         if not isinstance(start, Start):
             start = ImbalancedGaussian(start) if isinstance(model, Asymmetric) else FanInGaussian(start)
         super().__init__(step_size, model=model, start=start, **parts)
-
-    def arguments(self) -> Mapping[str, Any] | None:
-        arguments = super().arguments()
-        # The standard start is that of two factors.
-        has_other_start = arguments is not None and not isinstance(self.model, Asymmetric)
-        return {**arguments, "start": self.start} if has_other_start else arguments  # type: ignore[dict-item]
 
 
 class GradientDescent(FullBatchDescent):
@@ -186,7 +180,7 @@ class ScaledGD(FullBatchDescent):
         model: Model | None = None,
         rule: Any = None,
     ):
-        super().__init__(step_size, width, symmetric, start, model, rule=rule, own_rule=Preconditioned(damping))
+        super().__init__(step_size, width, symmetric, start, model, rule=rule, base_rule=Preconditioned(damping))
 
 
 class PrecGD(FullBatchDescent):
@@ -276,7 +270,23 @@ class HeteroSGD(NamedAlgorithm):
         super().__init__(step_size, model=model, start=start, batches=OneEnvironment(order, amplify), rule=rule)
 
 
-class PooledSGD(NamedAlgorithm):
+class PoolingAlgorithm(NamedAlgorithm):
+    """An algorithm of Xu 2024 without an order of environments."""
+
+    def __init__(
+        self,
+        step_size: Any,
+        *,
+        init_scale: float = 1e-3,
+        model: Model | None = None,
+        rule: Any = None,
+        start: Start | None = None,
+    ):
+        start = ScaledIdentity(init_scale) if start is None else start
+        super().__init__(step_size, model=model, start=start, rule=rule)
+
+
+class PooledSGD(PoolingAlgorithm):
     """SGD in which every sample draws its own environment (Xu 2024, eq. 4 and 116).
 
     The arguments are those of :class:`HeteroSGD`.
@@ -301,20 +311,8 @@ class PooledSGD(NamedAlgorithm):
 
     standard = XU | {"batches": Pooled()}
 
-    def __init__(
-        self,
-        step_size: Any,
-        *,
-        init_scale: float = 1e-3,
-        model: Model | None = None,
-        rule: Any = None,
-        start: Start | None = None,
-    ):
-        start = ScaledIdentity(init_scale) if start is None else start
-        super().__init__(step_size, model=model, start=start, rule=rule)
 
-
-class PooledGD(NamedAlgorithm):
+class PooledGD(PoolingAlgorithm):
     """Gradient descent on the data of all environments (Xu 2024, Theorem 6).
 
     The arguments are those of :class:`HeteroSGD`.
@@ -338,18 +336,6 @@ class PooledGD(NamedAlgorithm):
     """
 
     standard = XU | {"batches": Full()}
-
-    def __init__(
-        self,
-        step_size: Any,
-        *,
-        init_scale: float = 1e-3,
-        model: Model | None = None,
-        rule: Any = None,
-        start: Start | None = None,
-    ):
-        start = ScaledIdentity(init_scale) if start is None else start
-        super().__init__(step_size, model=model, start=start, rule=rule)
 
 
 class QuadraticNetworkSGD(NamedAlgorithm):
@@ -453,4 +439,6 @@ class RidgeDescent(NamedAlgorithm):
         if isinstance(step_size, Schedule) and ridge is not None:
             raise GyrostatError("step_size is a Schedule, which already says the ridge: leave ridge out.")
         schedule = as_schedule("step_size", step_size, 0.0 if ridge is None else ridge)
-        super().__init__(schedule, model=model, start=start, batches=batches, rule=rule, own_rule=RidgeStep(convention))
+        super().__init__(
+            schedule, model=model, start=start, batches=batches, rule=rule, base_rule=RidgeStep(convention)
+        )

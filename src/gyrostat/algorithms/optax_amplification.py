@@ -84,49 +84,30 @@ def amplified_heterogeneity(
             raise GyrostatError(
                 "update needs params, of which it keeps the average: optimizer.update(g, state, params)."
             )
-        e = _checked(environment, count)
-        last = jax.tree.map(lambda kept, g: kept.at[e].set(g), state.last, updates)
+        if environment is None:
+            raise GyrostatError(
+                "update needs the environment of the batch: optimizer.update(g, state, params, environment=e)."
+            )
+        e = environment
+        if not isinstance(e, jax.core.Tracer):  # a traced one cannot be checked
+            e = e.item() if getattr(e, "ndim", None) == 0 else e
+            e = errors.integer("environment", e, most=count - 1, most_because=", num_environments - 1")
+        last = jax.tree.map(lambda gradients, g: gradients.at[e].set(g), state.last, updates)
         seen = state.seen.at[e].set(True)
         strength = jnp.where(seen.all(), kappa, 0.0)
-        changed = jax.tree.map(lambda g, all_: _amplified(g, all_, strength), updates, last)
-        steps_made, inner_state = wrapped.update(changed, state.inner, params, **extra)
+        amplified = jax.tree.map(
+            lambda g, of_all: g + strength.astype(g.dtype) * (g - of_all.mean(axis=0)), updates, last
+        )
+        moves, inner_state = wrapped.update(amplified, state.inner, params, **extra)
         steps = state.steps + 1
         share = jnp.maximum(1 - kept, 1 / steps)
-        averaged = jax.tree.map(
-            lambda a, p, u: a + share.astype(a.dtype) * (p + u - a), state.averaged, params, steps_made
-        )
+        averaged = jax.tree.map(lambda a, p, u: a + share.astype(a.dtype) * (p + u - a), state.averaged, params, moves)
         after = AmplifiedState(inner_state, last, seen, averaged, steps, state.skipped)
-        good = _all_finite(updates) & (e >= 0) & (e < count)
-        return _if_good(good, steps_made, after, state)
+
+        finite = jnp.stack([jnp.isfinite(g).all() for g in jax.tree.leaves(updates)]).all()
+        good = finite & (e >= 0) & (e < count)
+        skipped = state._replace(skipped=state.skipped + 1)
+        moves = jax.tree.map(lambda u: jnp.where(good, u, jnp.zeros_like(u)), moves)
+        return moves, jax.tree.map(lambda new, old: jnp.where(good, new, old), after, skipped)
 
     return optax.GradientTransformationExtraArgs(init, update)
-
-
-def _amplified(g: Array, last: Array, strength: Array) -> Array:
-    return g + strength.astype(g.dtype) * (g - last.mean(axis=0))
-
-
-def _all_finite(gradients: Any) -> Array:
-    return jnp.all(jnp.stack([jnp.isfinite(g).all() for g in jax.tree.leaves(gradients)]))
-
-
-def _if_good(good: Array, updates: Any, after: AmplifiedState, before: AmplifiedState) -> tuple[Any, AmplifiedState]:
-    """The update and the new state; or else no update and the old state, with one more step skipped."""
-    skipped = before._replace(skipped=before.skipped + 1)
-    state = jax.tree.map(lambda new, old: jnp.where(good, new, old), after, skipped)
-    return jax.tree.map(lambda u: jnp.where(good, u, jnp.zeros_like(u)), updates), state
-
-
-def _checked(environment: Any, count: int) -> Any:
-    """The number of an environment; one that is traced cannot be checked."""
-    if environment is None:
-        raise GyrostatError(
-            "update needs the environment of the batch: optimizer.update(g, state, params, environment=e)."
-        )
-    if isinstance(environment, jax.core.Tracer):
-        return environment
-    return errors.integer("environment", _plain(environment), most=count - 1, most_because=", num_environments - 1")
-
-
-def _plain(value: Any) -> Any:
-    return value.item() if getattr(value, "ndim", None) == 0 else value

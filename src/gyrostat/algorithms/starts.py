@@ -151,11 +151,8 @@ class FanInUniform(EveryParameterAlike):
 
     scale: Leaf = errors.positive(name="init_scale", default=1.0)
 
-    def check(self, model: Model, shape: Shape) -> None:
-        _need_layers(self, model, shape)
-
     def parameter(self, key: PRNGKeyArray, shape: Shape) -> Array:
-        return self.scale / shape[1] ** 0.5 * jax.random.uniform(key, shape, dtype=float, minval=-1.0, maxval=1.0)
+        return self.scale / shape[-1] ** 0.5 * jax.random.uniform(key, shape, dtype=float, minval=-1.0, maxval=1.0)
 
 
 class Orthogonal(EveryParameterAlike):
@@ -178,17 +175,13 @@ class Orthogonal(EveryParameterAlike):
     scale: Leaf = errors.positive(name="init_scale", default=1.0)
 
     def check(self, model: Model, shape: Shape) -> None:
-        _need_layers(self, model, shape)
+        if any(len(s) != 2 for s in model.shapes(shape)):
+            name = type(model).__name__
+            raise GyrostatError(f"Orthogonal starts layers; {name} has none: use DeepLinear or ScaledIdentity.")
 
     def parameter(self, key: PRNGKeyArray, shape: Shape) -> Array:
         Z = jax.random.normal(key, shape, dtype=float)
         return self.scale * (orthonormal_columns(Z) if shape[0] >= shape[1] else orthonormal_columns(Z.T).T)
-
-
-def _need_layers(start: Start, model: Model, shape: Shape) -> None:
-    if any(len(s) != 2 for s in model.shapes(shape)):
-        name = type(model).__name__
-        raise GyrostatError(f"{type(start).__name__} starts layers; {name} has none: use DeepLinear or ScaledIdentity.")
 
 
 class ImbalancedGaussian(Start):

@@ -535,15 +535,15 @@ def as_rule(value: Any) -> UpdateRule:
     return errors.instance("rule", value, UpdateRule, wanted)
 
 
-def with_memory_of(own: UpdateRule, rule: Any) -> UpdateRule:
-    """The rule of a named algorithm: its own; or ``rule``, which accumulates the algorithm's own directions by default.
+def with_memory_of(base: UpdateRule, rule: Any) -> UpdateRule:
+    """The rule of a named algorithm: ``base``; or ``rule``, which accumulates the directions of ``base`` unless it says others.
 
     >>> with_memory_of(GradientStep(1.0), Momentum(0.9)).of.decay.item()
     1.0
     """
     if rule is None:
-        return own
+        return base
     rule = as_rule(rule)
-    if isinstance(rule, AccumulatingRule) and rule.of is None and own != GradientStep():
-        return eqx.tree_at(lambda r: r.of, rule, own, is_leaf=lambda x: x is None)
+    if isinstance(rule, AccumulatingRule) and rule.of is None and base != GradientStep():
+        return eqx.tree_at(lambda r: r.of, rule, base, is_leaf=lambda x: x is None)
     return rule

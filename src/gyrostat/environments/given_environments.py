@@ -15,8 +15,8 @@ import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from gyrostat import errors
-from gyrostat.environments import subspaces
-from gyrostat.environments.laws import Absent, Finite, Law, in_basis, law_of_run, unchecked
+from gyrostat.environments.laws import Absent, Finite, Law, law_of_run, unchecked
+from gyrostat.environments.subspaces import DEPENDENT, checked_features, checked_targets, generic_sum, gram_schmidt
 from gyrostat.errors import GyrostatError
 from gyrostat.jax_tools.readable_modules import ReadableModule
 from gyrostat.jax_tools.small_products import times
@@ -166,9 +166,8 @@ class Environments(ReadableModule):
         """Environments with your own targets A_1, ..., A_K; the two subspaces are found from them.
 
         The invariant basis U* holds the eigenvectors of ``A_star`` with an eigenvalue that is not zero. The spurious basis
-        V* spans the columns of all ``A_e - A_star``, and ``Sigma_e = V*^T (A_e - A_star) V*``. V* is chosen so that every
-        Sigma_e is diagonal, if the differences commute; otherwise it holds the principal axes of
-        ``sum_e (A_e - A_star)^2``. Targets of deficient rank, equal targets (then nothing is spurious) and subspaces that
+        V* spans the columns of all ``A_e - A_star``, and ``Sigma_e = V*^T (A_e - A_star) V*``. Every Sigma_e is diagonal, if
+        the differences commute. Targets of deficient rank, equal targets (then nothing is spurious) and subspaces that
         overlap are all allowed.
 
         The recorded variables then have these meanings: ``signal`` is ``||U*^T A U*||_F / ||A_star||_F``, and ``spurious``
@@ -189,16 +188,30 @@ class Environments(ReadableModule):
         >>> environments.law.values.ravel().tolist(), environments.overlap
         ([-5.0, 7.0], 0.0)
         """
-        A, targets, share = subspaces.checked_targets(A_star, matrices, tolerance)
-        if A.shape[0] != A.shape[1] or not all(subspaces.is_symmetric(M) for M in (A, *targets)):
+        A, targets, share = checked_targets(A_star, matrices, tolerance)
+        both = np.stack([A, *targets])
+        size = np.abs(both).max()
+        if A.shape[0] != A.shape[1] or not np.allclose(both, np.swapaxes(both, 1, 2), rtol=0, atol=1e-9 * size):
             raise GyrostatError(
                 f"A_star and matrices must be symmetric; got shape {A.shape}"
                 f"{' and entries that differ across the diagonal' if A.shape[0] == A.shape[1] else ''}: "
                 "symmetrise them with (A + A.T) / 2, or use RectangularEnvironments.from_matrices."
             )
-        values, U = subspaces.eigenvectors(A, share)
-        V, sigmas = subspaces.common_axes(targets - A, share * np.abs(np.stack([A, *targets])).max())
-        return Environments(U, V, Finite(sigmas, weights), values=values)
+        both = (both + np.swapaxes(both, 1, 2)) / 2
+        values, U = np.linalg.eigh(both[0])
+        kept = np.abs(values) > share * np.abs(values).max()
+
+        differences = both[1:] - both[0]
+        span, sizes, _ = np.linalg.svd(np.concatenate(list(differences), axis=1), full_matrices=False)
+        V = span[:, sizes > share * size]
+        # The eigenvectors of a generic sum of matrices that commute are eigenvectors of each of them.
+        V = V @ np.linalg.eigh(V.T @ generic_sum(differences) @ V)[1]
+        sigmas = V.T @ differences @ V
+        sigmas = (sigmas + np.swapaxes(sigmas, 1, 2)) / 2
+        off = sigmas * (1 - np.eye(V.shape[1]))
+        if np.abs(off).max(initial=0.0) <= max(1e-9 * np.abs(sigmas).max(initial=0.0), share * size):
+            sigmas = sigmas - off
+        return Environments(U[:, kept], V, Finite(sigmas, weights), values=values[kept])
 
     @staticmethod
     def from_features(features: Any, spurious_features: Any = None, law: Law | None = None) -> Environments:
@@ -220,16 +233,18 @@ class Environments(ReadableModule):
         >>> environments.invariant_values.tolist(), round(environments.overlap, 3)
         ([4.0], 0.6)
         """
-        a = subspaces.checked_features("features", features)
-        values, U = subspaces.feature_directions(a)
+        a = checked_features("features", features)
+        U, lengths, _ = np.linalg.svd(a, full_matrices=False)
+        kept = lengths > DEPENDENT * lengths[0]
+        U, values = U[:, kept], lengths[kept] ** 2
         if spurious_features is None:
             return Environments(U, law=law, values=values)
-        b = subspaces.checked_features("spurious_features", spurious_features)
+        b = checked_features("spurious_features", spurious_features)
         if len(b) != len(a):
             raise GyrostatError(f"spurious_features has {len(b)} rows, features has {len(a)}: make them equal.")
-        law = law_of_rank(law, b.shape[1], "there are {} spurious features")
-        V = subspaces.gram_schmidt(b)
-        return Environments(U, V, in_basis(law, V.T @ b), values=values)
+        V = gram_schmidt(b)
+        law = law_of_rank(law, b.shape[1], "there are {} spurious features").in_basis(V.T @ b)
+        return Environments(U, V, law, values=values)
 
 
 class RectangularEnvironments(Environments):
@@ -344,12 +359,21 @@ class RectangularEnvironments(Environments):
         >>> np.abs(environments.law.values.ravel()).round(9).tolist()
         [5.0, 7.0]
         """
-        A, targets, share = subspaces.checked_targets(A_star, matrices, tolerance)
+        A, targets, share = checked_targets(A_star, matrices, tolerance)
         U, s, Wt = np.linalg.svd(A, full_matrices=False)
-        rank = int((s > share * s[0]).sum())
-        smallest = share * np.abs(np.stack([A, *targets])).max()
-        V, Z, sigmas = subspaces.common_singular_vectors(targets - A, smallest)
-        return RectangularEnvironments(U[:, :rank], Wt[:rank].T, V, Z, Finite(sigmas, weights), values=s[:rank])
+        rank, smallest = int((s > share * s[0]).sum()), share * np.abs(np.stack([A, *targets])).max()
+
+        differences = targets - A
+        V, sizes, Zt = np.linalg.svd(generic_sum(differences), full_matrices=False)
+        V, Z = V[:, sizes > smallest], Zt[sizes > smallest].T
+        strengths = np.einsum("ik,eij,jk->ek", V, differences, Z)
+        rest = differences - np.einsum("ek,ik,jk->eij", strengths, V, Z)
+        if np.abs(rest).max() > max(1e-8 * np.abs(differences).max(), smallest):
+            raise GyrostatError(
+                "matrices minus A_star have no common left and right singular vectors, which rectangular environments need: "
+                "give targets A_star + sum_k s_ek v_k z_k^T with the same orthonormal v_k and z_k in every environment."
+            )
+        return RectangularEnvironments(U[:, :rank], Wt[:rank].T, V, Z, Finite(strengths, weights), values=s[:rank])
 
 
 class _Coordinates(Environments):
@@ -444,6 +468,10 @@ class ArrayEnvironments(_Coordinates):
     ((2, 3, 4), 1.0)
     """
 
+    # For the text alone: the bases hold them with rounding errors.
+    array: Leaf
+    differences: Leaf
+
     def __init__(self, invariant: Any, spurious: Any = None, weights: Any = None):
         A = errors.array("invariant", invariant, ndim=tuple(range(1, 9)))
         if not A.any():
@@ -460,14 +488,11 @@ class ArrayEnvironments(_Coordinates):
         V = axes[strengths > 1e-12 * strengths.max()].T
         norm = np.linalg.norm(A)
         super().__init__(A.shape, A.reshape(-1, 1) / norm, V, Finite(flat @ V, weights), np.array([norm]))
+        self.array, self.differences = A, S
 
-    def arguments(self) -> Mapping[str, Any] | None:
+    def arguments(self) -> Mapping[str, Any]:
         law: Any = self.law
-        if not isinstance(self.invariant_basis, np.ndarray):  # traced
-            return None
-        strengths = np.diagonal(law.values, axis1=1, axis2=2)
-        spurious = np.reshape(strengths @ self.spurious_basis.T, (-1, *self.size))
-        return {"invariant": np.asarray(self.invariant), "spurious": spurious, "weights": law.weights}
+        return {"invariant": self.array, "spurious": self.differences, "weights": law.weights}
 
     def implied(self) -> Mapping[str, Any]:
         return {"spurious": np.zeros((1, *self.size)), **self.law.implied()}
@@ -522,9 +547,7 @@ class Observed(Environments):
     def right_basis(self) -> Float[Array, "n2 0"]:
         return jnp.zeros((self.size[-1], 0))
 
-    @property
-    def right_spurious_basis(self) -> Float[Array, "n2 0"]:
-        return jnp.zeros((self.size[-1], 0))
+    right_spurious_basis = right_basis
 
     @property
     def invariant(self) -> Array:
@@ -536,8 +559,7 @@ class Observed(Environments):
     def signal_block(self, product: Array) -> Float[Array, "0 0"]:
         return jnp.zeros((0, 0))
 
-    def spurious_block(self, product: Array) -> Float[Array, "0 0"]:
-        return jnp.zeros((0, 0))
+    spurious_block = signal_block
 
 
 # --- arguments of constructors -----------------------------------------------------------------------------------------------

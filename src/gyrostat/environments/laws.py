@@ -1,8 +1,8 @@
 """Laws of the spurious part: how Sigma_e (r2 x r2) varies over environments.
 
 :class:`TwoPoint`, :class:`Finite`, :class:`Uniform` and :class:`Gaussian` are laws, :class:`Sampler` is one that a function
-draws, and :class:`Absent` that of no spurious part. Derive one of your own from
-:class:`Law`, or from :class:`RandomLaw` if its parameters differ from seed to seed.
+draws, and :class:`Absent` that of no spurious part. Derive one of your own from :class:`Law`, or from :class:`RandomLaw` if its
+parameters differ from seed to seed.
 
 In this file, ``xi`` is one diagonal entry of Sigma_e, the scalar in the theory of Xu 2024.
 """
@@ -26,10 +26,10 @@ from gyrostat import errors
 from gyrostat.errors import GyrostatError
 from gyrostat.jax_tools.fast_random import uniform
 from gyrostat.jax_tools.float64 import double
-from gyrostat.jax_tools.readable_modules import ReadableModule
+from gyrostat.jax_tools.readable_modules import ReadableModule, text_of
 from gyrostat.typing import Leaf
 
-__all__ = ["Absent", "Finite", "Gaussian", "Law", "Sampler", "TwoPoint", "Uniform"]
+__all__ = ["Absent", "Finite", "Gaussian", "Law", "RandomLaw", "Sampler", "TwoPoint", "Uniform"]
 
 
 def __dir__() -> list[str]:
@@ -95,6 +95,20 @@ class Law(ReadableModule):
         if sigma.ndim < 2:
             sigma = jnp.diag(sigma) if sigma.ndim else sigma * jnp.eye(rank, dtype=float)
         return Environment(jnp.asarray(-1, dtype=jnp.int32), sigma)
+
+    def in_basis(self, matrix: Float[Array, "s r2"]) -> Law:
+        """The law of ``R Sigma R^T``: the same spurious part in another basis, which may be smaller.
+
+        >>> Finite([2.0]).in_basis([[3.0]]).values.ravel().tolist()
+        [18.0]
+        """
+        R = _array("matrix", matrix, ndim=2)
+        if R.shape[1] != self.rank:
+            raise GyrostatError(f"matrix must have {self.rank} columns, the rank of the law; got shape {R.shape}.")
+        return self._in_basis(R)
+
+    def _in_basis(self, R: Array) -> Law:
+        return _InBasis(self, R)
 
     @property
     def is_finite(self) -> bool:
@@ -219,6 +233,9 @@ class Finite(Law):
     def nodes(self) -> tuple[np.ndarray, np.ndarray]:
         return self.values, self.weights
 
+    def _in_basis(self, R: Array) -> Law:
+        return unchecked(Finite, values=R @ self.values @ R.T, weights=self.weights)
+
     def at(self, index: Int[Array, ""]) -> Environment:
         """Environment number ``index``."""
         return Environment(jnp.asarray(index, dtype=jnp.int32), jnp.asarray(self.values)[index])
@@ -250,17 +267,18 @@ class TwoPoint(Finite):
     [-5.0, 7.0]
     """
 
+    # For the text alone: the values hold them with rounding errors.
+    centre: Leaf
+    spread: Leaf
+
     def __init__(self, mean: float = 1.0, spread: float = 1.0, *, rank: int = 1, independent: bool = False):
-        centre, width = _number("mean", mean), _number("spread", spread, least=0)
+        self.centre, self.spread = _number("mean", mean), _number("spread", spread, least=0)
         r = errors.integer("rank", rank, least=1, most=12 if independent else None)
         signs = list(itertools.product((-1.0, 1.0), repeat=r)) if independent else [(-1.0,) * r, (1.0,) * r]
-        super().__init__(centre + width * np.array(signs))
+        super().__init__(self.centre + self.spread * np.array(signs))
 
     def arguments(self) -> Mapping[str, Any]:
-        low, high = (float(x) for x in (self.values[0, 0, 0], self.values[-1, 0, 0]))
-        # The digits that were given: (mean - spread, mean + spread) may hold them with a rounding error.
-        mean, spread = (float(f"{x:.14g}") for x in ((low + high) / 2, (high - low) / 2))
-        return {"mean": mean, "spread": spread, "rank": self.rank, "independent": len(self.values) > 2}
+        return {"mean": self.centre, "spread": self.spread, "rank": self.rank, "independent": len(self.values) > 2}
 
 
 class Absent(Finite):
@@ -564,6 +582,9 @@ class RandomLaw(Law):
     def has_second_moment(self) -> bool:
         return False
 
+    def _in_basis(self, R: Array) -> Law:
+        return _RandomInBasis(self, R)
+
     def draw(self, key: PRNGKeyArray) -> Array:
         raise self._refusal("environments")
 
@@ -583,16 +604,12 @@ def law_of_run(law: Law, key: PRNGKeyArray) -> Law:
     return law.draw_law(jax.random.fold_in(key, 2**30)) if isinstance(law, RandomLaw) else law
 
 
-def in_basis(law: Law, matrix: Float[Array, "s r2"]) -> Law:
-    """The law of ``R Sigma R^T``: the same spurious part in another basis, which may be smaller."""
-    if isinstance(law, Finite):
-        return unchecked(Finite, values=matrix @ law.values @ matrix.T, weights=law.weights)
-    return _RandomInBasis(law, matrix) if isinstance(law, RandomLaw) else _InBasis(law, matrix)
-
-
 class _InBasis(Law):
     law: Law
     matrix: Leaf
+
+    def __repr__(self) -> str:
+        return f"{self.law!r}.in_basis({text_of(self.matrix)})"
 
     @property
     def rank(self) -> int:
@@ -622,8 +639,10 @@ class _RandomInBasis(RandomLaw):
     law: RandomLaw
     matrix: Leaf
 
+    __repr__ = _InBasis.__repr__
+
     def draw_law(self, key: PRNGKeyArray) -> Law:
-        return in_basis(self.law.draw_law(key), self.matrix)
+        return self.law.draw_law(key).in_basis(self.matrix)
 
 
 def unchecked(kind: type[AnyModule], **fields: Any) -> AnyModule:

@@ -18,7 +18,7 @@ from gyrostat.environments.given_environments import (
     law_of_rank,
     values_of_rank,
 )
-from gyrostat.environments.laws import Absent, Law, in_basis, law_of_run, unchecked
+from gyrostat.environments.laws import Absent, Law, law_of_run, unchecked
 from gyrostat.errors import GyrostatError
 from gyrostat.jax_tools.readable_modules import ReadableModule
 from gyrostat.typing import Leaf
@@ -146,7 +146,7 @@ class FeatureEnvironments(ReadableModule):
         spurious = jax.random.normal(two, (d, self.law.rank), dtype=float) / np.sqrt(d)
         U, s, _ = jnp.linalg.svd(features, full_matrices=False)
         V, R = jnp.linalg.qr(spurious)
-        law = in_basis(law_of_run(self.law, key), R)
+        law = law_of_run(self.law, key).in_basis(R)
         return unchecked(Environments, invariant_basis=U, spurious_basis=V, law=law, invariant_values=s**2)
 
 
