@@ -190,6 +190,8 @@ def compared(name: str, wrong_draw=None) -> tuple[dict, ...]:
 def test_a_batch_has_the_law_of_measurements_written_out(name, monkeypatch):
     monkeypatch.setattr(fresh_gaussian, "BLOCK", 4)  # a batch over a continuous law may end inside a block
     holds(name, *compared(name))
+    # JAX remembers constants by identity: one that both precisions shared failed here, after a mixture of rank two.
+    np.testing.assert_allclose(SymmetricMatrices(2).coordinates(OFF), reference.svec(OFF), rtol=1e-6)
 
 
 def one_of_each(rng, lead):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 
 import jax
@@ -13,7 +12,6 @@ import pytest
 import gyrostat as gs
 import reference
 from conftest import orthonormal
-from gyrostat.jax_tools.float64 import double
 from gyrostat.models.spaces import Arrays, RectangularMatrices, SymmetricMatrices, Vectors
 
 SPACES = {
@@ -35,15 +33,6 @@ def test_coordinates_are_an_isometry(kind, d, x64):
     np.testing.assert_allclose(space.element(a), A, rtol=1e-12, atol=1e-12)
     key = jax.random.key(d)
     np.testing.assert_array_equal(space.gaussian(key), space.element(jax.random.normal(key, (space.size,))))
-
-
-def test_single_precision_still_works_after_a_program_in_double():
-    """JAX remembers constants by identity: an array that both precisions shared failed."""
-    A = np.array([[1.0, 0.8], [0.8, -0.5]])
-    for precision in (double, contextlib.nullcontext):
-        with precision():
-            coordinates = jax.jit(lambda A: SymmetricMatrices(2).coordinates(A))(A)
-        np.testing.assert_allclose(coordinates, reference.svec(A), rtol=1e-6)
 
 
 # --- models -------------------------------------------------------------------------------------------------------------------

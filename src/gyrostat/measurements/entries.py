@@ -38,10 +38,10 @@ class Entries(Measurements):
     """Responses ``y_ij = A_e,ij`` on a set of N observed (row, column) pairs, the same for every environment.
 
     ``G = (1/b) sum (A_ij - y_ij) E_ij`` over a batch of b entries: the gradient of ``(1/2b) sum (A_ij - y_ij)^2``, which on
-    the whole set is the ``training_loss`` ``C(A) = (1/2N) sum (A_ij - y_ij)^2`` of Wang 2023, section 2.1. ``batch_size=None`` takes the
-    whole set. ``order`` is ``"iid"`` (drawn with replacement, as in the paper) or ``"shuffled"`` (without replacement: every
-    entry once per pass, in a new random order for each pass). ``noise`` is the standard deviation of an error in each
-    response, drawn once per run.
+    the whole set is the loss ``C(A) = (1/2N) sum (A_ij - y_ij)^2`` of Wang 2023, section 2.1: ``training_loss``, while
+    ``full_loss`` is over all entries. ``batch_size=None`` takes the whole set. ``order`` is ``"iid"`` (drawn with replacement,
+    as in the paper) or ``"shuffled"`` (without replacement: every entry once per pass, in a new random order for each pass).
+    ``noise`` is the standard deviation of an error in each response, drawn once per run.
 
     Parameters
     ----------

@@ -37,7 +37,8 @@ class _SignedSquares(Model):
         return ((shape[0], self.width or shape[0]),) * len(self.signs)
 
     def product(self, params: Params) -> Float[Array, "d d"]:
-        return sum(sign * times(U, U.T) for sign, U in zip(self.signs, params, strict=True))
+        first, *others = (sign * times(U, U.T) for sign, U in zip(self.signs, params, strict=True))
+        return sum(others, start=first)
 
     def pullback(self, params: Params, gradient: Float[Array, "d d"]) -> Params:
         pairs = zip(self.signs, params, strict=True)
