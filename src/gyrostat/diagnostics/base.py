@@ -44,14 +44,9 @@ SnapshotFunction = Callable[[Snapshot], Array]
 
 @errors.checks_fields
 class Diagnostic(NamedTuple):
-    """A named function of a :class:`Snapshot`; ``dims`` names the dimensions of its value and is empty for a number.
+    """A named function of a :class:`Snapshot`: what a run can record.
 
-    ``rotates`` means that the value is the same in any orthonormal coordinates of the product, so a reduced run can be used
-    as it is; for other diagnostics the parameters are first brought back to the stated coordinates. ``of_product`` means
-    that the value depends on the product alone, in the stated coordinates, so hidden layers may stay reduced.
-
-    Recorded variables carry ``description``, ``units`` and ``one_means`` (what a value of 1 means) as attributes.
-    ``needs_truth`` means that the value compares with the invariant or the spurious part; it is NaN if they are unknown.
+    The recorded variable carries ``description``, ``units`` and ``one_means`` as attributes.
 
     Parameters
     ----------
@@ -64,15 +59,16 @@ class Diagnostic(NamedTuple):
     description
         What it means, in a sentence.
     rotates
-        True if the value is the same in any orthonormal coordinates.
+        True if the value is the same in any orthonormal coordinates of the product: a reduced run can be used as it is. For
+        other diagnostics the parameters are first brought back to the stated coordinates.
     of_product
-        True if the value depends on the product alone.
+        True if the value depends on the product alone, in the stated coordinates: hidden layers may stay reduced.
     units
         The unit of the value.
     one_means
         What a value of 1 means.
     needs_truth
-        True if it compares with the truth; it is NaN where that is unknown.
+        True if the value compares with the invariant or the spurious part: it is NaN where they are unknown.
     """
 
     name: str

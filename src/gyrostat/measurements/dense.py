@@ -72,13 +72,7 @@ class DesignGram(NamedTuple):
 
 
 class Dense(Measurements):
-    """Gaussian measurements written out as arrays, m per environment, drawn once or (``redraw``) at every step.
-
-    ``design`` (any whole number) is the seed of a design that all runs share, so that their products with it become one
-    matrix product; by default every run draws its own. ``operator`` is how a whole batch is applied: ``"rows"`` (two
-    products with X), ``"gram"`` (one with X^T X), or ``"auto"``, the cheaper of the two. ``precision="single"`` stores and
-    applies either in single precision, twice as fast. The relative error of a reading is then about 1e-6; parameters and
-    residuals stay in double precision, so a run converges as far as in double precision.
+    """Gaussian measurements written out as arrays, m per environment, drawn once or at every step.
 
     Parameters
     ----------
@@ -89,11 +83,14 @@ class Dense(Measurements):
     noise
         The standard deviation of the error in each response.
     design
-        The seed of a design that all runs share; by default every run draws its own.
+        The seed of a design that all runs share, any whole number: their products with it become one matrix product. By
+        default every run draws its own.
     operator
-        How a whole batch is applied: ``"rows"``, ``"gram"`` or ``"auto"``.
+        How a whole batch is applied: ``"rows"`` (two products with X), ``"gram"`` (one with X^T X) or ``"auto"``, the cheaper
+        of the two.
     precision
-        ``"double"``, or ``"single"`` to store and apply the measurements in single precision.
+        ``"double"``, or ``"single"`` to store and apply the measurements in single precision, twice as fast. The relative
+        error of a reading is then about 1e-6; parameters and residuals stay in double precision, so a run converges as far.
 
     >>> Dense(100, redraw=True).num_samples
     100

@@ -31,7 +31,7 @@ class DenseData(Measurements):
 
     A batch of one environment is all of its rows, or ``batch_size`` of them drawn with replacement. For each row of a mixed
     batch, an environment is drawn according to its weight, and then one of its rows. A mixed batch has ``batch_size`` rows,
-    by default as many as the data.
+    by default as many as the data. ``training_loss`` is the loss on all rows.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ class DenseData(Measurements):
     counts: Leaf
     batch_size: int | None = eqx.field(static=True)
     shape: tuple[int, ...] = eqx.field(static=True)
-    labels: tuple = eqx.field(static=True)
+    labels: tuple[Any, ...] = eqx.field(static=True)
 
     brings_responses = True
     keeps_state = True

@@ -18,7 +18,7 @@ class LabelledRows(NamedTuple):
     inputs: np.ndarray
     responses: np.ndarray
     codes: np.ndarray
-    labels: tuple
+    labels: tuple[Any, ...]
 
 
 def labelled_rows(X: Any, y: Any, environments: Any = None) -> LabelledRows:
