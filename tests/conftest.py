@@ -34,7 +34,7 @@ import fuzz_tally
 import gyrostat as gs
 from gyrostat.experiments import registry
 from gyrostat.jax_tools.float64 import double
-from gyrostat.measurements import Measurements, dense, entries
+from gyrostat.measurements import Measurements, dense, dense_data, entries
 
 HASTY = "jax_disable_most_optimizations"
 os.environ[HASTY.upper()] = "1"  # for processes that tests start
@@ -216,7 +216,7 @@ class Notes:
 @pytest.fixture
 def notes(monkeypatch):
     """Notes in which ``rows``, ``responses`` and ``weights`` appear if measurements have rows."""
-    plain, whole, quadratic = dense._reading, dense._rows_reading, gs.RankOne._reading
+    plain, whole, quadratic = dense_data.rows_reading, dense.DesignRows.reading, gs.RankOne._reading
 
     def reading(scene, X, y, weights=None):
         _stash.update(rows=X, responses=jnp.asarray(y))
@@ -224,9 +224,9 @@ def notes(monkeypatch):
             _stash["weights"] = weights
         return plain(scene, X, y, weights)
 
-    def rows_reading(scene, X, target, noise):
-        _stash.update(rows=X, responses=X @ target + noise)
-        return whole(scene, X, target, noise)
+    def design_reading(rows, scene, target):
+        _stash.update(rows=rows.matrices, responses=rows.matrices @ target + rows.noises)
+        return whole(rows, scene, target)
 
     def rank_one(self, scene, x, y):
         _stash.update(rows=x, responses=y)
@@ -241,8 +241,9 @@ def notes(monkeypatch):
         return plain_entries(scene, i, j, y)
 
     monkeypatch.setattr(entries, "_reading", entry)
-    monkeypatch.setattr(dense, "_reading", reading)
-    monkeypatch.setattr(dense, "_rows_reading", rows_reading)
+    monkeypatch.setattr(dense, "rows_reading", reading)
+    monkeypatch.setattr(dense_data, "rows_reading", reading)
+    monkeypatch.setattr(dense.DesignRows, "reading", design_reading)
     monkeypatch.setattr(gs.RankOne, "_reading", rank_one)
     return Notes()
 

@@ -7,53 +7,45 @@ import numpy as np
 import pytest
 
 import gyrostat as gs
+from checks import refuses
 from conftest import given_environments, rectangular_environments
 
-PAIRS = {
-    "symmetric": (
-        gs.Model.from_function(lambda U: U @ U.T, lambda shape: [shape], symmetric=True, factor=lambda U: U),
-        gs.Symmetric(gradient_factor=2.0),
-        given_environments(),
-    ),
-    "rectangular": (
-        gs.Model.from_function(lambda F, G: F @ G.T, [(4, 3), (3, 3)]),
-        gs.Asymmetric(),
-        rectangular_environments(),
-    ),
-    "vector": (
-        gs.Model.from_function(lambda u, v: u * u - v * v, lambda shape: [shape, shape]),
-        gs.Diagonal(gradient_factor=2.0),
-        gs.VectorEnvironments([1.0, -0.5, 0.0], [2], gs.TwoPoint(spread=3.0)),
-    ),
-}
-SEEN = {
-    "FreshGaussian": gs.FreshGaussian(30),
-    "FixedGaussian": gs.FixedGaussian(30),
-    "Dense": gs.Dense(30, noise=0.1),
-    "Identity": gs.Identity(),
-}
+FACTORS = gs.Model.from_function(lambda F, G: F @ G.T, [(4, 3), (3, 3)])
+SQUARE = gs.Model.from_function(lambda U: U @ U.T, lambda shape: [shape], symmetric=True, factor=lambda U: U)
+SQUARES = gs.Model.from_function(lambda u, v: u * u - v * v, lambda shape: [shape, shape])
 
 
 # A measurement sees a model only through its space and its product: test_conformance.py runs the spaces with the other
 # measurements, and the tensors below meet every measurement.
 @pytest.mark.parametrize(
-    ("name", "seen"), [("symmetric", "FreshGaussian"), ("rectangular", "FixedGaussian"), ("vector", "Dense")]
+    ("ours", "built_in", "environments", "seen"),
+    [
+        (SQUARE, gs.Symmetric(gradient_factor=2.0), given_environments(), gs.FreshGaussian(30)),
+        (FACTORS, gs.Asymmetric(), rectangular_environments(), gs.FixedGaussian(30)),
+        (
+            SQUARES,
+            gs.Diagonal(gradient_factor=2.0),
+            gs.VectorEnvironments([1.0, 0.0], [1], gs.TwoPoint()),
+            gs.Dense(30, noise=0.1),
+        ),
+    ],
+    ids=["symmetric", "rectangular", "vector"],
 )
-def test_a_run_equals_that_of_the_built_in_model(name, seen):
-    *models, environments = PAIRS[name]
-    runs = [
+def test_a_run_equals_that_of_the_built_in_model(ours, built_in, environments, seen):
+    record, rule = ["signal", "spurious", "distance"], gs.rules.Momentum(0.5)
+    one, other = (
         gs.run(
-            gs.HeteroSGD(0.02, init_scale=0.3, model=model, rule=gs.rules.Momentum(0.5)),
-            gs.Problem(environments, SEEN[seen]),
+            gs.HeteroSGD(0.02, init_scale=0.3, model=model, rule=rule),
+            gs.Problem(environments, seen),
             num_steps=15,
             seeds=2,
-            record=["signal", "spurious", "distance"],
+            record=record,
             record_at=4,
         )
-        for model in models
-    ]
-    for ours, twin in zip(*(run.data_vars.values() for run in runs), strict=True):
-        np.testing.assert_allclose(ours, twin, rtol=1e-11, atol=1e-12)
+        for model in (ours, built_in)
+    )
+    for name in record:
+        np.testing.assert_allclose(one[name], other[name], rtol=1e-11, atol=1e-12)
 
 
 def tensor(*vectors: np.ndarray) -> np.ndarray:
@@ -65,26 +57,34 @@ SIGNAL, OTHER = tensor(E[0][0], E[1][0], E[2][0]), tensor(E[0][1], E[1][1], E[2]
 CP = gs.Model.from_function(lambda A, B, C: jnp.einsum("ir,jr,kr->ijk", A, B, C), lambda shape: [(n, 2) for n in shape])
 
 
-@pytest.mark.parametrize("seen", [*SEEN, "DenseData"])
-def test_a_tensor_is_measured_as_its_coordinates_are(seen, x64):
+ROWS = np.random.default_rng(1).standard_normal((20, 3, 4, 5))
+RESPONSES, LABELS = np.random.default_rng(2).standard_normal(20), np.arange(20) % 2
+
+
+@pytest.mark.parametrize(
+    "seen",
+    [
+        lambda side: gs.FreshGaussian(30),
+        lambda side: gs.FixedGaussian(30),
+        lambda side: gs.Dense(30, noise=0.1),
+        lambda side: gs.Identity(),
+        lambda side: gs.DenseData(ROWS.reshape(20, *side), RESPONSES, LABELS),
+    ],
+    ids=["FreshGaussian", "FixedGaussian", "Dense", "Identity", "DenseData"],
+)
+def test_a_tensor_is_measured_as_its_coordinates_are(seen):
     """A tensor of rank two from one step: the gradient is that of the flat vector of its entries, measured in the same way."""
-    rng = np.random.default_rng(1)
-    flat = gs.Model.from_function(
-        lambda A, B, C: jnp.ravel(jnp.einsum("ir,jr,kr->ijk", A, B, C)), [(3, 2), (4, 2), (5, 2)]
-    )
-    environments = gs.environments.ArrayEnvironments(SIGNAL, [5 * OTHER, -3 * OTHER])
-    vectors = gs.environments.ArrayEnvironments(SIGNAL.ravel(), [5 * OTHER.ravel(), -3 * OTHER.ravel()])
-    X, y = rng.standard_normal((20, 3, 4, 5)), rng.standard_normal(20)
-    sensed = [SEEN.get(seen) or gs.DenseData(x, y, np.arange(20) % 2) for x in (X, X.reshape(20, -1))]
-    start = gs.starts.ScaledGaussian(0.5)
+    flat = gs.Model.from_function(lambda *factors: jnp.ravel(CP.product(factors)), [(3, 2), (4, 2), (5, 2)])
     options = {"num_steps": 10, "seeds": 2, "record": ["signal", "spurious", "distance"], "record_at": 3}
-    found, wanted = (
-        gs.run(gs.HeteroSGD(0.02, model=model, start=start), gs.Problem(where, how), **options)
-        for model, where, how in zip((CP, flat), (environments, vectors), sensed, strict=True)
-    )
-    for name in wanted.data_vars:
-        np.testing.assert_allclose(found[name], wanted[name], rtol=1e-10, atol=1e-12)
-    assert float(np.ptp(found.distance.values, axis=1).min()) > 1e-4
+    runs = []
+    for model, side in ((CP, (3, 4, 5)), (flat, (60,))):
+        invariant, other = SIGNAL.reshape(side), OTHER.reshape(side)
+        environments = gs.environments.ArrayEnvironments(invariant, [5 * other, -3 * other])
+        algorithm = gs.HeteroSGD(0.02, model=model, start=gs.starts.ScaledGaussian(0.5))
+        runs.append(gs.run(algorithm, gs.Problem(environments, seen(side)), **options))
+    for name in options["record"]:
+        np.testing.assert_allclose(runs[0][name], runs[1][name], rtol=1e-10, atol=1e-12)
+    assert float(np.ptp(runs[0].distance.values, axis=1).min()) > 1e-4
 
 
 def test_signal_and_spurious_of_arrays_are_coordinates(x64):
@@ -97,41 +97,14 @@ def test_signal_and_spurious_of_arrays_are_coordinates(x64):
     assert found == pytest.approx({"signal": 0.25, "spurious": 0.5, "distance": np.sqrt(1.5**2 + 1.5**2 + 1)})
 
 
-def test_a_network_on_given_data_takes_the_steps_of_torch():
-    """Two layers, tanh, squares; one environment per step in a given order; gradients by PyTorch's autograd."""
-    torch = pytest.importorskip("torch")
-    rng = np.random.default_rng(2)
-    X, y, labels = rng.standard_normal((12, 3)), rng.standard_normal(12), np.arange(12) % 3 // 2
-    W0, a0 = rng.standard_normal((3, 5)), rng.standard_normal(5)
-    network = gs.Model.from_function(lambda W, a: jnp.tanh(X @ W) @ a, [(3, 5), (5,)])
-    problem = gs.Problem(gs.Observed((12,), 2), gs.DenseData(np.eye(12), y, labels))
-    algorithm = gs.HeteroSGD(
-        0.1, model=network, start=gs.starts.Given(W0, a0), order=[0, 0, 1], rule=gs.rules.Momentum(0.7)
-    )
-    show = gs.diagnostics.Diagnostic(
-        "params", lambda view: jnp.concatenate([p.ravel() for p in view.params]), ("entry",)
-    )
-    found = gs.run(algorithm, problem, num_steps=30, record=[show], record_at=31).params.values[0]
-    W, a = (torch.tensor(p, requires_grad=True) for p in (W0, a0))
-    optimiser = torch.optim.SGD([W, a], lr=0.1, momentum=0.7)
-    for t in range(30):
-        rows = torch.tensor(labels == [0, 0, 1][t % 3])
-        optimiser.zero_grad()
-        error = torch.tanh(torch.tensor(X)[rows] @ W) @ a - torch.tensor(y)[rows]
-        (error**2).mean().div(2).backward()
-        optimiser.step()
-        now = np.concatenate([p.detach().numpy().ravel() for p in (W, a)])
-        np.testing.assert_allclose(found[t + 1], now, rtol=0, atol=1e-12)
-
-
 def test_what_looks_at_a_factor_needs_one():
-    problem = gs.Problem(rectangular_environments(), gs.Identity())
-    algorithm = gs.HeteroSGD(0.05, model=PAIRS["rectangular"][0])
-    assert "error" not in gs.run(algorithm, problem, num_steps=2)  # the default record leaves it out
-    with pytest.raises(gs.GyrostatError, match="has no factor, which error and other diagnostics of factors look at"):
-        gs.run(algorithm, problem, num_steps=2, record=["error"])
-    with_factor = gs.HeteroSGD(0.05, model=PAIRS["symmetric"][0])
-    assert "error" in gs.run(with_factor, gs.Problem(given_environments(), gs.Identity()), num_steps=2)
+    def run(model, environments, **options):
+        return gs.run(gs.HeteroSGD(0.05, model=model), gs.Problem(environments, gs.Identity()), num_steps=2, **options)
+
+    assert "error" not in run(FACTORS, rectangular_environments())  # the default record leaves it out
+    words = ("has no factor, which error and other diagnostics of factors look at", "full_loss")
+    refuses(lambda: run(FACTORS, rectangular_environments(), record=["error"]), *words)
+    assert "error" in run(SQUARE, given_environments())
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -45,14 +44,9 @@ SnapshotFunction = Callable[[Snapshot], Array]
 
 @errors.checks_fields
 class Diagnostic(NamedTuple):
-    """A named function of a :class:`Snapshot`; ``dims`` names the dimensions of its value and is empty for a number.
+    """A named function of a :class:`Snapshot`: what a run can record.
 
-    ``rotates`` means that the value is the same in any orthonormal coordinates of the product, so a reduced run can be used
-    as it is; for other diagnostics the parameters are first brought back to the stated coordinates. ``of_product`` means
-    that the value depends on the product alone, in the stated coordinates, so hidden layers may stay reduced.
-
-    Recorded variables carry ``description``, ``units`` and ``one_means`` (what a value of 1 means) as attributes.
-    ``needs_truth`` means that the value compares with the invariant or the spurious part; it is NaN if they are unknown.
+    The recorded variable carries ``description``, ``units`` and ``one_means`` as attributes.
 
     Parameters
     ----------
@@ -65,15 +59,16 @@ class Diagnostic(NamedTuple):
     description
         What it means, in a sentence.
     rotates
-        True if the value is the same in any orthonormal coordinates.
+        True if the value is the same in any orthonormal coordinates of the product: a reduced run can be used as it is. For
+        other diagnostics the parameters are first brought back to the stated coordinates.
     of_product
-        True if the value depends on the product alone.
+        True if the value depends on the product alone, in the stated coordinates: hidden layers may stay reduced.
     units
         The unit of the value.
     one_means
         What a value of 1 means.
     needs_truth
-        True if it compares with the truth; it is NaN where that is unknown.
+        True if the value compares with the invariant or the spurious part: it is NaN where they are unknown.
     """
 
     name: str
@@ -172,22 +167,26 @@ def diagnostic(
     """
     functions = [x for x in function_or_dims if callable(x)]
     words = [x for x in function_or_dims if not callable(x)]
-    if not (dims is None or isinstance(dims, str | Sequence)):
-        raise GyrostatError(f"dims must be a word or a list of words, such as 'layer'; got {errors.shown(dims)}.")
     if words and dims is not None:
         raise GyrostatError(
             f"diagnostic got dimensions twice, {words} and dims={dims!r}: leave one out, or write name={words[0]!r}."
         )
-    listed = [dims] if isinstance(dims, str) else list(dims or words)
-    names = tuple(_word("dims", word) for word in listed)
+    if not (dims is None or isinstance(dims, str | Sequence)):
+        raise GyrostatError(f"dims must be a word or a list of words, such as 'layer'; got {errors.shown(dims)}.")
+    names = tuple(_word("dims", word) for word in ([dims] if isinstance(dims, str) else dims or words))
     if len(set(names)) < len(names):
-        raise GyrostatError(f"dims must be different words; got {listed}.")
+        raise GyrostatError(f"dims must be different words; got {list(names)}.")
 
     def register(function: SnapshotFunction) -> SnapshotFunction:
-        made = _described(function, name, dims=names)
-        DIAGNOSTICS[made.name] = made._replace(
-            rotates=rotates, of_product=of_product, units=units, one_means=one_means, needs_truth=needs_truth
+        made = _described(function, name)._replace(
+            dims=names,
+            rotates=rotates,
+            of_product=of_product,
+            units=units,
+            one_means=one_means,
+            needs_truth=needs_truth,
         )
+        DIAGNOSTICS[made.name] = made
         return function
 
     return register(*functions) if functions else register
@@ -200,10 +199,13 @@ RENAMED = {"loss": "full_loss"}
 """Old names of diagnostics, which can be recorded for one more version."""
 
 
-def _described(function: Any, name: str | None = None, dims: tuple[str, ...] = ()) -> Diagnostic:
+def _described(function: Any, name: str | None = None) -> Diagnostic:
     """The diagnostic of a function, described by the first line of its docstring."""
     if not callable(function):
-        raise GyrostatError(f"a diagnostic is a function of a snapshot; got {errors.shown(function)}.")
+        raise GyrostatError(
+            f"a diagnostic is a function of a snapshot; got {errors.shown(function)}: record= lists names, functions and "
+            "Diagnostic objects."
+        )
     name = getattr(function, "__name__", "") if name is None else name
     if name == "<lambda>":
         raise GyrostatError(
@@ -212,14 +214,8 @@ def _described(function: Any, name: str | None = None, dims: tuple[str, ...] = (
     known = DIAGNOSTICS.get(_word("name", name))
     if known is not None and _is_ours(known.function) and not _is_ours(function):
         raise GyrostatError(f"the diagnostic {name!r} exists already ({known.description}): choose another name=.")
-    try:
-        inspect.signature(function).bind(None)
-    except TypeError:
-        raise GyrostatError(
-            f"the diagnostic {name!r} must take one argument, the snapshot; it takes {inspect.signature(function)}."
-        ) from None
     text = (function.__doc__ or "").strip().splitlines()
-    return Diagnostic(name, function, dims, text[0] if text else "")
+    return Diagnostic(name, function, description=text[0] if text else "")
 
 
 def _word(argument: str, value: Any) -> str:
@@ -294,8 +290,6 @@ def resolve(record: Sequence[str | Diagnostic | SnapshotFunction]) -> tuple[Diag
             one = entry
         elif isinstance(entry, str):
             one = named(entry)
-        elif not callable(entry):
-            raise GyrostatError(f"record must list names, functions or Diagnostic objects; got {errors.shown(entry)}.")
         else:
             one = next((d for d in DIAGNOSTICS.values() if d.function is entry), None) or _described(entry)
         if any(one.name == other.name and one.function is not other.function for other in diagnostics):

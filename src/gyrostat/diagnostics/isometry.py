@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -93,7 +93,7 @@ def _search(key: PRNGKeyArray, m: Float[Array, ""], space: Space, rank: int, ste
         start = jax.random.fold_in(key, 1 if sign > 0 else 2)
         M = _unit(space.project(_truncate(space.gaussian(start), rank)))
 
-        def climb(t: Array, carry: tuple, sign: float = sign) -> tuple:
+        def climb(t: Array, carry: tuple[Any, ...], sign: float = sign) -> tuple[Any, ...]:
             M, design, best = carry
             query = jax.random.fold_in(jax.random.fold_in(key, 3 if sign > 0 else 4), t)
             answer, design = gram_product(design, query, only, space.coordinates(M), m)

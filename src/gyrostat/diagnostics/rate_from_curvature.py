@@ -73,7 +73,14 @@ def late_speed(factor: Any, cofactor: Any, step_size: float, rank: int, matrices
     r = errors.integer("rank", rank, least=1)
     if k < r:
         raise GyrostatError(f"width {k} is below rank {r}: there is no zero of the loss to converge to; raise width.")
-    J = _jacobian(F, G, matrices)
+    J = np.hstack([np.kron(np.eye(n1), G), np.kron(F, np.eye(n2))])  # of vec(F G^T), row by row
+    if matrices is not None:
+        A = errors.array("matrices", matrices, ndim=2)
+        if A.shape[1] != n1 * n2:
+            raise GyrostatError(
+                f"matrices must have {n1 * n2} columns, one per entry of the product; got {A.shape[1]}."
+            )
+        J = A @ J
     values = np.linalg.eigvalsh(J.T @ J)
     a = min(n1, k)
     flat = (n1 + n2) * k - n2 * a - (n1 - a) * r
@@ -82,18 +89,3 @@ def late_speed(factor: Any, cofactor: Any, step_size: float, rank: int, matrices
     if eta * steepest >= 2:
         return Speed(slowest, steepest, -math.inf)
     return Speed(slowest, steepest, -2 * math.log(worst) if worst > 0 else math.inf)
-
-
-def _jacobian(F: np.ndarray, G: np.ndarray, matrices: Any) -> np.ndarray:
-    (n1, k), n2 = F.shape, G.shape[0]
-    if matrices is None:
-        left = np.einsum("il,jm->ijlm", np.eye(n1), G).reshape(n1 * n2, n1 * k)
-        right = np.einsum("im,jl->ijlm", F, np.eye(n2)).reshape(n1 * n2, n2 * k)
-        return np.concatenate([left, right], axis=1)
-    A = errors.array("matrices", matrices, ndim=2)
-    if A.shape[1] != n1 * n2:
-        raise GyrostatError(f"matrices must have {n1 * n2} columns, one per entry of the product; got {A.shape[1]}.")
-    A = A.reshape(-1, n1, n2)
-    left = (A @ G).reshape(len(A), n1 * k)
-    right = (np.swapaxes(A, 1, 2) @ F).reshape(len(A), n2 * k)
-    return np.concatenate([left, right], axis=1)

@@ -52,12 +52,18 @@ def signal(snapshot: Snapshot) -> Array:
     return frobenius_norm(environments.signal_block(snapshot.product)) / frobenius_norm(environments.invariant_values)
 
 
+ROUNDING = 1e-12
+"""A mean of the law that is relatively smaller is zero: the strengths of its environments cancel, but for rounding."""
+
+
 @diagnostic(rotates=True, one_means="the mean spurious signal is learnt in full", needs_truth=True)
 def spurious(snapshot: Snapshot) -> Array:
     """Share of the mean spurious signal that is learnt: ||V*^T A V*||_F / ||E Sigma||_F (over sqrt(r2) if that is 0)."""
     environments = snapshot.environments
-    mean = frobenius_norm(environments.law.mean)
-    scale = jnp.where(mean > 0, mean, max(environments.law.rank, 1) ** 0.5)
+    law, mean = environments.law, frobenius_norm(environments.law.mean)
+    # Targets less A_star leave rounding errors of the size of A_star, sums over environments such of the size of Sigma.
+    size = frobenius_norm(environments.invariant_values) + jnp.sqrt(law.scatter)
+    scale = jnp.where(mean > ROUNDING * size, mean, max(law.rank, 1) ** 0.5)
     return frobenius_norm(environments.spurious_block(snapshot.product)) / scale
 
 

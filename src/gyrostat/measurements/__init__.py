@@ -9,7 +9,8 @@ from gyrostat.measurements.base import Demand as Demand
 from gyrostat.measurements.base import Measurements
 from gyrostat.measurements.base import Reading as Reading
 from gyrostat.measurements.base import Scene as Scene
-from gyrostat.measurements.dense import Dense, DenseData
+from gyrostat.measurements.dense import Dense
+from gyrostat.measurements.dense_data import DenseData
 from gyrostat.measurements.entries import Entries
 from gyrostat.measurements.fixed_gaussian import FixedGaussian
 from gyrostat.measurements.fresh_gaussian import FreshGaussian

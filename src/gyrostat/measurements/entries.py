@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -37,10 +38,10 @@ class Entries(Measurements):
     """Responses ``y_ij = A_e,ij`` on a set of N observed (row, column) pairs, the same for every environment.
 
     ``G = (1/b) sum (A_ij - y_ij) E_ij`` over a batch of b entries: the gradient of ``(1/2b) sum (A_ij - y_ij)^2``, which on
-    the whole set is the loss ``C(A) = (1/2N) sum (A_ij - y_ij)^2`` of Wang 2023, section 2.1. ``batch_size=None`` takes the
-    whole set. ``order`` is ``"iid"`` (drawn with replacement, as in the paper) or ``"shuffled"`` (without replacement: every
-    entry once per pass, in a new random order for each pass). ``noise`` is the standard deviation of an error in each
-    response, drawn once per run.
+    the whole set is the loss ``C(A) = (1/2N) sum (A_ij - y_ij)^2`` of Wang 2023, section 2.1: ``training_loss``, while
+    ``full_loss`` is over all entries. ``batch_size=None`` takes the whole set. ``order`` is ``"iid"`` (drawn with replacement,
+    as in the paper) or ``"shuffled"`` (without replacement: every entry once per pass, in a new random order for each pass).
+    ``noise`` is the standard deviation of an error in each response, drawn once per run.
 
     Parameters
     ----------
@@ -62,6 +63,8 @@ class Entries(Measurements):
     order: str = eqx.field(static=True)
     noise: Leaf
     is_noisy: bool = eqx.field(static=True)
+
+    by_entries = True
 
     def __init__(
         self,
@@ -91,10 +94,6 @@ class Entries(Measurements):
     def count(self) -> int:
         """N, the number of observed entries."""
         return len(self.pairs)
-
-    @property
-    def by_entries(self) -> bool:
-        return True
 
     def runs_per_call(self, size: int, mixes: bool) -> int:
         return min(RUNS_PER_CALL, super().runs_per_call(size, mixes))
@@ -134,49 +133,42 @@ class Entries(Measurements):
         if self.batch_size is None:
             return self.read_all(state, scene, environment), state
         batch, state = self._next_batch(state, key, environment.index)
-        return self._read(state, scene, environment, batch), state
+        return _reading(scene, *self._responses(state, scene, environment, batch)), state
 
     def read_all(self, state: EntriesState, scene: Scene, environment: Environment) -> Reading:
-        return self._read(state, scene, environment, slice(None))
-
-    def _read(self, state: EntriesState, scene: Scene, environment: Environment, batch: Array | slice) -> Reading:
-        i, j = (x[batch] for x in self._indices())
-        y = scene.environments.target(environment.sigma)[i, j]
-        if state.noises is not None:
-            y = y + state.noises[environment.index][batch]
-        return _reading(scene, i, j, y)
+        return _reading(scene, *self._responses(state, scene, environment, slice(None)))
 
     def mix(self, state: EntriesState, key: PRNGKeyArray, scene: Scene) -> tuple[Reading, EntriesState]:
         size = self.batch_size or self.count
         choosing, within = split(key)
         environments = jax.vmap(scene.environments.law.environment)(split(choosing, size))
-        batch = self._draw(within, size)
-        i, j = (x[batch] for x in self._indices())
-        y = jax.vmap(lambda sigma, i, j: scene.environments.target(sigma)[i, j])(environments.sigma, i, j)
-        if state.noises is not None:
-            y = y + state.noises[environments.index, batch]
-        return _reading(scene, i, j, y), state
+        one_each = jax.vmap(functools.partial(self._responses, state, scene))
+        return _reading(scene, *one_each(environments, self._draw(within, size))), state
 
-    def _indices(self) -> tuple[Array, Array]:
-        rows, columns = np.array(self.pairs, dtype=np.int32).T
-        return jnp.asarray(rows), jnp.asarray(columns)
+    def _responses(
+        self, state: EntriesState, scene: Scene, environment: Environment, batch: Array | slice
+    ) -> tuple[Array, Array, Array]:
+        """The rows, the columns and the responses of a batch of entries."""
+        i, j = jnp.asarray(np.array(self.pairs, dtype=np.int32).T)[:, batch]
+        y = scene.environments.target(environment.sigma)[i, j]
+        return i, j, y if state.noises is None else y + state.noises[environment.index][batch]
 
     def _draw(self, key: PRNGKeyArray, size: int) -> Int[Array, " size"]:
         return (uniform(key, size) * self.count).astype(jnp.int32)
 
-    def _next_batch(self, state: EntriesState, key: PRNGKeyArray, index: Array) -> tuple[Array, EntriesState]:
-        """The indices of the entries in the batch."""
+    def _next_batch(
+        self, state: EntriesState, key: PRNGKeyArray, index: Int[Array, ""]
+    ) -> tuple[Int[Array, " size"], EntriesState]:
+        """The numbers of the entries in the batch."""
         assert self.batch_size is not None
         if state.orders is None or state.positions is None:
             return self._draw(key, self.batch_size), state
         at = state.positions[index]
-        kind = jax.random.key_impl(key)
 
-        def reordered(operand: tuple[Array, Array]) -> tuple[Array, Array]:
-            fresh = uniform(jax.random.wrap_key_data(operand[1], impl=kind), self.count)
-            return jnp.argsort(fresh).astype(jnp.int32), operand[1]
+        def reordered(_: Int[Array, " N"]) -> Int[Array, " N"]:
+            return jnp.argsort(uniform(key, self.count)).astype(jnp.int32)
 
-        order, _ = change_if_needed(at == 0, reordered, (state.orders[index], jax.random.key_data(key)))
+        order = change_if_needed(at == 0, reordered, state.orders[index])
         batch = jax.lax.dynamic_slice(order, (at,), (self.batch_size,))
         positions = state.positions.at[index].set((at + self.batch_size) % self.count)
         return batch, state._replace(orders=state.orders.at[index].set(order), positions=positions)

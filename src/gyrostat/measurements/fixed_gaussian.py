@@ -63,9 +63,7 @@ class FixedGaussian(Measurements):
     num_samples: Leaf = errors.count()
     noise: Leaf = errors.nonnegative(default=0.0)
 
-    @property
-    def vectorises(self) -> bool:
-        return False
+    vectorises = False
 
     def check(self, environments: Any, space: Space, mixes: bool) -> None:
         require_finite_law(self, environments)

@@ -20,13 +20,8 @@ class Identity(Measurements):
     A mixed batch then sees the mean over the environments.
     """
 
-    @property
-    def isotropic(self) -> bool:
-        return True
-
-    @property
-    def by_entries(self) -> bool:
-        return True
+    isotropic = True
+    by_entries = True
 
     def runs_per_call(self, size: int, mixes: bool) -> int:
         return min(RUNS_PER_CALL, super().runs_per_call(size, mixes))

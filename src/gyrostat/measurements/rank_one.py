@@ -42,9 +42,7 @@ class RankOne(Measurements):
     truncation: Leaf = errors.field(check=lambda name, value: _truncation(name, value), default=np.inf)
     noise: Leaf = errors.nonnegative(default=0.0)
 
-    @property
-    def gives_response_mean(self) -> bool:
-        return True
+    gives_response_mean = True
 
     def check(self, environments: Any, space: Space, mixes: bool) -> None:
         if not isinstance(space, SymmetricMatrices):

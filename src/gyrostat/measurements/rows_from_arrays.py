@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,7 +18,7 @@ class LabelledRows(NamedTuple):
     inputs: np.ndarray
     responses: np.ndarray
     codes: np.ndarray
-    labels: tuple
+    labels: tuple[Any, ...]
 
 
 def labelled_rows(X: Any, y: Any, environments: Any = None) -> LabelledRows:
@@ -28,7 +29,8 @@ def labelled_rows(X: Any, y: Any, environments: Any = None) -> LabelledRows:
     >>> labelled_rows([[[1.0], [2.0]], [[3.0]]], [[1.0, 2.0], [3.0]]).codes.tolist()
     [0, 0, 1]
     """
-    if _is_per_environment(y):
+    # An array, a Series or a list of numbers holds the responses of all rows.
+    if isinstance(y, list | tuple) and len(y) > 0 and all(np.ndim(part) >= 1 for part in y):
         return _joined(X, y, environments)
     if environments is None:
         raise GyrostatError(
@@ -48,53 +50,43 @@ def labelled_rows(X: Any, y: Any, environments: Any = None) -> LabelledRows:
     return LabelledRows(inputs, responses, codes, tuple(labels))
 
 
-def _is_per_environment(y: Any) -> bool:
-    """Whether ``y`` is a list of arrays; an array, a Series or a list of numbers holds the responses of all rows."""
-    return isinstance(y, list | tuple) and len(y) > 0 and all(np.ndim(part) >= 1 for part in y)
-
-
-def _joined(X: Any, y: Any, environments: Any) -> LabelledRows:
+def _joined(X: Any, y: Sequence[Any], environments: Any) -> LabelledRows:
+    """The rows of lists with an array for each environment."""
     count = len(y)
     if not isinstance(X, list | tuple) or len(X) != count:
-        got = f"{len(X)}" if isinstance(X, list | tuple) else errors.shown(X)
+        got = len(X) if isinstance(X, list | tuple) else errors.shown(X)
         raise GyrostatError(f"y lists {count} environments, so X must list as many arrays; got {got}.")
     labels = tuple(range(count)) if environments is None else tuple(grouped(environments)[0])
     if len(labels) != count:
         raise GyrostatError(
             f"environments must name each of the {count} arrays of X and y once; got {len(labels)} different labels."
         )
-    inputs: list[np.ndarray] = []
-    responses: list[np.ndarray] = []
+    inputs, responses = [], []
     for label, X_e, y_e in zip(labels, X, y, strict=True):
         name_X, name_y = (f"{name} of environment {label!r}" for name in ("X", "y"))
         _same_index(**{name_X: X_e, name_y: y_e})
-        rows, values = _inputs(name_X, X_e), _responses(name_y, y_e)
-        if len(rows) != len(values) or len(rows) == 0:
+        inputs.append(_inputs(name_X, X_e))
+        responses.append(_responses(name_y, y_e))
+        rows, width, first = len(inputs[-1]), inputs[-1].shape[1:], inputs[0].shape[1:]
+        if rows != len(responses[-1]) or rows == 0:
             raise GyrostatError(
-                f"environment {label!r} has {len(rows)} rows in X and {len(values)} in y: give both at least one, as many."
+                f"environment {label!r} has {rows} rows in X and {len(responses[-1])} in y: give both at least one, as many."
             )
-        if inputs and rows.shape[1:] != inputs[0].shape[1:]:
+        if width != first:
             raise GyrostatError(
-                f"rows of environment {label!r} have shape {rows.shape[1:]}, those of {labels[0]!r} "
-                f"{inputs[0].shape[1:]}: make them equal."
+                f"rows of environment {label!r} have shape {width}, those of {labels[0]!r} {first}: make them equal."
             )
-        inputs.append(rows)
-        responses.append(values)
     codes = np.repeat(np.arange(count), [len(rows) for rows in inputs])
     return LabelledRows(np.concatenate(inputs), np.concatenate(responses), codes, labels)
 
 
 def _inputs(name: str, X: Any) -> np.ndarray:
     if hasattr(X, "dtypes") and hasattr(X, "columns"):
-        words = [str(column) for column, kind in zip(X.columns, X.dtypes, strict=True) if not _is_number(kind)]
+        kinds = zip(X.columns, X.dtypes, strict=True)
+        words = [str(column) for column, dtype in kinds if getattr(dtype, "kind", "O") not in "biuf"]
         if words:
             raise GyrostatError(f"{name} has columns that are not numbers ({', '.join(words)}): leave them out.")
     return errors.array(name, X, ndim=(2, 3))
-
-
-def _is_number(dtype: Any) -> bool:
-    """Whether a column of this dtype, of NumPy or of pandas, holds numbers."""
-    return getattr(dtype, "kind", "O") in "biuf"
 
 
 def _responses(name: str, y: Any) -> np.ndarray:

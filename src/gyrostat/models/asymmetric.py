@@ -29,6 +29,8 @@ class Asymmetric(Model):
 
     width: int | None = errors.field(check=optional_width, static=True, default=None)
 
+    rotates = True
+
     def space(self, shape: tuple[int, ...]) -> RectangularMatrices:
         return space_of_matrices(self, shape)
 
@@ -64,10 +66,6 @@ class Asymmetric(Model):
     def partners(self, params: Params) -> Params:
         F, G = params
         return G, F
-
-    @property
-    def rotates(self) -> bool:
-        return True
 
     def rotated(self, params: Params, left: Array, right: Array) -> Params:
         F, G = params

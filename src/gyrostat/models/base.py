@@ -137,7 +137,7 @@ class Model(ReadableModule):
         """The parameters that act on the rows of the product, as one matrix with a row per coordinate: U of Xu 2024."""
         raise GyrostatError(
             f"{type(self).__name__} has no factor, which error and other diagnostics of factors look at: record signal, "
-            "spurious, distance or loss instead, or define its factor."
+            "spurious, distance or full_loss instead, or define its factor."
         )
 
     def cofactor(self, params: Params) -> Array | None:

@@ -45,6 +45,8 @@ class DeepLinear(Model):
     width: int | None = eqx.field(static=True)
     widths: tuple[int, ...] | None = eqx.field(static=True)
 
+    rotates = True
+
     def __init__(self, depth: int | None = None, width: int | None = None, *, widths: Sequence[int] | None = None):
         if widths is not None:
             if not (depth is None and width is None):
@@ -116,10 +118,6 @@ class DeepLinear(Model):
         root = s[:rank] ** (1 / self.depth)
         ends = [Vt[:rank].T, *(jnp.eye(w, rank) for w, _ in shapes[:-1]), U[:, :rank]]
         return tuple((after * root) @ before.T for before, after in itertools.pairwise(ends))
-
-    @property
-    def rotates(self) -> bool:
-        return True
 
     def rotated(self, params: Params, left: Array, right: Array) -> Params:
         first, *hidden, last = params

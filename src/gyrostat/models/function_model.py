@@ -94,16 +94,11 @@ class FunctionModel(Model):
 
 
 def _shapes(shapes: Any) -> tuple[tuple[int, ...], ...]:
-    if not _is_list(shapes) or not shapes:
+    def is_list(value: Any) -> bool:
+        return isinstance(value, Sequence) and not isinstance(value, str)
+
+    if not (is_list(shapes) and shapes and all(map(is_list, shapes))):
         raise GyrostatError(
-            f"shapes must list the shape of every parameter, such as [(5, 2), (4, 2)]; got {errors.shown(shapes)}."
-        )
-    if not all(map(_is_list, shapes)):
-        raise GyrostatError(
-            f"shapes must list a tuple for every parameter, such as [(5, 2)] for one matrix; got {errors.shown(shapes)}."
+            f"shapes must list the shape of every parameter, such as [(5, 2)] for one matrix; got {errors.shown(shapes)}."
         )
     return tuple(tuple(errors.integer("shapes", n, least=1) for n in shape) for shape in shapes)
-
-
-def _is_list(value: Any) -> bool:
-    return isinstance(value, Sequence) and not isinstance(value, str)

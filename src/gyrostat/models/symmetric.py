@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
@@ -13,11 +15,15 @@ from gyrostat.models.spaces import SymmetricMatrices
 from gyrostat.typing import Leaf, Params
 
 
-class _SymmetricFactors(Model):
-    """What :class:`Symmetric` and :class:`SymmetricDifference` share: factors of size d x width."""
+class _SignedSquares(Model):
+    """``A = sum_i s_i U_i U_i^T`` with given signs s_i and factors U_i of size d x width."""
+
+    signs: ClassVar[tuple[int, ...]]
 
     width: int | None = errors.field(check=optional_width, static=True, default=None)
     gradient_factor: Leaf = errors.positive(default=1.0)
+
+    rotates = True
 
     def space(self, shape: tuple[int, ...]) -> SymmetricMatrices:
         if len(shape) != 2 or shape[0] != shape[1]:
@@ -27,25 +33,38 @@ class _SymmetricFactors(Model):
             )
         return SymmetricMatrices(shape[0])
 
-    def _columns(self, shape: tuple[int, ...]) -> int:
-        return self.width or shape[0]
+    def shapes(self, shape: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
+        return ((shape[0], self.width or shape[0]),) * len(self.signs)
+
+    def product(self, params: Params) -> Float[Array, "d d"]:
+        first, *others = (sign * times(U, U.T) for sign, U in zip(self.signs, params, strict=True))
+        return sum(others, start=first)
+
+    def pullback(self, params: Params, gradient: Float[Array, "d d"]) -> Params:
+        pairs = zip(self.signs, params, strict=True)
+        return tuple(sign * self.gradient_factor * times(gradient, U) for sign, U in pairs)
+
+    def factor(self, params: Params) -> Float[Array, "d k"]:
+        return jnp.concatenate(params, axis=1)
+
+    def rank_limit(self, shape: tuple[int, ...]) -> int:
+        return min(shape[0], sum(columns for _, columns in self.shapes(shape)))
+
+    def factorise(self, product: Float[Array, "d d"]) -> Params:
+        d, width = self.shapes(product.shape)[0]
+        values, vectors = jnp.linalg.eigh(product)  # the smallest first
+        factors = []
+        for sign in self.signs:
+            order = slice(None, None, -sign)  # the largest of its sign first; those of the other sign count as zero
+            U = vectors[:, order] * jnp.sqrt(jnp.maximum(sign * values[order], 0.0))
+            factors.append(jnp.pad(U[:, :width], ((0, 0), (0, max(0, width - d)))))
+        return tuple(factors)
 
     def partners(self, params: Params) -> Params:
         return params
 
-    @property
-    def rotates(self) -> bool:
-        return True
 
-
-def _root(values: Float[Array, " d"], vectors: Float[Array, "d d"], width: int) -> Float[Array, "d width"]:
-    """A factor of the part of a matrix with the ``width`` largest eigenvalues; negative ones are dropped."""
-    scaled = vectors * jnp.sqrt(jnp.maximum(values, 0.0))
-    kept = scaled[:, ::-1][:, :width]
-    return jnp.pad(kept, ((0, 0), (0, width - kept.shape[1])))
-
-
-class Symmetric(_SymmetricFactors):
+class Symmetric(_SignedSquares):
     """``A = U U^T`` with U of size d x width (Xu 2024, eq. 3).
 
     ``pullback(U, G) = factor * G U``. The factor is 1 as printed in eq. (3); the true gradient of the loss (2)
@@ -63,29 +82,10 @@ class Symmetric(_SymmetricFactors):
     [[1.0, 2.0], [2.0, 4.0]]
     """
 
-    def shapes(self, shape: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
-        return ((shape[0], self._columns(shape)),)
-
-    def product(self, params: Params) -> Float[Array, "d d"]:
-        (U,) = params
-        return times(U, U.T)
-
-    def pullback(self, params: Params, gradient: Float[Array, "d d"]) -> Params:
-        (U,) = params
-        return (self.gradient_factor * times(gradient, U),)
-
-    def factor(self, params: Params) -> Float[Array, "d k"]:
-        return params[0]
-
-    def rank_limit(self, shape: tuple[int, ...]) -> int:
-        return min(self.shapes(shape)[0])
-
-    def factorise(self, product: Float[Array, "d d"]) -> Params:
-        values, vectors = jnp.linalg.eigh(product)
-        return (_root(values, vectors, self._columns(product.shape)),)
+    signs = (1,)
 
 
-class SymmetricDifference(_SymmetricFactors):
+class SymmetricDifference(_SignedSquares):
     """``A = U U^T - V V^T``: the parameterisation for indefinite targets (Xu 2024, end of section 3.1).
 
     ``pullback((U, V), G) = (G U, -G V)``, so U grows in the directions in which V shrinks.
@@ -102,24 +102,4 @@ class SymmetricDifference(_SymmetricFactors):
     [[-3.0, 0.0], [0.0, -3.0]]
     """
 
-    def shapes(self, shape: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
-        return ((shape[0], self._columns(shape)),) * 2
-
-    def product(self, params: Params) -> Float[Array, "d d"]:
-        U, V = params
-        return times(U, U.T) - times(V, V.T)
-
-    def pullback(self, params: Params, gradient: Float[Array, "d d"]) -> Params:
-        U, V = params
-        return self.gradient_factor * times(gradient, U), -self.gradient_factor * times(gradient, V)
-
-    def factor(self, params: Params) -> Float[Array, "d k"]:
-        return jnp.concatenate(params, axis=1)
-
-    def rank_limit(self, shape: tuple[int, ...]) -> int:
-        return min(shape[0], 2 * self._columns(shape))
-
-    def factorise(self, product: Float[Array, "d d"]) -> Params:
-        values, vectors = jnp.linalg.eigh(product)
-        width = self._columns(product.shape)
-        return _root(values, vectors, width), _root(-values[::-1], vectors[:, ::-1], width)
+    signs = (1, -1)

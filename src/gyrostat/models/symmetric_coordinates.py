@@ -44,23 +44,12 @@ def dimension_of(size: int) -> int:
     return int((np.sqrt(8 * size + 1) - 1) / 2 + 0.5)
 
 
-def diagonal(dimension: int) -> np.ndarray:
-    """The positions of the diagonal entries among the coordinates.
-
-    >>> diagonal(3).tolist()
-    [0, 3, 5]
-    """
-    return np.diagonal(upper_triangle(dimension).position)
-
-
 def svec(matrices: np.ndarray) -> np.ndarray:
     """The coordinates (..., D) of symmetric matrices (..., d, d).
 
     >>> svec(np.array([[1.0, 2.0], [2.0, 3.0]])).round(3).tolist()
     [1.0, 2.828, 3.0]
     """
-    if matrices.shape[-1] == 1:  # the usual case of a laboratory, many times a second
-        return matrices[..., 0].astype(float)
     table = upper_triangle(matrices.shape[-1])
     return matrices[..., table.rows, table.columns] * table.scale
 
@@ -71,8 +60,6 @@ def smat(coordinates: np.ndarray) -> np.ndarray:
     >>> smat(np.array([1.0, 2 * 2**0.5, 3.0])).round(3).tolist()
     [[1.0, 2.0], [2.0, 3.0]]
     """
-    if coordinates.shape[-1] == 1:
-        return coordinates[..., None].astype(float)
     table = upper_triangle(dimension_of(coordinates.shape[-1]))
     # Indexing instead of `take` may return another order in memory, with which later products round differently.
     return np.take(coordinates / table.scale, table.position, axis=-1)
