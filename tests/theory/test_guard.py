@@ -204,6 +204,43 @@ def test_the_promise_of_the_growth_is_kept_inside_the_assumptions_and_was_wrong_
         assert (abs(float(end.signal.median()) - promised) < 0.1) == is_near
 
 
+@pytest.mark.parametrize(
+    ("d", "rank", "law", "step_size", "order"),
+    [
+        (20, 1, LAW, 0.05, None),
+        (12, 2, gs.Finite([[[1.0, 2.0], [2.0, 1.0]], [[1.0, -2.0], [-2.0, -1.0]]], [0.3, 0.7]), 0.2, None),
+        (15, 1, gs.TwoPoint(spread=2.0), 0.05, "pooled"),
+    ],
+)
+def test_the_least_number_of_measurements_keeps_the_promise_and_an_eighth_of_it_does_not(
+    d, rank, law, step_size, order
+):
+    """The noise of a batch shrinks the signal by about ``.3 eta d (r1 + E ||Sigma||_F^2) / m``, whatever m / d."""
+    algorithm = (gs.HeteroSGD if order is None else gs.PooledSGD)(step_size)
+    steps = int(8.5 / np.log1p(step_size))  # the signal is learnt after log(1 / alpha) = 6.9
+    promised = gs.theory.xu2024.calibration(step_size, 1e-3, steps)[-1] ** 2
+    least = int(np.ceil(8 * step_size * d * (rank + law.second_moment)))
+    for m, is_enough in ((least, True), (least // 8, False)):
+        problem = gs.Problem(gs.RandomEnvironments(d, rank, law=law), gs.FreshGaussian(m))
+        end = gs.run(algorithm, problem, num_steps=steps, seeds=48, record=["signal"], record_at=[steps])
+        assert (abs(float(end.signal.median()) - promised) < 0.1) == is_enough
+        assert (obstacle(algorithm, problem, to="growth") is None) == is_enough
+    just_below = gs.Problem(problem.environments, gs.FreshGaussian(least - 1))
+    assert "8 eta d (r1 + E ||Sigma||_F^2)" in obstacle(algorithm, just_below, to="growth")
+
+
+def test_the_least_number_of_measurements_counts_momentum_and_amplification():
+    """Twice the effective step needs twice as many; with kappa = 2, steps weigh the batches of two environments by 2 and -1."""
+    law = gs.TwoPoint(spread=6.0)  # E Sigma^2 = 37
+    for algorithm, least in (
+        (gs.HeteroSGD(0.025, rule=gs.rules.Momentum(0.5)), 8 * 0.05 * D * 38),
+        (gs.HeteroSGD(0.05, amplify=2.0), 8 * 0.05 * D * 38 * (2**2 + 1)),
+    ):
+        for m, is_enough in ((int(1.01 * least), True), (int(0.99 * least), False)):
+            problem = gs.Problem(gs.RandomEnvironments(D, law=law), gs.FreshGaussian(m))
+            assert (obstacle(algorithm, problem, to="elimination") is None) == is_enough
+
+
 def test_an_order_that_stays_in_one_environment_is_not_said_to_eliminate():
     problem = gs.Problem(gs.RandomEnvironments(20, law=LAW), SENSING)
     algorithm = gs.HeteroSGD(0.05, order=long_stays)

@@ -107,8 +107,13 @@ def amplified_error_law(
     """
     eta = float(errors.number("step_size", step_size, above=0, most=1))
     kappa = float(errors.number("amplify", amplify, least=0))
-    values, w = law.nodes()
-    squares = (np.diag(np.full(len(w), 1 + kappa)) - kappa * w) ** 2
-    S, C = float(w @ squares @ np.einsum("nij,nij->n", values, values)), float(w @ squares.sum(axis=1))
+    C, S = weighted_sizes(law, kappa)
     share = _accumulated_noise(amplified(law, kappa), eta, dimension=dimension, rank=rank, runs=runs) / num_samples
     return math.sqrt(S * share / (1 - C * share)) if C * share < 1 else math.inf
+
+
+def weighted_sizes(law: Law, kappa: float) -> tuple[float, float]:
+    """``C = E_e sum_j c_ej^2``, which multiplies what all environments share, and ``S = E_e sum_j c_ej^2 ||Sigma_j||_F^2``."""
+    values, w = law.nodes()
+    squares = (np.diag(np.full(len(w), 1 + kappa)) - kappa * w) ** 2
+    return float(w @ squares.sum(axis=1)), float(w @ squares @ np.einsum("nij,nij->n", values, values))
