@@ -33,14 +33,15 @@ from gyrostat.theory.xu2024 import (
 
 LAW = gs.TwoPoint(spread=6.0)  # M1 = 7, M2 = 36 / 2 = 18
 
-# A law in which everything counts: two directions, unequal weights, entries off the diagonal.
-SIGMAS, WEIGHTS = np.array([[[3.0, 0.2], [0.2, -4.0]], [[-5.0, 0.1], [0.1, 6.0]]]), np.array([0.3, 0.7])
+# A law in which everything counts: three directions, unequal weights, entries off the diagonal.
+SIGMAS, WEIGHTS = np.array([np.diag([3.0, -4.0, 0.5]), np.diag([-5.0, 6.0, -6.5])]), np.array([0.3, 0.7])
+SIGMAS[0, 0, 1] = SIGMAS[0, 1, 0] = 0.2
 UNEQUAL = gs.Finite(SIGMAS, WEIGHTS)
 ENTRIES = np.diagonal(SIGMAS, axis1=1, axis2=2)
 MEAN = WEIGHTS @ ENTRIES
 VARIANCE = WEIGHTS @ (ENTRIES - MEAN) ** 2
 M1, M2 = np.abs(ENTRIES).max(), (VARIANCE / (1 + np.abs(MEAN))).min()
-ETA, ALPHA, D, R1, R2, DELTA = 0.04, 1e-4, 37, 3, 2, 0.013
+ETA, ALPHA, D, R1, R2, DELTA = 0.04, 1e-4, 37, 4, 3, 0.013
 SHAPE = {"dimension": D, "rank": R1}
 
 
@@ -109,6 +110,10 @@ def test_a_law_that_stays_has_no_window_and_every_off_diagonal():
     (dominance,) = (c for c in assumptions(still, **SHAPE, overlap=0, delta=None, init_scale=1e-4) if "(7)" in c.source)
     assert dominance.bound == math.inf
     assert step_window(gs.Finite([0.0]))[1] == informal_window(gs.Finite([0.0]))[1] == math.inf
+    small = gs.TwoPoint(mean=0.0, spread=0.5)  # M1 = .5, M2 = .25
+    assert step_window(small) == (96, 1 / 32) and informal_window(small) == (0, 1 / 8)
+    (dominance,) = (c for c in assumptions(small, **SHAPE, overlap=0, delta=None, init_scale=1e-4) if "(7)" in c.source)
+    assert dominance.bound == 8
 
 
 def test_the_literal_window_opens_at_a_spread_above_three_thousand():
@@ -130,9 +135,10 @@ def test_pooled_gap_is_the_least_distance_of_the_joint_path():
         assert pooled_gap(r1, r2) == pytest.approx(np.sqrt((1 - x) ** 2 * r1 + x**2 * r2).min(), rel=1e-9)
 
 
-def test_overlap_constant_is_the_smallest_that_works():
+@pytest.mark.parametrize("d", [6, 50])
+def test_overlap_constant_is_the_smallest_that_works(d):
     rng = np.random.default_rng(0)
-    overlaps, d = np.abs(rng.standard_normal(4000)) / math.sqrt(50), 50
+    overlaps = np.abs(rng.standard_normal(4000)) / math.sqrt(d)
     C = overlap_constant(overlaps, dimension=d, rank=2, spurious_rank=1)
     t = np.sort(overlaps)[:3920] * math.sqrt(d / 3)
     above = np.array([(overlaps >= s * math.sqrt(3 / d) * (1 - 1e-12)).mean() for s in t])
@@ -140,7 +146,7 @@ def test_overlap_constant_is_the_smallest_that_works():
     def bound(C):
         return 4 * np.exp(-d / C) + 2 * np.exp(-3 * t**2 / C)
 
-    assert (above <= bound(C) + 1e-9).all() and (above > bound(0.99 * C)).any()
+    assert (above <= bound(C) + 1e-9).all() and (above > bound(0.9999 * C)).any()
 
 
 def test_edge_overlap_is_that_of_large_random_subspaces():

@@ -43,8 +43,6 @@ def error_law(law: Law, *, dimension: int, rank: int, step_size: float, num_samp
     0.11
     """
     eta = float(errors.number("step_size", step_size, above=0))
-    if eta >= 1:
-        return math.inf
     S = law.second_moment
     share = _accumulated_noise(law, eta, dimension=dimension, rank=rank, runs=runs) / num_samples
     return math.sqrt(S * share / (1 - share)) if share < 1 else math.inf
@@ -52,9 +50,11 @@ def error_law(law: Law, *, dimension: int, rank: int, step_size: float, num_samp
 
 def _accumulated_noise(law: Law, eta: float, *, dimension: int, rank: int, runs: int) -> float:
     """The bracket of :func:`error_law`: the squared size of the kicks, across, within and between the signals."""
+    if eta >= 1:
+        return math.inf
     r1, r2 = rank, law.rank
     across = eta / (2 - eta) * max(dimension - r1 - r2, 0) * r1
-    within = eta / (1 - eta) * r1 * (r1 + 1) / 2 if eta < 1 else math.inf
+    within = eta / (1 - eta) * r1 * (r1 + 1) / 2
     between = between_signals(law, eta, rank=r1, runs=runs) if runs else 0.0
     return float(np.median(across + within + between))
 
