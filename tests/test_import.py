@@ -92,6 +92,10 @@ def test_a_name_that_is_gone_says_what_to_use_instead():
     assert not hasattr(gs, "Geometric")
 
 
+def test_a_room_that_is_no_namespace_is_there_before_anything_imports_it():
+    assert child("import gyrostat as gs; print(gs.algorithms.__name__)") == "gyrostat.algorithms"
+
+
 def test_every_diagnostic_is_explained():
     for name, diagnostic in gs.diagnostics.DIAGNOSTICS.items():
         assert diagnostic.name == name and diagnostic.description

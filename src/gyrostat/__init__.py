@@ -58,6 +58,10 @@ def __getattr__(name: str) -> Any:
     if is_from_import:  # the name may be a module, which is imported after this
         raise AttributeError(name)
     import difflib
+    import importlib.util
+
+    if importlib.util.find_spec(f"gyrostat.{name}"):  # as if something had imported the module before
+        return importlib.import_module(f"gyrostat.{name}")
 
     folded = {public.lower(): place for public, place in places().items()}
     close = difflib.get_close_matches(name.lower(), folded, n=1, cutoff=0.6)

@@ -32,6 +32,8 @@ INSTEAD = {
     **{f"the paper or figure {name}": instead for name, instead in STUDIES.items()},
     **{f"the paper or figure {was}": f"use {now}, which has its claims." for was, now in EXPERIMENTS.items()},
     "gyrostat.theory.leading_error": "use gyrostat.theory.ours.error_law, which counts all that it left out.",
+    "gyrostat.theory.Toy": "gyrostat.theory.xiong2024.toy_sequences returns a tuple of four arrays.",
+    "gyrostat.theory.predictors": "put a rule of your own into gyrostat.theory.RULES.",
     "gyrostat.Geometric": "use a function of the step, such as lambda t: (0.1, 0.01 * 0.1 ** (t / 1000)), or "
     "optax.exponential_decay.",
     "gyrostat bench": "run make bench in a clone of the repository.",

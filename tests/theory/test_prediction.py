@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import importlib
 import math
 
 import numpy as np
@@ -13,6 +12,8 @@ import gyrostat as gs
 from checks import refuses
 from gyrostat import theory
 from gyrostat.diagnostics import IsometryEstimate
+from gyrostat.theory.assessment import assessment_sentences
+from gyrostat.theory.condition import condition_text
 from gyrostat.theory.prediction import prediction_of
 
 PROBLEM = gs.Problem(gs.RandomEnvironments(9, law=gs.TwoPoint(spread=6.0)), gs.FreshGaussian(720))
@@ -76,9 +77,9 @@ def test_the_truth_of_a_prediction_is_not_asked_for():
 
 @pytest.mark.parametrize("rule", [gs.rules.Momentum(0.9), gs.rules.Nesterov(0.9)])
 def test_momentum_takes_the_effective_step_and_leaves_the_surrogate_out(rule):
-    margins = dict(predict().margins)
+    margins = dict(predict(gs.HeteroSGD(0.005)).margins)
     del margins["surrogate"]
-    assert predict(gs.HeteroSGD(0.005, rule=rule)).margins == pytest.approx(margins, rel=1e-9)
+    assert predict(gs.HeteroSGD(0.0005, rule=rule)).margins == pytest.approx(margins, rel=1e-9)
 
 
 def test_amplification_changes_the_law():
@@ -127,12 +128,70 @@ def test_an_assessment_with_the_isometry_constant(monkeypatch):
     asked = []
     monkeypatch.setattr(theory.assessment, "isometry_constant", lambda *a, **k: asked.append((a, k)) or estimate)
     outcome = theory.assess(
-        theory.Setting(gs.TwoPoint(rank=2), dimension=10, num_samples=500), isometry_draws=4, seed=7
+        theory.Setting(gs.TwoPoint(rank=2), dimension=30, num_samples=500), isometry_draws=4, seed=7
     )
-    assert asked == [((10, 500, 10), {"draws": 4, "seed": 7})]  # rank 4 (1 + 2), but at most the dimension
+    assert asked == [((30, 500, 12), {"draws": 4, "seed": 7})]  # rank 4 (1 + 2)
+    theory.assess(theory.Setting(gs.TwoPoint(rank=2), dimension=10, num_samples=500))
+    assert asked[1] == ((10, 500, 10), {"draws": 3, "seed": 0})  # but at most the dimension
     overlap = next(c for c in outcome.conditions if c.name == "overlap of the subspaces")
     assert outcome.isometry is estimate and overlap.bound == 0.15
     assert outcome.prediction.probability is None  # the surrogate covers one direction, not two
+
+
+def test_an_assessment_in_words():
+    def sentences(**change):
+        setting = theory.Setting(gs.TwoPoint(spread=4.5, mean=1.0), dimension=30, **change)
+        outcome = theory.assess(setting, isometry_draws=0, runs=300)
+        return outcome._replace(error=0.25), setting
+
+    estimate = IsometryEstimate(value=0.3, low=0.2, high=0.4, draws=np.array([0.2, 0.4]))
+    outcome, setting = sentences()
+    prediction = outcome.prediction
+    for probability, eliminated, is_said in (
+        (0.04, False, False),
+        (0.06, False, True),
+        (None, False, False),
+        (None, True, True),
+    ):
+        told = outcome._replace(
+            prediction=dataclasses.replace(prediction, probability=probability, eliminated=eliminated),
+            isometry=estimate,
+        )
+        text = "\n".join(assessment_sentences(setting, told))
+        assert ("Where it is eliminated, the error ||UU^T - A_star||_F is about 0.25." in text) == is_said
+        assert text.startswith("Isometry constant (rank 8): at least 0.3 [0.2, 0.4], found by search on 2 designs.")
+        assert text.endswith("Pooled training never comes closer to A_star than 0.707.")
+    text = "\n".join(assessment_sentences(setting, outcome._replace(pooled_gap=None)))
+    assert "Isometry" not in text and "Pooled" not in text
+    other = theory.assess(theory.Setting(gs.TwoPoint(mean=0.5)), isometry_draws=0, runs=300)
+    assert other.pooled_gap is None  # the theorems assume that the mean is the identity
+
+
+def test_conditions_in_words():
+    texts = [
+        condition_text(theory.Condition("a", "b", 0.5, relation, bound, "c"))
+        for relation, bound in RELATIONS_AND_BOUNDS
+    ]
+    assert [tuple(text) for text in texts] == [
+        ("a", "b", "0.5", "<", "0.5", "fails", "c"),
+        ("a", "b", "0.5", "≥", "0.25", "holds", "c"),
+        ("a", "b", "0.5", "∈", "(0.1, 1)", "holds", "c"),
+        ("a", "b", "0.5", "∈", "(0.5, 0.5), empty", "fails", "c"),
+        ("a", "b", "0.5", "∈", "(0.5, 1)", "fails", "c"),
+    ]
+
+
+RELATIONS_AND_BOUNDS = [("<", 0.5), (">=", 0.25), ("in", (0.1, 1.0)), ("in", (0.5, 0.5)), ("in", (0.5, 1.0))]
+
+
+def test_the_critical_spread_is_of_two_equally_likely_strengths():
+    for law, is_known in (
+        (gs.Finite([-3.0, 5.0]), True),
+        (gs.Finite([-3.0, 5.0], [0.4, 0.6]), False),
+        (gs.Finite([-3.0, 5.0, 1.0]), False),
+        (gs.Uniform(spread=4.0), False),
+    ):
+        assert (prediction_of(theory.Setting(law), runs=5).critical_spread is not None) == is_known
 
 
 @pytest.mark.parametrize(
@@ -167,9 +226,11 @@ def test_flat_names_answer_with_their_new_place():
     for old, new in (("fold", theory.wang2023.fold), ("heterogeneity", theory.xu2024.constants)):
         with pytest.warns(DeprecationWarning, match=f"gyrostat.theory.{old} is now gyrostat.theory.*{new.__name__}"):
             assert getattr(theory, old) is new
-    with pytest.warns(DeprecationWarning, match="gyrostat.theory.RULES"):
-        assert importlib.import_module("gyrostat.theory.predictors").PREDICTORS is theory.RULES
-    with pytest.raises(AttributeError, match="leading_error is gone: use"):
-        theory.leading_error  # noqa: B018
-    with pytest.raises(AttributeError, match="has no 'foldd'"):
-        theory.foldd  # noqa: B018
+    for name, words in (
+        ("leading_error", "is gone: use"),
+        ("Toy", "is gone: .*toy_sequences"),
+        ("predictors", "is gone: .*RULES"),
+        ("foldd", "^gyrostat.theory has no 'foldd'"),
+    ):
+        with pytest.raises(AttributeError, match=words):
+            getattr(theory, name)

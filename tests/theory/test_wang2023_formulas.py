@@ -128,18 +128,32 @@ def test_margins_of_a_region(x64):
     assert not contains(region, (small[0], 2 * small[1], small[2]))  # out of balance
 
 
-def test_the_constants_of_theorem_b1_meet_its_conditions():
-    lam, L, n, r, C1 = 0.1, 3, 2, 1, 1.0
-    (_, alpha, e1, e2, C), eta = absorbing(lam, L, n, rank=r)
-    K = 2 * (C1 + C**L)
-    assert C1 / (2 * lam) <= C and e2 < 0.5
-    assert alpha <= (lam**2 / K) ** (1 / (L - 2)) * (1 + 1e-12)
-    assert np.sqrt(e1) <= lam * alpha * e2 / (32 * n * L * (r + 1) * C ** ((L - 1) / 2) * np.sqrt(K)) * (1 + 1e-12)
+@pytest.mark.parametrize(
+    ("lam", "L", "n", "r", "largest", "e2", "least"),
+    [
+        (0.1, 3, 2, 1, 1.0, 0.4, 1),
+        (0.3, 4, 5, 2, 1.7, 0.3, 1),
+        (5e3, 3, 1, 1, 0.5, 0.45, 0),
+        (100.0, 5, 2, 2, 3.0, 0.1, 2),
+    ],
+)
+def test_the_constants_are_the_largest_that_theorem_b1_admits(lam, L, n, r, largest, e2, least):
+    """Its conditions, printed; the last one, eta <= 2 (r + 1) / lambda, follows from the first."""
+    C1 = largest**2
+    C = C1 / (2 * lam)
+    region, eta = absorbing(lam, L, n, rank=r, largest=largest, excess=e2)
+    alpha = (lam**2 / (2 * (C1 + C**L))) ** (1 / (L - 2))
+    root = lam * alpha * e2 / (32 * n * L * (r + 1) * C ** ((L - 1) / 2) * (2 * (C1 + C**L)) ** 0.5)
+    np.testing.assert_allclose(region, (r, alpha, root**2, e2, C), rtol=1e-12)
     bounds = [
-        C1 / (4 * (K * C ** (L - 1) + lam**2 * C)),
-        2 * lam * e1 / (2 * K * C ** (L - 1) + lam**2 * e1),
-        lam * alpha * e2 / (32 * n * (r + 1) * (K * C ** (L - 1) + lam**2 * C)),
+        C1 / (4 * (2 * (C1 + C**L) * C ** (L - 1) + lam**2 * C)),
+        2 * lam * root**2 / (4 * (C1 + C**L) * C ** (L - 1) + lam**2 * root**2),
+        lam * alpha * e2 / (32 * n * (r + 1) * (2 * (C1 + C**L) * C ** (L - 1) + lam**2 * C)),
         2 * (r + 1) / lam,
     ]
-    assert eta == pytest.approx(min(bounds), rel=1e-12)
-    assert 4e-26 < eta < 5e-26  # the theorem says nothing about a step of .2
+    assert eta == pytest.approx(min(bounds), rel=1e-12) and np.argmin(bounds) == least
+
+
+def test_the_theorem_says_nothing_about_the_step_of_the_figures():
+    assert absorbing(0.1, 3, 2) == absorbing(0.1, 3, 2, rank=1, largest=1.0, excess=0.4)
+    assert 4e-26 < absorbing(0.1, 3, 2).step_size < 5e-26

@@ -45,7 +45,7 @@ def test_rates_of_one_factor_are_those_of_descent():
 
 def test_the_imbalanced_rate_is_that_of_descent_in_the_second_factor():
     """With a large F, G follows ``G <- G - eta (F G^T - target)^T F``, and F hardly moves."""
-    eta, F, G = 0.1, np.array([[3.0, 0.0], [0.0, 1.0], [0.0, 0.0]]), np.zeros((2, 2))
+    eta, F, G = 0.1, np.array([[3.0, 0.0], [0.0, 1.2], [0.0, 0.0]]), np.zeros((2, 2))
     target, errors = F @ np.array([[0.01, 0.02], [0.03, 0.01]]), []
     for _ in range(120):
         E = F @ G.T - target
@@ -62,6 +62,7 @@ def test_the_lower_bound_is_below_the_recursion_that_it_comes_from():
         A.append(A[-1] * (1 - c * eta * A[-1]))  # (3.3b) with equality
     exact = np.array(A) ** 2 / n
     bound = lower_bound(eta, alpha, n, np.arange(3001), c)
+    np.testing.assert_array_equal(lower_bound(eta, alpha, n, 7.0), lower_bound(eta, alpha, n, 7.0, 1.0))
     assert (bound * (1 + 1e-12) >= exact).all() and (bound < 1.03 * exact).all()  # the ODE of that recursion
     assert lower_bound(eta, alpha, n, 1e12, c) == pytest.approx(1 / (n * (c * eta * 1e12) ** 2), rel=1e-6)
 
@@ -82,6 +83,7 @@ def test_the_printed_rates_and_bounds():
     eta, alpha, n, t, T1 = 0.02, 0.3, 50, np.array([1.0, 400.0]), 7.0
     low, high = theorem41_bounds(eta, alpha, n, t, T1)
     np.testing.assert_allclose(np.exp(low), alpha**4 / 36 * (1 - 4 * eta * alpha**2) ** (2 * t), rtol=1e-10)
+    np.testing.assert_array_equal(theorem41_bounds(eta, alpha, n, t), theorem41_bounds(eta, alpha, n, t, 0.0))
     np.testing.assert_allclose(np.exp(high), 4 * n * (1 - eta * alpha**2 / 4) ** (2 * (t - T1)), rtol=1e-10)
     for rate, printed in (
         (theorem42_rate(eta, alpha), (1 - eta * alpha**2 / 8) ** (1 / 4)),
@@ -104,18 +106,23 @@ def test_the_imbalance_changes_by_the_increment_and_at_most_by_its_bound():
     assert np.linalg.norm(imbalance_increment(large, none, np.eye(2), eta), 2) == pytest.approx(bound, rel=1e-12)
 
 
-def test_the_printed_conditions():
-    eta, alpha, k, n, delta, values = 0.01, 0.05, 4, 60, 0.1, np.array([3.0, 2.0, 1.5])
-    s1, sr, r, kappa = 3.0, 1.5, 3, 2.0
+@pytest.mark.parametrize("alpha", [1e-7, 0.05, 9.0])  # the logarithms are those of the formula, or at least 1 and 0
+def test_the_printed_conditions(alpha):
+    eta, k, n, delta, values = 0.01, 4, 60, 0.1, np.array([3.0, 2.0, 1.2])
+    s1, sr, r, kappa = 3.0, 1.2, 3, 2.5
     one = theorem31_conditions(eta, alpha, values, k, n)
     assert [(c.value, c.relation) for c in one] == [(alpha, "<="), (k, ">="), (eta, "<=")]
     wanted = [
         math.sqrt(s1) / (math.sqrt(n) * math.log(r * math.sqrt(n))),
-        ((r * kappa) ** 2 * math.log(r * math.sqrt(s1) / alpha)) ** 4,
+        ((r * kappa) ** 2 * max(0, math.log(r * math.sqrt(s1) / alpha))) ** 4,
         1 / (n**2 * kappa * s1),
     ]
     assert [c.bound for c in one] == pytest.approx(wanted, rel=1e-12)
     two = theorem42_conditions(eta, alpha, values, k, n, delta)
     assert [c.value for c in two] == pytest.approx([alpha, eta, delta * math.sqrt(2 * k + 1), k])
-    wanted = [math.sqrt(sr) / kappa**2, alpha**4 / s1**3, min(1 / kappa**6, 1 / 128)]  # the logarithm is at least 1
+    assert [c.relation for c in two] == ["<=", "<=", "<=", "in"]
+    logarithm = max(1, math.log(math.sqrt(sr) / (n * alpha)))
+    wanted = [math.sqrt(sr) / kappa**2, alpha**4 / s1**3, min(1 / (kappa**6 * logarithm), 1 / 128)]
     assert [c.bound for c in two[:3]] == pytest.approx(wanted, rel=1e-12) and two[3].bound == (r, n / 8)
+    (*_, isometry, _) = theorem42_conditions(eta, alpha, np.ones(3), k, n, delta)  # kappa = 1
+    assert isometry.bound == 1 / 128

@@ -77,8 +77,8 @@ class Setting:
 
         >>> import gyrostat as gs
         >>> problem = gs.Problem(gs.RandomEnvironments(9, law=gs.TwoPoint(spread=6.0)), gs.FreshGaussian(720))
-        >>> round(Setting.of(gs.HeteroSGD(0.005, rule=gs.rules.Momentum(0.9)), problem, 200).step_size, 9)
-        0.05
+        >>> round(Setting.of(gs.HeteroSGD(0.0005, rule=gs.rules.Momentum(0.9)), problem, 2000).step_size, 9)
+        0.005
         """
         num_steps = errors.integer("num_steps", num_steps, least=1)
         unmet = obstacle(algorithm, problem, to="elimination")

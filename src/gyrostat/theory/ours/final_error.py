@@ -43,8 +43,6 @@ def error_law(law: Law, *, dimension: int, rank: int, step_size: float, num_samp
     0.11
     """
     eta = float(errors.number("step_size", step_size, above=0))
-    if eta >= 1:
-        return math.inf
     S = law.second_moment
     share = _accumulated_noise(law, eta, dimension=dimension, rank=rank, runs=runs) / num_samples
     return math.sqrt(S * share / (1 - share)) if share < 1 else math.inf
@@ -52,9 +50,11 @@ def error_law(law: Law, *, dimension: int, rank: int, step_size: float, num_samp
 
 def _accumulated_noise(law: Law, eta: float, *, dimension: int, rank: int, runs: int) -> float:
     """The bracket of :func:`error_law`: the squared size of the kicks, across, within and between the signals."""
+    if eta >= 1:
+        return math.inf
     r1, r2 = rank, law.rank
     across = eta / (2 - eta) * max(dimension - r1 - r2, 0) * r1
-    within = eta / (1 - eta) * r1 * (r1 + 1) / 2 if eta < 1 else math.inf
+    within = eta / (1 - eta) * r1 * (r1 + 1) / 2
     between = between_signals(law, eta, rank=r1, runs=runs) if runs else 0.0
     return float(np.median(across + within + between))
 
@@ -107,8 +107,13 @@ def amplified_error_law(
     """
     eta = float(errors.number("step_size", step_size, above=0, most=1))
     kappa = float(errors.number("amplify", amplify, least=0))
-    values, w = law.nodes()
-    squares = (np.diag(np.full(len(w), 1 + kappa)) - kappa * w) ** 2
-    S, C = float(w @ squares @ np.einsum("nij,nij->n", values, values)), float(w @ squares.sum(axis=1))
+    C, S = weighted_sizes(law, kappa)
     share = _accumulated_noise(amplified(law, kappa), eta, dimension=dimension, rank=rank, runs=runs) / num_samples
     return math.sqrt(S * share / (1 - C * share)) if C * share < 1 else math.inf
+
+
+def weighted_sizes(law: Law, kappa: float) -> tuple[float, float]:
+    """``C = E_e sum_j c_ej^2``, which multiplies what all environments share, and ``S = E_e sum_j c_ej^2 ||Sigma_j||_F^2``."""
+    values, w = law.nodes()
+    squares = (np.diag(np.full(len(w), 1 + kappa)) - kappa * w) ** 2
+    return float(w @ squares.sum(axis=1)), float(w @ squares @ np.einsum("nij,nij->n", values, values))

@@ -49,7 +49,7 @@ def effective_step(step_size: float, beta: float) -> float:
 
     A gradient moves the parameters by ``step_size beta^k`` in the k-th step after its own. Where parameters change little
     during the 1 / (1 - beta) steps that this takes, a run with momentum follows one without it at the effective step, and
-    so do its Lyapunov exponent and its critical spread.
+    so do its Lyapunov exponent and its critical spread, up to the effective step ``sqrt((1 - beta) / (25 beta E Sigma_ii^2))``.
 
     Parameters
     ----------
