@@ -14,7 +14,6 @@ from conftest import Notes, Watch, given_environments, rectangular_environments
 
 D, COLUMNS, STEPS, ETA, ALPHA, SAMPLES = 4, 3, 12, 0.03, 0.3, 9
 LAW = gs.Finite([-1.0, 3.0])
-WEIGHTS = np.array([0.5, 0.5])
 DESCENTS = ("GradientDescent", "RidgeDescent", "ScaledGD", "PrecGD")
 """Full-batch descent of Xiong 2024 and its peers, and that of Wang 2023: they start at random."""
 RIDGE = 0.3
@@ -49,23 +48,16 @@ class Case(NamedTuple):
 
     def build(self, step_size: Any = ETA, init_scale: float = ALPHA, forget: float = 1.0) -> gs.Algorithm:
         """The algorithm; the numbers of a rule with memory are multiplied by ``forget``."""
+        options = dict(self.options)
         if self.rule is not None:
             make, numbers = RULES[self.rule]
-            plain = self._replace(options={k: v for k, v in self.options.items() if k != "rule"})
-            rule = make(**{name: forget * x for name, x in numbers.items()})
-            return plain._replace(options=plain.options | {"_rule": rule})._build(step_size, init_scale)
-        return self._build(step_size, init_scale)
-
-    def _build(self, step_size: Any, init_scale: float) -> gs.Algorithm:
-        given = {"rule" if k == "_rule" else k: v for k, v in self.options.items()}
-        self = self._replace(options=given)
+            options["rule"] = make(**{name: forget * x for name, x in numbers.items()})
         if self.algorithm == "RidgeDescent":
             start = gs.starts.FanInGaussian(init_scale)
-            return gs.RidgeDescent(step_size, RIDGE, model=gs.DeepLinear(3, 2), start=start, **self.options)
+            return gs.RidgeDescent(step_size, RIDGE, model=gs.DeepLinear(3, 2), start=start, **options)
         if self.algorithm in DESCENTS:
-            options = {k: v for k, v in self.options.items() if k != "event"}
-            if "event" in self.options:
-                options["events"] = [EVENTS[self.options["event"]]]
+            if "event" in options:
+                options["events"] = [EVENTS[options.pop("event")]]
             # Two columns, so that the Gram matrices that ScaledGD divides by are well-conditioned.
             if self.model == "SymmetricDifference":
                 options["model"] = gs.models.SymmetricDifference(width=2)
@@ -73,7 +65,7 @@ class Case(NamedTuple):
                 options |= {"width": 2, "symmetric": self.model == "Symmetric"}
             return gs.public(self.algorithm)(step_size, start=init_scale, **options)
         model = {} if self.algorithm == "QuadraticNetworkSGD" else {"model": gs.public(self.model)()}
-        return gs.public(self.algorithm)(step_size, init_scale=init_scale, **self.options, **model)
+        return gs.public(self.algorithm)(step_size, init_scale=init_scale, **options, **model)
 
     @property
     def problem(self) -> gs.Problem:
@@ -240,27 +232,6 @@ def explicit(case: Case, note: dict) -> tuple[np.ndarray, np.ndarray]:
     return X.reshape(-1, *environments(case.model).shape), y
 
 
-def twin_step(case: Case, params: tuple, asked: list[dict]) -> tuple:
-    """The step of the equations, given the measurements."""
-    if case.algorithm == "QuadraticNetworkSGD":
-        (note,) = asked
-        return (reference.algorithm4_step(params[0], note["rows"], note["responses"], ETA, 1.5),)
-    if case.measurements == "RankOne":
-        A = reference.product(case.model, params)
-        G = np.mean([reference.rank_one_gradient(A, n["rows"], n["responses"], 1.5) for n in asked], axis=0)
-        return reference.move(case.model, params, G, ETA)
-    if "rows" in asked[0]:
-        batches = [explicit(case, note) for note in asked]
-        if case.algorithm == "PooledGD":
-            return reference.full_step(case.model, params, batches, WEIGHTS, ETA)
-        return reference.batch_step(case.model, params, *batches[0], ETA)
-    if case.measurements == "Identity":
-        G = reference.product(case.model, params) - np.mean([n["target"] for n in asked], axis=0)
-    else:  # exact in law: there are no rows, the gradient is what was seen (test_exact_laws.py)
-        G = np.mean([n["gradient"] for n in asked], axis=0)
-    return reference.move(case.model, params, G, ETA)
-
-
 def amplified_step(case: Case, params: tuple, asked: list[dict], e: int) -> tuple:
     """A step with G_e + kappa (G_e - mean of G); Algorithm 4 amplifies the mean response as the gradient that it corrects."""
     kappa = case.options["amplify"]
@@ -275,79 +246,69 @@ def amplified_step(case: Case, params: tuple, asked: list[dict], e: int) -> tupl
 
 
 def seen(case: Case, params: tuple, asked: list[dict]) -> tuple[np.ndarray, float]:
-    """The gradient and the root mean square residual of a full batch, from the rows if there are any."""
+    """The gradient and the root mean square residual of what a step asked, from the rows if there are any."""
     A = reference.product(case.model, params)
-    if "rows" in asked[0]:
+    if case.measurements == "RankOne":  # no algorithm asks for its residual
+        G, squares = [reference.rank_one_gradient(A, note["rows"], note["responses"], 1.5) for note in asked], [np.nan]
+    elif "rows" in asked[0]:
         batches = [explicit(case, note) for note in asked]
         G = [reference.gradient(A, X, y) for X, y in batches]
         squares = [np.mean((np.tensordot(X, A, axes=A.ndim) - y) ** 2) for X, y in batches]
     elif case.measurements == "Identity":
         G = [A - note["target"] for note in asked]
         squares = [np.sum(g**2) for g in G]
-    else:  # exact in law: test_exact_laws.py
+    else:  # exact in law: there are no rows, the gradient is what was seen (test_exact_laws.py)
         G, squares = [note["gradient"] for note in asked], [float(note["square"]) for note in asked]
-    return np.mean(G, axis=0), np.sqrt(np.mean(squares))
+    return np.mean(G, axis=0), np.sqrt(np.mean(squares))  # environments have equal weights
 
 
-def memory_path(case: Case, path: np.ndarray, asked: list[list[dict]]) -> list[tuple]:
-    """All steps with a rule with memory, from the recorded start, given the measurements."""
-    kind, numbers = case.rule, RULES[case.rule][1]
-    if kind == "Optax":
-        kind, numbers = "Adam", dict(zip(("beta1", "beta2", "epsilon"), numbers.values(), strict=True))
+def directions(case: Case, params: tuple, G: np.ndarray, residual: float) -> tuple:
+    """What a rule without memory multiplies by the step size."""
+    if case.algorithm == "RidgeDescent":
+        a, b = reference.CONVENTIONS[case.options.get("convention", "weight_decay")]
+        moved = reference.pullback("DeepLinear", params, 2 * G)
+        return tuple(a * g + b * RIDGE * W for W, g in zip(params, moved, strict=True))
+    if case.algorithm in ("ScaledGD", "PrecGD"):
+        damping = residual if case.algorithm == "PrecGD" else case.options.get("damping", 0.0)
+        still = reference.preconditioned_step(case.model, params, G, 1.0, damping)
+        return tuple(p - q for p, q in zip(params, still, strict=True))
+    # Eq. (2.3) of Xiong 2024
+    factor = 2.0 if case.algorithm == "GradientDescent" and case.model == "Symmetric" else 1.0
+    return reference.pullback(case.model, params, factor * G)
+
+
+def twin(case: Case, path: np.ndarray, asked: list[list[dict]]) -> list[tuple]:
+    """The parameters after each step by the equations, given the measurements, and the start where it is random."""
     random_start = case.algorithm in DESCENTS
     params = unpack(case, path[0]) if random_start else reference.start(case.model, D, ALPHA, COLUMNS)
-    found, memory, first = [], None, 0
+    kind, numbers = case.rule, RULES[case.rule][1] if case.rule else {}
+    if kind == "Optax":
+        kind, numbers = "Adam", dict(zip(("beta1", "beta2", "epsilon"), numbers.values(), strict=True))
+    event, fired, remembered_from, memory, first_residual, after = case.options.get("event"), False, 0, None, None, []
     for t, notes in enumerate(asked):
-        G, _ = seen(case, params, notes)
-        if case.algorithm == "RidgeDescent":
-            a, b = reference.CONVENTIONS[case.options["convention"]]
-            moved = reference.pullback("DeepLinear", params, 2 * G)
-            directions = tuple(a * g + b * RIDGE * W for W, g in zip(params, moved, strict=True))
-        elif case.algorithm == "ScaledGD":
-            still = reference.preconditioned_step(case.model, params, G, 1.0, DAMPING)
-            directions = tuple(p - q for p, q in zip(params, still, strict=True))
-        else:
-            directions = reference.pullback(case.model, params, G)
-        steps, memory = reference.remember(kind, memory, t + 1 - first, directions, numbers)
-        params = tuple(p - ETA * s for p, s in zip(params, steps, strict=True))
-        if (
-            case.options.get("event") == "at" and t == AT
-        ):  # other columns of the factors: what was remembered is forgotten
-            F, G = reference.imbalance_step(*params, BETA)
-            signs = np.sign(np.sum(F * unpack(case, path[t + 1])[0], axis=0))
-            params, memory, first = (F * signs, G * signs), None, t + 1
-        found.append(params)
-    return found
-
-
-def descent_path(case: Case, path: np.ndarray, asked: list[list[dict]]) -> list[tuple]:
-    """All steps of a descent from its recorded start, given the measurements."""
-    params, first, fired = unpack(case, path[0]), None, False
-    found = []
-    for t, notes in enumerate(asked):
+        if "amplify" in case.options or case.algorithm == "QuadraticNetworkSGD":
+            if "amplify" in case.options:
+                params = amplified_step(case, params, notes, t % 2)
+            else:
+                params = (reference.algorithm4_step(params[0], notes[0]["rows"], notes[0]["responses"], ETA, 1.5),)
+            after.append(params)
+            continue
         G, residual = seen(case, params, notes)
-        first = residual if first is None else first
-        if case.algorithm == "RidgeDescent":
-            a, b = reference.CONVENTIONS[case.options.get("convention", "weight_decay")]
-            moved = reference.pullback("DeepLinear", params, 2 * G)
-            params = tuple((1 - b * ETA * RIDGE) * W - a * ETA * g for W, g in zip(params, moved, strict=True))
-        elif case.algorithm == "GradientDescent":
-            factor = 2.0 if case.model == "Symmetric" else 1.0  # eq. (2.3) of Xiong 2024
-            params = reference.move(case.model, params, G, factor * ETA)
-        else:
-            damping = residual if case.algorithm == "PrecGD" else case.options.get("damping", 0.0)
-            params = reference.preconditioned_step(case.model, params, G, ETA, damping)
-        event = case.options.get("event")
-        if (event == "at" and t == AT) or (event == "below" and not fired and residual <= BELOW * first):
-            fired = True
+        first_residual = residual if first_residual is None else first_residual
+        steps = directions(case, params, G, residual)
+        if kind is not None:
+            steps, memory = reference.remember(kind, memory, t + 1 - remembered_from, steps, numbers)
+        params = tuple(p - ETA * s for p, s in zip(params, steps, strict=True))
+        if (event == "at" and t == AT) or (event == "below" and not fired and residual <= BELOW * first_residual):
             s = np.linalg.svd(params[0] @ params[1].T, compute_uv=False)
             beta = BETA if event == "at" else np.sqrt(min(s[s > residual], default=s[0]))
             F, G = reference.imbalance_step(*params, beta)
             signs = np.sign(np.sum(F * unpack(case, path[t + 1])[0], axis=0))  # those of an SVD are free
-            params = F * signs, G * signs
-        found.append(params)
-    assert fired == ("event" in case.options)
-    return found
+            params, fired = (F * signs, G * signs), True
+            memory, remembered_from = None, t + 1  # other columns of the factors: what was remembered is forgotten
+        after.append(params)
+    assert fired == (event is not None)
+    return after
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
@@ -418,18 +379,8 @@ def _gap(case: Case, path: np.ndarray, asked: list[dict]) -> float:
     """How far the recorded path is from the twin's, relative to its size."""
     per_step = len(asked) // STEPS
     steps = [asked[t * per_step : (t + 1) * per_step] for t in range(STEPS)]
-    if case.rule is not None:
-        twin = memory_path(case, path, steps)
-    elif case.algorithm in DESCENTS:
-        twin = descent_path(case, path, steps)
-    else:
-        twin, params = [], reference.start(case.model, D, ALPHA, COLUMNS)
-        for t, notes in enumerate(steps):
-            amplified = "amplify" in case.options
-            params = amplified_step(case, params, notes, t % 2) if amplified else twin_step(case, params, notes)
-            twin.append(params)
     worst = 0.0
-    for params, recorded in zip(twin, path[1:], strict=True):
+    for params, recorded in zip(twin(case, path, steps), path[1:], strict=True):
         flat = np.concatenate([p.ravel() for p in params])
         worst = max(worst, np.abs(flat - recorded).max() / np.abs(flat).max())
     return worst

@@ -151,20 +151,11 @@ def test_runs_below_the_limit_are_kept_and_exact_and_others_computed_again(numbe
         again = [np.array_equal(auto.product[k], never.product[k]) for k in range(2)]
         np.testing.assert_allclose(auto.product, never.product, atol=1e-12)
         assert all(again) if (leak > limit).all() else not any(again)  # a reduced run differs in its last digits
+        assert "leak" not in auto
     assert (leak > LEAK_LIMITS["layers"]).all() and (leak > LEAK_LIMITS["product"]).all() == (number < 8)
-
-
-def test_runs_that_leak_are_computed_again_or_refused(levels):
-    """With two levels the leak is large: "auto" equals the whole run bit for bit, "always" is refused."""
-    product = levels(2)
-    algorithm = gs.RidgeDescent(0.05, 0.1, model=gs.DeepLinear(3, 12), start=gs.starts.FanInUniform())
-    options = {"num_steps": 50, "seeds": 2, "record": [product], "record_at": 3}
-    assert choose_reduction("auto", algorithm, SGD).widths == "krylov"
-    auto, never = (gs.run(algorithm, SGD, reduction=mode, **options) for mode in ("auto", "never"))
-    np.testing.assert_array_equal(auto.product, never.product)
-    assert "leak" not in auto
-    with pytest.raises(gs.GyrostatError, match="not exact here: 2 of 2 runs left the Krylov spaces"):
-        gs.run(algorithm, SGD, reduction="always", **options)
+    if number < 8:
+        with pytest.raises(gs.GyrostatError, match="not exact here: 2 of 2 runs left the Krylov spaces"):
+            gs.run(algorithm, SGD, reduction="always", **options)
 
 
 def test_both_reductions_at_once():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -10,8 +11,10 @@ import gyrostat as gs
 import reference
 from conftest import Watch, given_environments
 from gyrostat.engine.one_run import LIMIT
+from gyrostat.engine.results import recording_grids
 from gyrostat.engine.simulate import simulate
 from gyrostat.jax_tools.float64 import double
+from gyrostat.measurements import Reading
 
 
 def population(law=None, d: int = 4) -> gs.Problem:
@@ -200,28 +203,41 @@ def test_cells_that_differ_in_structure_run_side_by_side():
     assert np.isnan(values[[0, 2]][..., 3:]).all() and np.isfinite(values[1]).all()
 
 
-def test_recorded_steps_are_never_repeated():
-    options = {"seeds": 1, "record": ["signal"]}
-    cell = (gs.HeteroSGD(0.05), population())
-    assert simulate([cell], num_steps=4, record_at=101, **options).steps.tolist() == [[0, 1, 2, 3, 4]]
-    two = simulate([cell, cell], num_steps=[2, 40], record_at=101, **options)
-    assert two.steps.tolist() == [[0, 1, 2], [0, 20, 40]]
-    assert simulate([cell], num_steps=4, record_at=1, **options).steps.tolist() == [[4]]
+@pytest.mark.parametrize(
+    ("points", "horizons", "steps"),
+    [(101, [4], [[0, 1, 2, 3, 4]]), (101, [2, 40], [[0, 1, 2], [0, 20, 40]]), (1, [4], [[4]])],
+)
+def test_recorded_steps_are_never_repeated(points, horizons, steps):
+    assert recording_grids(points, horizons, [0] * len(horizons)).tolist() == steps
 
 
-def test_random_start_and_placement_depend_on_the_seed_only():
-    algorithm = gs.Algorithm(
-        gs.Symmetric(), gs.starts.ScaledGaussian(0.3), gs.batches.Pooled(), gs.schedules.Constant(0.05)
-    )
-    problem = gs.Problem(gs.RandomEnvironments(4, law=gs.TwoPoint()), gs.Identity())
-    options = {"num_steps": 2, "record": ["distance"], "record_at": 3}
-    four, some = (
-        gs.run(algorithm, problem, seeds=4, **options),
-        gs.run(algorithm, problem, seeds=[3, 1], **options),
-    )
-    np.testing.assert_allclose(some.distance, four.distance.sel(seed=[3, 1]), rtol=1e-12)
-    other = gs.run(algorithm, problem, seeds=4, seed=1, **options)
-    assert len(np.unique(np.concatenate([four.distance[:, 0], other.distance[:, 0]]))) == 8
+class Counting(gs.measurements.Measurements):
+    """Measurements of a user that keep the entry (0, 0) of every gradient in a state with one place for each reading."""
+
+    def init(self, key, environments, space, demand):
+        return jnp.zeros(demand.queries), 0
+
+    def sense(self, state, key, scene, environment):
+        kept, count = state
+        gradient = scene.product - scene.environments.target(environment.sigma)
+        return Reading(gradient, jnp.sum(gradient**2)), (kept.at[count].set(gradient[0, 0]), count + 1)
+
+    def mix(self, state, key, scene):
+        raise NotImplementedError
+
+
+@pytest.mark.parametrize(("algorithm", "readings"), [(gs.HeteroSGD(0.05), 1), (gs.PooledGD(0.05), 2)])
+def test_measurements_are_told_how_many_readings_a_run_takes(algorithm, readings):
+    """Also those that share a program with other runs; what does not ask shares one with runs of other lengths."""
+    kept = gs.diagnostics.Diagnostic("kept", lambda view: view.data[0], ("reading",))
+    problem = gs.Problem(given_environments(3), Counting())
+    for steps in (5, 7):
+        result = gs.run(algorithm, problem, num_steps=steps, seeds=2, record=[kept], record_at=[steps])
+        assert result.kept.shape == (2, 1, readings * steps) and (result.kept != 0).all()
+    watch = Watch()
+    for steps in (5, 7):
+        gs.run(algorithm, population(), num_steps=steps, record=[watch.diagnostic], record_at=[steps])
+    assert watch.traced == 2  # in begin and in advance
 
 
 def test_key_of_a_run_is_folded_from_the_seed():

@@ -15,29 +15,27 @@ def slow(operand):
     return 3 * x + y[0], -y
 
 
-@pytest.mark.parametrize("when", [[True, False, True], [False] * 3, [True] * 3])
-def test_each_run_is_changed_or_not(when, x64):
-    x, y = jnp.arange(3.0), jnp.arange(6.0).reshape(3, 2)
-    ours = jax.jit(jax.vmap(lambda w, x, y: change_if_needed(w, slow, (x, y))))(jnp.array(when), x, y)
-    mask = np.array(when)
-    np.testing.assert_array_equal(ours[0], np.where(mask, 3 * x + y[:, 0], x))
-    np.testing.assert_array_equal(ours[1], np.where(mask[:, None], -y, y))
-    for i in range(3):  # and alone
-        alone = change_if_needed(jnp.array(when[i]), slow, (x[i], y[i]))
-        np.testing.assert_array_equal(alone[0], ours[0][i])
-        np.testing.assert_array_equal(alone[1], ours[1][i])
+RUNS = [
+    ([True, False, True], (0, 0, 0)),
+    ([False] * 3, (0, 0, 0)),
+    ([True] * 3, (0, 0, 0)),
+    ([True, False, True], (None, 0, 0)),  # what has no axis is the same for all runs
+    ([True, False, True], (0, None, None)),
+    ([True, False, True], (None, None, 0)),
+]
 
 
-@pytest.mark.parametrize("axes", [(None, 0, 0), (0, None, None), (None, None, 0)])
-def test_with_arrays_that_all_runs_share(axes, x64):
-    when, x, y = jnp.array([True, False]), jnp.array([1.0, 2.0]), jnp.array([[3.0, 4.0], [5.0, 6.0]])
-    given = [v if a == 0 else v[0] for v, a in zip((when, x, y), axes, strict=True)]
-    ours = jax.vmap(lambda w, x, y: change_if_needed(w, slow, (x, y)), in_axes=axes)(*given)
-    for i in range(2):
-        w, xi, yi = (v[i] if a == 0 else v[0] for v, a in zip((when, x, y), axes, strict=True))
-        wanted = slow((xi, yi)) if w else (xi, yi)
-        np.testing.assert_array_equal(ours[0][i], wanted[0])
-        np.testing.assert_array_equal(ours[1][i], wanted[1])
+@pytest.mark.parametrize(("when", "axes"), RUNS)
+def test_each_run_is_changed_or_not_as_if_it_were_alone(when, axes, x64):
+    arrays = jnp.array(when), jnp.arange(3.0), jnp.arange(6.0).reshape(3, 2)
+    given = [x if axis == 0 else x[0] for x, axis in zip(arrays, axes, strict=True)]
+    ours = jax.jit(jax.vmap(lambda w, x, y: change_if_needed(w, slow, (x, y)), in_axes=axes))(*given)
+    for i in range(3):
+        w, x, y = (v[i] if axis == 0 else v for v, axis in zip(given, axes, strict=True))
+        wanted = slow((x, y)) if w else (x, y)
+        for together, alone, value in zip(ours, change_if_needed(w, slow, (x, y)), wanted, strict=True):
+            np.testing.assert_array_equal(together[i], value)
+            np.testing.assert_array_equal(alone, value)
 
 
 def test_nothing_is_computed_when_no_run_needs_it():

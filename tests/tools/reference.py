@@ -119,17 +119,6 @@ def move(model: str, params: Params, G: np.ndarray, eta: float, ridge: float = 0
     return tuple((1 - 2 * eta * ridge) * p - eta * g for p, g in zip(params, pullback(model, params, G), strict=True))
 
 
-def batch_step(model: str, params: Params, X: np.ndarray, y: np.ndarray, eta: float) -> Params:
-    """One step of HeteroSGD (rows of one environment) or PooledSGD (rows of many): the same formula."""
-    return move(model, params, gradient(product(model, params), X, y), eta)
-
-
-def full_step(model: str, params: Params, batches: list, weights: np.ndarray, eta: float) -> Params:
-    """One step of PooledGD: the weighted mean of the gradients of all environments' (X, y)."""
-    A = product(model, params)
-    return move(model, params, sum(w * gradient(A, X, y) for w, (X, y) in zip(weights, batches, strict=True)), eta)
-
-
 def algorithm4_step(U: np.ndarray, x: np.ndarray, y: np.ndarray, eta: float, R: float) -> np.ndarray:
     """The gradient step, then the shrinkage by 1 / (1 - eta (||U_t||_F^2 - mean(y)))."""
     after = U - eta * rank_one_gradient(U @ U.T, x, y, R) @ U

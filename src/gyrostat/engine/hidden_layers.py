@@ -20,7 +20,7 @@ from jaxtyping import Array, Float, Int
 
 from gyrostat.algorithms.events import Event, Moment
 from gyrostat.algorithms.starts import FanInGaussian, FanInUniform, Orthogonal, ScaledGaussian, Start
-from gyrostat.jax_tools.sequential_lapack import SequentialLapack
+from gyrostat.jax_tools.sequential_lapack import in_sequence
 from gyrostat.models import DeepLinear, Model
 from gyrostat.models.deep_linear import directions, forward
 from gyrostat.models.spaces import RectangularMatrices
@@ -124,7 +124,7 @@ def krylov_bases(layers: Params) -> list[Array]:
     # The blocks of one basis have as many columns as there are columns and rows in turn, so a loop makes two levels at a time:
     # written out, the QR decompositions of eleven levels take seconds to compile.
     def two_levels(i: Any, state: Any) -> Any:
-        return SequentialLapack()(lambda: next_level(2 * i + 2, False, *next_level(2 * i + 1, True, *state)))
+        return in_sequence(lambda: next_level(2 * i + 2, False, *next_level(2 * i + 1, True, *state)))
 
     bases, newest = jax.lax.fori_loop(0, (LEVELS - 1) // 2, two_levels, (bases, newest))
     return list(bases if LEVELS % 2 else next_level(LEVELS - 1, True, bases, newest)[0])

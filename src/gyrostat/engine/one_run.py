@@ -23,7 +23,7 @@ from gyrostat.diagnostics.base import Diagnostic, Snapshot
 from gyrostat.engine.reduction import Reduced, Reduction, reduced_run
 from gyrostat.environments import Environments
 from gyrostat.jax_tools.fast_random import fold_in, split
-from gyrostat.jax_tools.sequential_lapack import SequentialLapack
+from gyrostat.jax_tools.sequential_lapack import in_sequence
 from gyrostat.jax_tools.small_products import are_small, squared_norm
 from gyrostat.measurements.base import Demand, Reading, Scene
 from gyrostat.measurements.problem import Problem
@@ -176,7 +176,7 @@ class OneRun(eqx.Module):
             unknown = diagnostic.function(snapshots[diagnostic.sees]) if diagnostic.dims else jnp.zeros((), dtype=float)
             return jnp.full_like(unknown, jnp.nan)
 
-        return SequentialLapack()(lambda: {d.name: value(d) for d in self.plan.record})
+        return in_sequence(lambda: {d.name: value(d) for d in self.plan.record})
 
     def ends(self, state: State, last_step: Int[Array, ""]) -> dict[str, Array]:
         """The numbers about the run so far."""

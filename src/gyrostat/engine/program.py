@@ -25,7 +25,7 @@ from gyrostat.engine.reduction import Reduction, largest_array
 from gyrostat.jax_tools.compile_cache import use_compile_cache
 from gyrostat.jax_tools.fast_random import fold_in
 from gyrostat.jax_tools.float64 import double
-from gyrostat.jax_tools.sequential_lapack import SequentialLapack
+from gyrostat.jax_tools.sequential_lapack import in_sequence
 from gyrostat.jax_tools.small_products import last_axis, runs_stored_last
 from gyrostat.measurements.base import Demand
 from gyrostat.measurements.problem import Problem
@@ -77,6 +77,18 @@ def runs_per_call(cell: Cell, reduction: Reduction) -> int:
     return problem.measurements.runs_per_call(largest_array(algorithm, problem, reduction), algorithm.batches.mixes)
 
 
+class NumberOfStepsMatters(Exception):
+    """Measurements size their state by the number of readings."""
+
+
+class AnyNumberOfSteps(Demand):
+    """A demand that does not say how many readings a run takes, so that runs of every length share a program."""
+
+    @property
+    def queries(self) -> int:
+        raise NumberOfStepsMatters
+
+
 class Program:
     """Cells of one structure, compiled once: arrays that differ between cells get an axis of runs."""
 
@@ -93,9 +105,9 @@ class Program:
     ):
         algorithm, problem = cells[0]
         vectorises = problem.measurements.vectorises
-        readings = 0 if vectorises else int(grid[-1]) + algorithm.start.needs_first_gradient
-        demand = Demand(readings * algorithm.batches.queries(problem.environments.law), algorithm.batches.mixes)
-        self.plan = Plan(record, demand, reduction, tolerance is not None)
+        readings = int(grid[-1]) + algorithm.start.needs_first_gradient
+        self.demand = Demand(readings * algorithm.batches.queries(problem.environments.law), algorithm.batches.mixes)
+        self.plan = Plan(record, AnyNumberOfSteps(0, algorithm.batches.mixes), reduction, tolerance is not None)
         self.grid, self.seed = grid, np.asarray(seed)
         self.tolerance = np.asarray(0.0 if tolerance is None else tolerance)
         self.most = runs_per_call(cells[0], reduction) if vectorises else 1
@@ -131,9 +143,12 @@ class Program:
         with double():
             own = jax.tree.map(lambda x: x[cells], self.own)
             with report.compiling():
-                runs_together, states, values = self.begin(
-                    self.plan, self.same, own, seeds, self.seed, self.tolerance, grid
-                )
+                arguments = self.same, own, seeds, self.seed, self.tolerance, grid
+                try:
+                    runs_together, states, values = self.begin(self.plan, *arguments)
+                except NumberOfStepsMatters:
+                    self.plan = self.plan._replace(demand=self.demand)
+                    runs_together, states, values = self.begin(self.plan, *arguments)
             while True:
                 ahead = int(np.searchsorted(grid, start, "right"))
                 stop = min(start + steps, int(grid[min(ahead + recordings, len(grid)) - 1]))
@@ -178,7 +193,7 @@ class ManyRuns(eqx.Module):
         """The states after the steps from ``start`` to ``stop`` (excluded)."""
 
         def step(run: OneRun, t: Array, state: State) -> State:
-            return SequentialLapack()(lambda: run.step(t, state))
+            return in_sequence(lambda: run.step(t, state))
 
         def loop(runs: ManyRuns, states: State, axes: Any) -> State:
             def all_runs(t: Array, states: State) -> State:
@@ -204,12 +219,12 @@ def begin(
     def one(own: Cell, number: Array) -> tuple[OneRun, State]:
         # The key is made here: outside, JAX would compile a program for each operation.
         key = fold_in(jax.random.key(seed), number)
-        run, state = SequentialLapack()(lambda: OneRun.begin(*eqx.combine(own, same), key, tolerance, plan))
+        run, state = in_sequence(lambda: OneRun.begin(*eqx.combine(own, same), key, tolerance, plan))
         differs = jax.tree.map(lambda x: eqx.is_array(x) and _differs_between_runs(x), run)
         own_part, shared_part = eqx.partition(run, differs)
         shared[:] = [shared_part]  # no value of a run is in it, so it may leave vmap by the side
         # Without JAX's weak types, for which the second part would be compiled again.
-        return own_part, jax.tree.map(lambda x: jax.lax.convert_element_type(x, x.dtype), state)
+        return own_part, jax.tree.map(lambda x: jax.lax.convert_element_type(x, jnp.asarray(x).dtype), state)
 
     if len(numbers) > 1:
         own_parts, states = jax.vmap(one)(own, numbers)

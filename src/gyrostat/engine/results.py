@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import equinox as eqx
@@ -14,7 +16,6 @@ import numpy as np
 import gyrostat
 from gyrostat import errors
 from gyrostat.diagnostics.base import Diagnostic
-from gyrostat.engine.lazy_dask import import_xarray
 from gyrostat.engine.summary import never_is_infinite, with_note
 from gyrostat.errors import GyrostatError
 
@@ -135,6 +136,36 @@ def labelled(
     if settings:
         attributes["varied"] = json.dumps({name: [_plain(x) for x in values] for name, values in settings.items()})
     return with_note(xr.Dataset(data, coords=coordinates, attrs=attributes))
+
+
+def import_xarray() -> ModuleType:
+    """Import xarray without the dask that it imports for its first Dataset, where dask is installed.
+
+    For each array, xarray asks whether it is one of dask's, and imports ``dask`` and ``dask.array`` to ask. That takes .4 s of
+    the first result of a process that has nothing to do with dask. But nothing can be an array of a library that nobody has
+    imported. No argument of xarray turns the question off: it is asked whenever a coordinate is indexed, as in
+    ``result.isel(step=-1)``. The two names that are replaced are private; a version of xarray that lacks one is left as it is.
+    """
+    import xarray
+    from xarray.namedarray import pycompat, utils
+
+    kept: Any = getattr(pycompat, "_cached_duck_array_modules", None)
+    asked: Any = getattr(utils, "is_dask_collection", None)
+    if "dask" in sys.modules or kept is None or "dask" in kept or asked is None:
+        return xarray
+
+    class Dask:
+        """Stands for what xarray keeps about dask, and gives its place to that as soon as dask is imported."""
+
+        def __getattr__(self, name: str) -> Any:
+            if name == "type" and "dask.array" not in sys.modules:
+                return ()
+            kept["dask"] = pycompat.DuckArrayModule("dask")
+            return getattr(kept["dask"], name)
+
+    kept["dask"] = Dask()
+    utils.is_dask_collection = lambda x: "dask" in sys.modules and asked(x)  # type: ignore[assignment]
+    return xarray
 
 
 # --- what variables mean --------------------------------------------------------------------------------------

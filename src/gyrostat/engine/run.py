@@ -16,9 +16,10 @@ from gyrostat import errors
 from gyrostat.algorithms.algorithm import Algorithm
 from gyrostat.algorithms.schedules import Annealing, Schedule
 from gyrostat.diagnostics.base import RESERVED, Diagnostic, SnapshotFunction, resolve
+from gyrostat.engine.program import Cell
 from gyrostat.engine.progress import Progress
 from gyrostat.engine.results import labelled
-from gyrostat.engine.simulate import DEFAULT_RECORD, simulate
+from gyrostat.engine.simulate import DEFAULT_RECORD, no_garbage_collection, simulate
 from gyrostat.engine.summary import warn_of_divergence
 from gyrostat.errors import GyrostatError
 from gyrostat.measurements.problem import Problem
@@ -82,8 +83,9 @@ def run(
     >>> bool(end.signal > 0.9), bool(end.spurious < 0.1)
     (True, True)
     """
-    trajectories = simulate(
+    return _labelled_runs(
         [(algorithm, problem)],
+        {},
         num_steps=num_steps,
         seeds=seeds,
         seed=seed,
@@ -93,7 +95,14 @@ def run(
         reduction=reduction,
         progress=progress,
     )
-    return warn_of_divergence(labelled(trajectories, {}, [(algorithm, problem)], seed), stacklevel=3)
+
+
+def _labelled_runs(
+    cells: list[Cell], settings: Mapping[str, Sequence[Any]], *, seed: int, **options: Any
+) -> xr.Dataset:
+    with no_garbage_collection():  # until xarray is imported too
+        result = labelled(simulate(cells, seed=seed, **options), settings, cells, seed)
+    return warn_of_divergence(result, stacklevel=4)
 
 
 def _says_options_as_run(function: Function) -> Function:
@@ -161,8 +170,9 @@ def run_grid(
     cells = [build(**point) for point in points]
     if callable(num_steps):
         _check_takes("num_steps", num_steps, list(settings))
-    trajectories = simulate(
+    return _labelled_runs(
         cells,
+        settings,
         num_steps=[num_steps(**point) for point in points] if callable(num_steps) else num_steps,
         seeds=seeds,
         seed=seed,
@@ -172,7 +182,6 @@ def run_grid(
         reduction=reduction,
         progress=progress,
     )
-    return warn_of_divergence(labelled(trajectories, settings, cells, seed), stacklevel=3)
 
 
 def _check_takes(name: str, function: Callable[..., Any], settings: Sequence[str]) -> None:
@@ -238,8 +247,9 @@ def offshoots(
     errors.instance("algorithm", algorithm, Algorithm, "an Algorithm")
     schedules = [Annealing(algorithm.schedule, schedule, t) for t in points]
     cells = [(eqx.tree_at(lambda a: a.schedule, algorithm, each), problem) for each in schedules]
-    trajectories = simulate(
+    return _labelled_runs(
         cells,
+        {"branch": points},
         num_steps=[t + length for t in points],
         seeds=seeds,
         seed=seed,
@@ -250,4 +260,3 @@ def offshoots(
         reduction=reduction,
         progress=progress,
     )
-    return warn_of_divergence(labelled(trajectories, {"branch": points}, cells, seed), stacklevel=3)

@@ -7,7 +7,6 @@ import gc
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
 
 import numpy as np
 
@@ -22,6 +21,18 @@ from gyrostat.errors import GyrostatError
 from gyrostat.measurements.problem import Problem
 
 DEFAULT_RECORD = ("signal", "spurious", "error", "distance")
+
+
+@contextmanager
+def no_garbage_collection() -> Iterator[None]:
+    """No search for cyclic garbage, which takes a sixth of the time of tracing, and in whose callback of JAX Ctrl-C is lost."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 def simulate(
@@ -52,14 +63,16 @@ def simulate(
     seed_numbers = _seed_numbers(seeds)
     for algorithm, problem in cells:
         check(algorithm, problem)
-    diagnostics = resolve(_default_record(cells) if record is DEFAULT_RECORD else record)
+    if record is DEFAULT_RECORD and not all(algorithm.model.has_factor for algorithm, _ in cells):
+        record = [name for name in DEFAULT_RECORD if name != "error"]
+    diagnostics = resolve(record)
     _warn_of_unknown_truth(diagnostics, cells)
     seed = errors.integer("seed", seed, most=errors.LARGEST_SEED)
     grids = recording_grids(record_at, horizons, [0] * len(cells) if record_from is None else list(record_from))
     level = _tolerance(tolerance, cells)
     reductions = [choose_reduction(reduction, *cell) for cell in cells]
-    values: dict[int, Values] = {}
-    with _no_garbage_collection(), progress_shown(progress, len(cells) * len(seed_numbers)) as report:
+    values: list[Values] = [{} for _ in cells]
+    with no_garbage_collection(), progress_shown(progress, len(cells) * len(seed_numbers)) as report:
         for group in group_cells(cells, horizons, reproducible_bits=reproducible_bits):
             own_cells = [cells[i] for i in group]
             program_for = functools.partial(Program, own_cells, diagnostics, grids[group[0]], seed, level)
@@ -68,30 +81,12 @@ def simulate(
             outcomes = []
             for part, outcome in program.calls(runs, report):
                 outcomes.append(_without_leaks(outcome, runs[part], diagnostics, reduction, program_for))
-            together = {name: np.concatenate([outcome[name] for outcome in outcomes]) for name in outcomes[0]}
-            for position, i in enumerate(group):
-                mine = slice(position * len(seed_numbers), (position + 1) * len(seed_numbers))
-                values[i] = {name: x[mine] for name, x in together.items()}
-    by_cell = [values[i] for i in range(len(cells))]
-    return gather(by_cell, diagnostics, _event_kinds(cells), grids, seed_numbers)
-
-
-@contextmanager
-def _no_garbage_collection() -> Iterator[None]:
-    """No search for cyclic garbage, which takes a sixth of the time of tracing, and in whose callback of JAX Ctrl-C is lost."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
-
-
-def _default_record(cells: Sequence[Cell]) -> tuple[str, ...]:
-    """What is recorded if nothing is asked for: without ``error`` where a model has no factor."""
-    has_factor = all(algorithm.model.has_factor for algorithm, _ in cells)
-    return DEFAULT_RECORD if has_factor else tuple(name for name in DEFAULT_RECORD if name != "error")
+            for name in outcomes[0]:
+                together = np.concatenate([outcome[name] for outcome in outcomes])
+                for i, of_cell in zip(group, np.split(together, len(group)), strict=True):
+                    values[i][name] = of_cell
+    events = {type(event): event for algorithm, _ in cells for event in algorithm.events}
+    return gather(values, diagnostics, list(events.values()), grids, seed_numbers)
 
 
 def _warn_of_unknown_truth(diagnostics: Sequence[Diagnostic], cells: Sequence[Cell]) -> None:
@@ -101,7 +96,7 @@ def _warn_of_unknown_truth(diagnostics: Sequence[Diagnostic], cells: Sequence[Ce
         warnings.warn(
             f"{', '.join(names)} will be NaN: {'it compares' if len(names) == 1 else 'they compare'} with the truth, which "
             "Observed environments do not know. Record something else, such as record=['product'].",
-            stacklevel=5,
+            stacklevel=6,
         )
 
 
@@ -129,11 +124,6 @@ def _without_leaks(
         for name, x in exact.items():
             repaired[name][leaked[part]] = x
     return repaired
-
-
-def _event_kinds(cells: Sequence[Cell]) -> list[Any]:
-    """One event of each kind in the cells."""
-    return list({type(event): event for algorithm, _ in cells for event in algorithm.events}.values())
 
 
 def check(algorithm: Algorithm, problem: Problem) -> None:
@@ -169,15 +159,11 @@ def _tolerance(tolerance: float | None, cells: Sequence[Cell]) -> float | None:
 
 
 def _horizons(num_steps: int | Sequence[int], count: int) -> list[int]:
-    if isinstance(num_steps, Sequence | np.ndarray):
-        if len(num_steps) != count:
-            raise GyrostatError(f"num_steps lists {len(num_steps)} numbers for {count} settings: give one each.")
-        return [_horizon(T) for T in num_steps]
-    return [_horizon(num_steps)] * count
-
-
-def _horizon(num_steps: Any) -> int:
-    return errors.integer("num_steps", num_steps, least=1, most=errors.MOST_STEPS)
+    if not isinstance(num_steps, Sequence | np.ndarray):
+        num_steps = [num_steps] * count
+    if len(num_steps) != count:
+        raise GyrostatError(f"num_steps lists {len(num_steps)} numbers for {count} settings: give one each.")
+    return [errors.integer("num_steps", T, least=1, most=errors.MOST_STEPS) for T in num_steps]
 
 
 def _seed_numbers(seeds: int | Sequence[int]) -> list[int]:

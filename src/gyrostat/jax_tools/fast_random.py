@@ -77,18 +77,6 @@ def normal(key: PRNGKeyArray, count: int) -> Float[Array, " count"]:
     return lax.fori_loop(0, HALVES, fill, jnp.zeros(HALVES * size, dtype=float))[:count]
 
 
-def normal_slice(key: PRNGKeyArray, start: int | Array, count: int) -> Float[Array, " count"]:
-    """``normal(key, start + count)[start:]`` without the numbers before ``start``, for a key that :func:`is_unrolled`.
-
-    >>> from gyrostat.jax_tools.float64 import double
-    >>> with double():
-    ...     key = jax.random.key(3)
-    ...     bool((normal_slice(key, 4, 3) == normal(key, 7)[4:]).all())
-    True
-    """
-    return _gaussian(uniform_slice(key, start, count))
-
-
 def few_normals(key: PRNGKeyArray, count: int) -> Float[Array, " count"]:
     """The numbers of :func:`normal` without its loop: for a few numbers that are used once."""
     return (

@@ -57,52 +57,43 @@ def after(earlier: Array | None, x: Array) -> Array:
     return jnp.where(number > jnp.inf, number, x)  # no number is above infinity, which the compiler does not use
 
 
-class SequentialLapack:
-    """Evaluates functions so that their decompositions, however deep inside, run one at a time.
+def in_sequence(function: Callable[[], Value]) -> Value:
+    """``function()``, with its decompositions, however deep inside, one at a time.
 
-    >>> in_sequence = SequentialLapack()
     >>> [s.item() for s in in_sequence(lambda: [jnp.linalg.norm(k * jnp.eye(2), 2) for k in (1, 2)])]
     [1.0, 2.0]
     """
+    program, shapes, not_arrays = eqx.filter_make_jaxpr(function)()
+    arrays, _ = _evaluate(program, [], None)
+    return eqx.combine(jax.tree.unflatten(jax.tree.structure(shapes), arrays), not_arrays)
 
-    def __init__(self) -> None:
-        self.latest: Array | None = None
-        """A result of the latest decomposition, on which the next one is made to depend."""
 
-    def __call__(self, function: Callable[[], Value]) -> Value:
-        """``function()``, with its decompositions in sequence and after those of earlier calls."""
-        program, shapes, not_arrays = eqx.filter_make_jaxpr(function)()
-        arrays = self._evaluate(program, [])
-        return eqx.combine(jax.tree.unflatten(jax.tree.structure(shapes), arrays), not_arrays)
+def _evaluate(program: Any, inputs: Sequence[Any], latest: Array | None) -> tuple[Sequence[Any], Array | None]:
+    """The outputs of a program, and a result of its last decomposition, given one of the decomposition before it."""
+    jaxpr = program.jaxpr
+    if not _has_decompositions(jaxpr.eqns):
+        return jex.jaxpr_as_fun(program)(*inputs), latest
+    values = dict(zip([*jaxpr.constvars, *jaxpr.invars], [*program.consts, *inputs], strict=True))
 
-    def wait(self, tree: Value) -> Value:
-        """``tree``, but available only after the decompositions of all earlier calls."""
-        return jax.tree.map(lambda x: after(self.latest, x), tree)
+    def value(variable: Any) -> Any:
+        return variable.val if isinstance(variable, jex.Literal) else values[variable]
 
-    def _evaluate(self, program: Any, inputs: Sequence[Any]) -> Sequence[Any]:
-        jaxpr = program.jaxpr
-        if not _has_decompositions(jaxpr.eqns):
-            return jex.jaxpr_as_fun(program)(*inputs)
-        values = dict(zip([*jaxpr.constvars, *jaxpr.invars], [*program.consts, *inputs], strict=True))
-
-        def value(variable: Any) -> Any:
-            return variable.val if isinstance(variable, jex.Literal) else values[variable]
-
-        for equation in jaxpr.eqns:
-            arguments = [value(x) for x in equation.invars]
-            if not _has_decompositions([equation]):
-                outputs = _evaluate_equation(equation, jaxpr, arguments)
-            elif equation.primitive.name in CALLS:
-                outputs = self._evaluate(equation.params["jaxpr"], arguments)
-            else:
-                outputs = _evaluate_equation(equation, jaxpr, self.wait(arguments))
-                self.latest = next((x for x in outputs if _is_float(x) and x.size), self.latest)
-            values |= zip(equation.outvars, outputs, strict=True)
-        return [value(x) for x in jaxpr.outvars]
+    for equation in jaxpr.eqns:
+        arguments = [value(x) for x in equation.invars]
+        if not _has_decompositions([equation]):
+            outputs = _evaluate_equation(equation, jaxpr, arguments)
+        elif equation.primitive.name in CALLS:
+            outputs, latest = _evaluate(equation.params["jaxpr"], arguments, latest)
+        else:
+            outputs = _evaluate_equation(equation, jaxpr, [after(latest, x) for x in arguments])
+            latest = next((x for x in outputs if _is_float(x) and x.size), latest)
+        values |= zip(equation.outvars, outputs, strict=True)
+    return [value(x) for x in jaxpr.outvars], latest
 
 
 def _evaluate_equation(equation: Any, jaxpr: Any, inputs: Sequence[Any]) -> Sequence[Any]:
     """The outputs of one equation of a program."""
+    # A program of one equation: how a primitive is bound to its parameters differs between the releases of JAX.
     arguments = {v: x for v, x in zip(equation.invars, inputs, strict=True) if not isinstance(v, jex.Literal)}
     debug_info = jaxpr.debug_info._replace(arg_names=None, result_paths=None)
     program = jex.Jaxpr([], list(arguments), equation.outvars, [equation], equation.effects, debug_info)
