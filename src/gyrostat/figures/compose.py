@@ -127,6 +127,6 @@ def dots(values: xr.DataArray, label: str, *, over: str = "", colour: int | None
     >>> dots(xr.DataArray([0.5, 2.0], dims="rule", coords={"rule": ["plain", "scaled"]}), "ratio").categories
     ['plain', 'scaled']
     """
-    low, middle, high = over_runs(values, over, (0.0, 0.5, 1.0)) if over else [values.values] * 3
+    low, middle, high = over_runs(values, over, (0.0, 0.5, 1.0)) if over else (None, values.values, None)
     names = [f"{x:g}" if isinstance(x, float) else str(x) for x in other_coordinates(values, over).tolist()]
     return Dots(names, middle, label, low=low, high=high, colour=colour)

@@ -149,29 +149,30 @@ class Bars(Series):
 
 @dataclass(frozen=True)
 class Dots(Series):
-    """A point per category with horizontal whiskers, the categories from top to bottom; several series are slightly apart.
+    """A point per category, the categories from top to bottom, with horizontal whiskers if ``low`` and ``high`` are given.
 
-    Where ``beyond`` is 1 (or true) or -1, the value is a limit that was not enough: an open arrow points to the right or to the
-    left, to what lies beyond it.
+    Several series are slightly apart. Where ``beyond`` is 1 (or true) or -1, the value is a limit that was not enough: an open
+    arrow points to the right or to the left, to what lies beyond it.
     """
 
     categories: Sequence[str]
     values: Any
     label: str
     _: KW_ONLY
-    low: Any
-    high: Any
-    beyond: Any = None
+    low: Any = None
+    high: Any = None
+    beyond: Any = 0
     colour: int | None = None
     category_axis = "y"
 
     def draw(self, on: PanelCanvas) -> None:
-        (y, _), look = on.slots(self), on.look(self)
-        x, low, high = (np.asarray(values, dtype=float) for values in (self.values, self.low, self.high))
-        beyond = np.zeros(x.size) if self.beyond is None else np.asarray(self.beyond, dtype=int)
+        (y, _), look, x = on.slots(self), on.look(self), np.asarray(self.values, dtype=float)
+        ends = [None if end is None else np.asarray(end, dtype=float) for end in (self.low, self.high)]
+        beyond = np.broadcast_to(np.where(np.isnan(x), np.nan, self.beyond), x.shape)
         for some, marker in ((beyond == 0, look.marker), (beyond > 0, ">"), (beyond < 0, "<")):
             if some.any():
-                on.spots(x[some], y[some], replace(look, marker=marker), low[some], high[some], "x")
+                low, high = (end if end is None else end[some] for end in ends)
+                on.spots(x[some], y[some], replace(look, marker=marker), low, high, "x")
 
 
 @dataclass(frozen=True)

@@ -188,10 +188,13 @@ class PanelCanvas:
         return list(dict.fromkeys(name for s in self.panel.series if s.category_axis == axis for name in s.categories))
 
     def slots(self, series: Any) -> tuple[np.ndarray, float]:
-        """Where a series stands in the lines of its categories, and how wide its place is: several stand side by side."""
-        axis, names = series.category_axis, set(series.categories)
-        rivals = [s for s in self.panel.series if s.category_axis == axis and names & set(s.categories)]
-        order, width = self.categories(axis), 0.8 / len(rivals)
+        """Where a series stands in the lines of its categories, and how wide its place is: several stand side by side.
+
+        One that shows nothing in the lines of another takes no room there.
+        """
+        like = [s for s in self.panel.series if s.category_axis == series.category_axis]
+        rivals = [s for s in like if _shown_names(s) & _shown_names(series) or s is series]
+        order, width = self.categories(series.category_axis), 0.8 / len(rivals)
         return np.array([order.index(name) for name in series.categories]) + width * _turn(series, rivals), width
 
     def dodged(self, series: Any) -> np.ndarray:
@@ -214,6 +217,11 @@ class PanelCanvas:
         numbers = np.concatenate(counted or [[0.5]]).astype(float)
         whole = bool((numbers == numbers.round()).all())
         return whole and numbers.max(initial=0) > 1 and self.scale[axis] == "linear"
+
+
+def _shown_names(series: Any) -> set[str]:
+    numbers = np.asarray(series.values, dtype=float)
+    return {name for name, x in zip(series.categories, numbers, strict=True) if not np.isnan(x)}
 
 
 def _turn(series: Series, rivals: Sequence[Series]) -> float:
