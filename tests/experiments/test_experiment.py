@@ -126,6 +126,8 @@ def test_the_default_figure_shows_how_near_each_number_comes_to_its_limit():
     np.testing.assert_allclose(near.values[1:4], shares)
     assert np.isnan(near.values[4:]).all() and np.isnan(expected_to_fail.values[:4]).all()
     np.testing.assert_allclose(expected_to_fail.values[4], np.clip(2 / DATA.loss.sel(width=2).max(), *AXIS))
+    far = paper.experiments[0].figure(DATA * 1e-9).panels[0].series[0]
+    assert np.array_equal(far.beyond[1:4], [-1, -1, -1]) and far.values[1] == AXIS[0]
     assert paper.checked()["(1)"] == ["mine2026/growth/at-2", "mine2026/growth/at-3"]
 
 

@@ -7,6 +7,7 @@ import math
 
 import numpy as np
 
+import figure_checks
 from conftest import compiled_hastily
 from gyrostat.experiments.experiment import SIZES
 from gyrostat.experiments.registry import experiments
@@ -137,6 +138,8 @@ class Checks:
                     Heat: lambda s: s.z,
                 }[type(series)](series)
                 assert np.isfinite(np.asarray(values, dtype=float)).any(), f"{name}: {series.label} shows nothing"
+        figure_checks.drawn(figure, "column")
+        figure_checks.pages(figure)
 
     def test_declarations_are_complete(self, name):
         experiment = experiments(self.paper)[name]

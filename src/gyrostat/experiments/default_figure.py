@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -47,27 +48,24 @@ def share_of_limit(x: float, interval: Interval) -> float:
 
 def how_near(claims: Sequence[Claim], ds: xr.Dataset) -> Figure:
     """A row for each number that is judged, in the order of the claims; statements that are expected to fail look different."""
-    rows: list[str] = []
-    shares: dict[bool, list[float]] = {False: [], True: []}
+    rows, shares, fails = [], [], []
     first_items = [claim.items[0] if claim.items else "" for claim in claims]
     for claim, item in zip(claims, first_items, strict=True):
         outcome = claim.measure(ds)
-        head = item if item and first_items.count(item) == 1 else claim.slug.replace("-", " ")
+        head = item if item and first_items.count(item) == 1 else words_of(claim.slug, item)
         for number, interval in outcome.limits.items():
             words = claim.names.get(number, number.replace("_", " "))
             rows.append(f"{head}: {words}" if len(outcome.limits) > 1 else head)
-            for fails, column in shares.items():
-                near = share_of_limit(outcome.measured[number], interval)
-                column.append(near if fails == bool(claim.kind) else math.nan)
+            shares.append(share_of_limit(outcome.measured[number], interval))
+            fails.append(bool(claim.kind))
+    places, beyond = np.clip(shares, *AXIS), np.greater(shares, AXIS[1]) - 1 * np.less(shares, AXIS[0])
     series = [
-        Dots(
-            rows, np.clip(column, *AXIS), label, low=np.clip(column, *AXIS), high=np.clip(column, *AXIS), colour=colour
+        Dots(rows, np.where(some, places, np.nan), label, beyond=beyond, colour=colour)
+        for some, label, colour in (
+            (~np.array(fails, dtype=bool), "measured", 0),
+            (np.array(fails, dtype=bool), "measured, for a statement that is expected to fail", 1),
         )
-        for (column, label, colour) in (
-            (shares[False], "measured", 0),
-            (shares[True], "measured, for a statement that is expected to fail", 1),
-        )
-        if not np.isnan(column).all()
+        if np.isfinite(places[some]).any()
     ]
     panel = Panel(
         title="How near to its limit each number is",
@@ -75,12 +73,23 @@ def how_near(claims: Sequence[Claim], ds: xr.Dataset) -> Figure:
         ylabel="",
         series=[*series, Marker(1.0, "the limit", axis="x", role="bound")],
         xscale="log",
-        xlim=(
-            AXIS[0],
-            max(10.0, *(2 * min(x, AXIS[1]) for column in shares.values() for x in column if not math.isnan(x))),
-        ),
+        xlim=(AXIS[0] / 2, max(10.0, 2 * np.nanmax(places, initial=0.0))),
         height=max(1.0, len(rows) / ROWS),
     )
-    return Figure(
-        title="", panels=[panel], note="Left of 1 a number is inside the interval of its claim, right of it outside."
-    )
+    note = "Left of 1 a number is inside the interval of its claim, right of it outside"
+    further = "; arrows point to what lies further away" if beyond.any() else ""
+    return Figure(title="", panels=[panel], note=f"{note}{further}.")
+
+
+def words_of(slug: str, item: str) -> str:
+    """A claim among several of one item, in words: the item, and what its slug says besides.
+
+    >>> words_of("D.1-other-rows", "Lemma D.1"), words_of("lemma-11", "Lemma 11"), words_of("start-law", "")
+    ('Lemma D.1, other rows', 'Lemma 11', 'start law')
+    """
+    words = slug.replace("-", " ")
+    if not item:
+        return words
+    number = item.strip("()").rpartition(" ")[2]
+    besides = re.sub(rf"^({re.escape(item)}|{re.escape(number)})(?![\w.])", "", words, flags=re.IGNORECASE).strip()
+    return f"{item}, {besides}" if besides else item

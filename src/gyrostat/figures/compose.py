@@ -8,19 +8,27 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from gyrostat import errors
-from gyrostat.engine.summary import quantiles_with_infinity
-from gyrostat.errors import GyrostatError
-from gyrostat.figures.declarations import Dots, Figure, Line, Panel, Points, Printed, Role, Scale, Series, band
+from gyrostat.figures.declarations import (
+    Dots,
+    Figure,
+    Line,
+    Panel,
+    Points,
+    Printed,
+    Role,
+    Scale,
+    Series,
+    band,
+    other_coordinates,
+    over_runs,
+)
 from gyrostat.figures.panel_canvas import Limits
 
 if TYPE_CHECKING:
     import xarray as xr
 
 __all__ = ["band", "dots", "figure", "lines", "panel", "spread"]
-RANGE = (0.0, 0.5, 1.0)
 
 
 @errors.explains_keywords
@@ -87,8 +95,8 @@ def spread(
     >>> shown.x.tolist(), shown.y.tolist(), shown.high.tolist()
     ([4], [2.0], [6.0])
     """
-    low, middle, high = _quantiles(values, over, (within[0], 0.5, within[1]))
-    return Points(_other(values, over) if x is None else x, middle, label, low=low, high=high, colour=colour)
+    low, middle, high = over_runs(values, over, (within[0], 0.5, within[1]))
+    return Points(other_coordinates(values, over) if x is None else x, middle, label, low=low, high=high, colour=colour)
 
 
 def lines(values: xr.DataArray, dim: str, label: str = "{}", *, colour: int = 0, role: Role = "measured") -> list[Line]:
@@ -99,7 +107,7 @@ def lines(values: xr.DataArray, dim: str, label: str = "{}", *, colour: int = 0,
     >>> [line.label for line in lines(rates, "n", "n = {}")]
     ['n = 5', 'n = 7']
     """
-    along, rows = _other(values, dim), values.transpose(dim, ...).values
+    along, rows = other_coordinates(values, dim), values.transpose(dim, ...).values
     return [
         Line(
             along,
@@ -119,24 +127,6 @@ def dots(values: xr.DataArray, label: str, *, over: str = "", colour: int | None
     >>> dots(xr.DataArray([0.5, 2.0], dims="rule", coords={"rule": ["plain", "scaled"]}), "ratio").categories
     ['plain', 'scaled']
     """
-    low, middle, high = _quantiles(values, over, RANGE) if over else [values.values] * 3
-    return Dots(_names(_other(values, over)), middle, label, low=low, high=high, colour=colour)
-
-
-def _quantiles(values: xr.DataArray, over: str, quantiles: tuple[float, ...]) -> np.ndarray:
-    runs = values.transpose(over, ...).values
-    return quantiles_with_infinity(np.where(np.isnan(runs), np.inf, runs), quantiles)
-
-
-def _other(values: xr.DataArray, over: str) -> np.ndarray:
-    """The coordinates of the one dimension that is left."""
-    dims = [dim for dim in values.dims if dim != over]
-    if len(dims) != 1:
-        raise GyrostatError(
-            f"values must have one dimension besides {over!r}; got {', '.join(map(str, dims)) or 'none'}."
-        )
-    return values[dims[0]].values
-
-
-def _names(coordinates: np.ndarray) -> list[str]:
-    return [f"{x:g}" if isinstance(x, float) else str(x) for x in coordinates.tolist()]
+    low, middle, high = over_runs(values, over, (0.0, 0.5, 1.0)) if over else (None, values.values, None)
+    names = [f"{x:g}" if isinstance(x, float) else str(x) for x in other_coordinates(values, over).tolist()]
+    return Dots(names, middle, label, low=low, high=high, colour=colour)

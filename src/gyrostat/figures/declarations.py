@@ -33,6 +33,8 @@ class Series:
     categories: Sequence[str]
     category_axis: ClassVar[str] = ""
     """The axis along which it stands in lines of categories, if it does."""
+    counted: ClassVar[str] = ""
+    """The axes along which it may stand at whole numbers only, so that ticks between them would mean nothing."""
     fills_panel: ClassVar[bool] = False
     """Whether it colours the whole panel, so that what lies over it needs a rim."""
 
@@ -42,10 +44,6 @@ class Series:
     def draw(self, on: PanelCanvas) -> None:
         """Draw it with the shapes of the canvas."""
         raise NotImplementedError(f"{type(self).__name__} must say how it is drawn: give it a method draw(self, on).")
-
-    def counted(self, axis: Axis) -> Any:
-        """The numbers that must be whole for the ticks of an axis to be whole; None if it has no say."""
-        return getattr(self, "x", None) if axis == "x" else None
 
 
 @dataclass(frozen=True)
@@ -58,6 +56,7 @@ class Line(Series):
     _: KW_ONLY
     role: Role = "measured"
     colour: int | None = None
+    counted = "x"
 
     def draw(self, on: PanelCanvas) -> None:
         on.curve(self.x, self.y, on.look(self))
@@ -74,13 +73,11 @@ class Runs(Series):
     colour: int | None = None
 
     def draw(self, on: PanelCanvas) -> None:
-        shared = not len(self.x) or np.ndim(self.x[0]) == 0
-        rows = [(self.x if shared else self.x[i], y) for i, y in enumerate(self.y)] or [([], [])]
-        x, y = (np.concatenate([np.append(part, np.nan) for part in parts]) for parts in zip(*rows, strict=True))
+        rows = self.x if np.ndim(self.x[:1]) > 1 else [self.x] * len(self.y)
+        x, y = (
+            np.concatenate([[], *(np.append(run, np.nan) for run in runs)]) for runs in (rows, self.y)
+        )  # a gap ends each
         on.curve(x, y, replace(on.look(self), width=1.0, opacity=0.7))
-
-    def counted(self, axis: Axis) -> Any:
-        return None
 
 
 @dataclass(frozen=True)
@@ -97,6 +94,7 @@ class Band(Series):
     label: str
     _: KW_ONLY
     colour: int | None = None
+    counted = "x"
 
     def draw(self, on: PanelCanvas) -> None:
         look = on.look(self)
@@ -110,7 +108,7 @@ class Band(Series):
 
 @dataclass(frozen=True)
 class Points(Series):
-    """Separate measurements, with whiskers if ``low`` and ``high`` are given, and a text at each if there are ``names``."""
+    """Separate measurements, with whiskers if ``low`` and ``high`` are given."""
 
     x: Any
     y: Any
@@ -118,11 +116,11 @@ class Points(Series):
     _: KW_ONLY
     low: Any = None
     high: Any = None
-    names: Sequence[str] = ()
     colour: int | None = None
+    counted = "x"
 
     def draw(self, on: PanelCanvas) -> None:
-        on.spots(on.dodged(self), self.y, on.look(self), self.low, self.high, names=self.names)
+        on.spots(on.dodged(self), self.y, on.look(self), self.low, self.high)
 
 
 @dataclass(frozen=True)
@@ -136,41 +134,45 @@ class Bars(Series):
     low: Any = None
     high: Any = None
     colour: int | None = None
-    category_axis: ClassVar[str] = "x"
+    category_axis = "x"
+    counted = "y"
+
+    @property
+    def y(self) -> Any:
+        """The heights."""
+        return self.values
 
     def draw(self, on: PanelCanvas) -> None:
         x, width = on.slots(self)
         on.boxes(x, self.values, on.look(self), 0.92 * width, self.low, self.high)
 
-    def counted(self, axis: Axis) -> Any:
-        """Heights of 0 and 1 are shares, of which there are more between them."""
-        return self.values if axis == "y" and np.asarray(self.values).max(initial=0) > 1 else None
-
 
 @dataclass(frozen=True)
 class Dots(Series):
-    """A point per category with horizontal whiskers, the categories from top to bottom; several series are slightly apart.
+    """A point per category, the categories from top to bottom, with horizontal whiskers if ``low`` and ``high`` are given.
 
-    Where ``beyond`` is true, the value is a limit that was not enough: an open arrow points to what lies beyond it.
+    Several series are slightly apart. Where ``beyond`` is 1 (or true) or -1, the value is a limit that was not enough: an open
+    arrow points to the right or to the left, to what lies beyond it.
     """
 
     categories: Sequence[str]
     values: Any
     label: str
     _: KW_ONLY
-    low: Any
-    high: Any
-    beyond: Any = None
+    low: Any = None
+    high: Any = None
+    beyond: Any = 0
     colour: int | None = None
-    category_axis: ClassVar[str] = "y"
+    category_axis = "y"
 
     def draw(self, on: PanelCanvas) -> None:
-        (y, _), look = on.slots(self), on.look(self)
-        x, low, high = (np.asarray(values, dtype=float) for values in (self.values, self.low, self.high))
-        beyond = np.zeros(x.size, dtype=bool) if self.beyond is None else np.asarray(self.beyond, dtype=bool)
-        for some, seen in ((~beyond, look), (beyond, replace(look, marker=">"))):
+        (y, _), look, x = on.slots(self), on.look(self), np.asarray(self.values, dtype=float)
+        ends = [None if end is None else np.asarray(end, dtype=float) for end in (self.low, self.high)]
+        beyond = np.broadcast_to(np.where(np.isnan(x), np.nan, self.beyond), x.shape)
+        for some, marker in ((beyond == 0, look.marker), (beyond > 0, ">"), (beyond < 0, "<")):
             if some.any():
-                on.spots(x[some], y[some], seen, low[some], high[some], "x")
+                low, high = (end if end is None else end[some] for end in ends)
+                on.spots(x[some], y[some], replace(look, marker=marker), low, high, "x")
 
 
 @dataclass(frozen=True)
@@ -214,13 +216,11 @@ class Heat(Series):
     _: KW_ONLY
     low: float | None = None
     high: float | None = None
-    fills_panel: ClassVar[bool] = True
+    fills_panel = True
+    counted = "xy"
 
     def draw(self, on: PanelCanvas) -> None:
         on.cells(self.x, self.y, self.z, Look(self.label), self.low, self.high)
-
-    def counted(self, axis: Axis) -> Any:
-        return self.x if axis == "x" else self.y
 
 
 @dataclass(frozen=True)
@@ -234,6 +234,7 @@ class Contour(Series):
     _: KW_ONLY
     level: float = 0.0
     role: Role = "measured"
+    counted = "xy"
 
     def draw(self, on: PanelCanvas) -> None:
         from contourpy import contour_generator
@@ -245,9 +246,6 @@ class Contour(Series):
         # Named colours, which a page does not replace: a contour over a heat map stays white on a dark page.
         white = Look(self.label, "white", width=2.2, rim="black")
         on.curve(x, y, white if self.role == "measured" else replace(on.look(self), rim="white"))
-
-    def counted(self, axis: Axis) -> Any:
-        return self.x if axis == "x" else self.y
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -322,12 +320,26 @@ def band(values: xr.DataArray, label: str, *, x: Any = None, over: str = "seed",
     >>> shown.label, shown.middle.tolist()
     ('loss (50 % of runs diverged)', [1.0, inf])
     """
-    runs = values.transpose(over, ...).values
-    low, middle, high = quantiles_with_infinity(np.where(np.isnan(runs), np.inf, runs), QUARTILES)
-    lost = float(np.isnan(runs).mean(axis=0).max(initial=0.0))
+    lost = float(np.isnan(values).mean(over).max()) if values.size else 0.0
     if lost > 0:
         label = f"{label} ({max(1, int(100 * lost))} % of runs diverged)"
-    if x is None:
-        (dim,) = (d for d in values.dims if d != over)
-        x = values[dim].values
-    return Band(np.asarray(x), low, middle, high, label, colour=colour)
+    low, middle, high = over_runs(values, over, QUARTILES)
+    return Band(
+        other_coordinates(values, over) if x is None else np.asarray(x), low, middle, high, label, colour=colour
+    )
+
+
+def over_runs(values: xr.DataArray, over: str, quantiles: Sequence[float]) -> np.ndarray:
+    """Quantiles over the dimension of the runs, of which a diverged one (NaN) counts as infinite."""
+    runs = values.transpose(over, ...).values
+    return quantiles_with_infinity(np.where(np.isnan(runs), np.inf, runs), quantiles)
+
+
+def other_coordinates(values: xr.DataArray, over: str) -> np.ndarray:
+    """The coordinates of the one dimension that is left beside the runs."""
+    dims = [dim for dim in values.dims if dim != over]
+    if len(dims) != 1:
+        raise GyrostatError(
+            f"values must have one dimension besides {over!r}; got {', '.join(map(str, dims)) or 'none'}."
+        )
+    return values[dims[0]].values

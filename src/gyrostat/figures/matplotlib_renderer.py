@@ -31,7 +31,7 @@ from gyrostat.errors import GyrostatError
 from gyrostat.figures.declarations import Figure, Panel
 from gyrostat.figures.mathematics import mathtext
 from gyrostat.figures.palette import HEAT_COLOURS, PAGE_COLOURS
-from gyrostat.figures.panel_canvas import MANY, Axis, Look, PanelCanvas, edges, inward
+from gyrostat.figures.panel_canvas import MANY, Axis, Look, PanelCanvas
 from gyrostat.figures.pgf import pgf_text
 
 WIDTHS = {"column": 3.3, "text": 6.9}
@@ -69,7 +69,7 @@ PRINT = STYLE | {
     "xtick.major.width": 0.6,
     "ytick.major.width": 0.6,
 }
-HATCHES = ("", "//", "..", "xx")
+WHISKERS: dict[str, Any] = {"elinewidth": 1.1, "capsize": 2.5}
 HELD_TOGETHER = re.compile(r" (?=[=<>≤≥≈] )|(?<= [=<>≤≥≈]) ")
 """Spaces around a sign of equality or order: no line is broken there."""
 NOT_IN_XML = re.compile("[\\x00-\\x08\\x0b\\x0c\\x0e-\\x1f\\ufffe\\uffff]")
@@ -154,44 +154,33 @@ class _MatplotlibPanel(PanelCanvas):
     """A panel drawn on matplotlib's axes, ``width`` inches wide with its labels, and its legend."""
 
     def __init__(self, axes: Axes, panel: Panel, write: Callable[[str], str], width: float):
-        super().__init__(panel)
-        self.axes, self.write, self.width = axes, write, width
-        self.height = min(PANEL_HEIGHT, 0.55 * width) * panel.height
+        self.axes, self.width, self.height = axes, width, min(PANEL_HEIGHT, 0.55 * width) * panel.height
         self.handles: dict[str, tuple[bool, Artist]] = {}
-        self.bars = 0
         size = mpl.rcParams["font.size"]
         axes.set_title(_balanced(write(panel.title), 0.9 * width, mpl.rcParams["axes.titlesize"]))
         axes.set_xlabel(_balanced(write(panel.xlabel), 0.9 * width, size))
         axes.set_ylabel(_balanced(write(panel.ylabel), 1.1 * self.height, size))
-        axes.set_xscale(panel.xscale)
-        axes.set_yscale(panel.yscale)
-        for series in panel.series:
-            series.draw(self)
-        self._limit(axes.xaxis, "x")
-        self._limit(axes.yaxis, "y")
+        axes.set(xscale=panel.xscale, yscale=panel.yscale)
+        super().__init__(panel, write)
+        self._ticks(axes.xaxis, "x")
+        self._ticks(axes.yaxis, "y")
         self.legend = self._legend()
 
-    def _limit(self, ruler: Ruler, axis: Axis) -> None:
+    def _ticks(self, ruler: Ruler, axis: Axis) -> None:
         """Limits and ticks: categories, whole numbers where the data are, and several labels on a short log axis."""
-        low, high = getattr(self.axes.dataLim, f"interval{axis}")
-        limits = self.limits(axis)
-        if limits is None and self.scale(axis) == "log" and low <= high < 1.001 * low:
-            limits = low / 2, high * 2  # such an axis has no width by itself, and matplotlib complains
-            self.axes.set(**{f"autoscale{axis}_on": False})
-        if limits is not None:
-            (self.axes.set_xlim if axis == "x" else self.axes.set_ylim)(*limits)
+        if limits := self.limits(axis):
+            self.axes.set(**{f"{axis}lim": limits})
         if names := [self.write(name) for name in self.categories(axis)]:
             size = mpl.rcParams["font.size"]
             long = axis == "x" and sum(_length(f"{name}xx", size) for name in names) > 0.7 * self.width
             slanted: dict[str, Any] = {"rotation": 25, "ha": "right", "rotation_mode": "anchor"} if long else {}
             if axis == "y":
                 names = [_folded(name, 0.4 * self.width, size) for name in names]
-                self.axes.set_ylim(len(names) - 0.5, -0.5)
                 for border in range(1, len(names)):
                     self.axes.axhline(border - 0.5, color="#DDDDDD", linewidth=0.8)
             ruler.set_ticks(range(len(names)), names, **slanted)
             ruler.grid(False)
-        elif self.scale(axis) == "linear":
+        elif self.scale[axis] == "linear":
             ruler.set_major_locator(MaxNLocator(9, steps=[1, 2, 2.5, 5, 10], integer=self.whole_numbers(axis)))
         elif (ends := ruler.get_view_interval())[1] < 100 * ends[0]:
             plain = ends[0] >= 1e-3 and ends[1] < 1e6  # all labels of an axis alike, not 5·10⁻⁴ beside 0.001
@@ -201,15 +190,11 @@ class _MatplotlibPanel(PanelCanvas):
 
     def space_ticks(self, pen: RendererAgg) -> None:
         """As many ticks as have room for their labels, when the size of the axes is known."""
-        for ruler, room in (
-            (self.axes.xaxis, self.axes.bbox.width / 1.4),
-            (self.axes.yaxis, self.axes.bbox.height / 2),
-        ):
+        for ruler, side, blank in ((self.axes.xaxis, "width", 1.4), (self.axes.yaxis, "height", 2)):
             if isinstance(locator := ruler.get_major_locator(), MaxNLocator):
                 locator.set_params(nbins=9)  # with the most decimals
-                boxes = [label.get_window_extent(pen) for label in ruler.get_ticklabels()]
-                longest = max(box.width if ruler is self.axes.xaxis else box.height for box in boxes)
-                locator.set_params(nbins=int(np.clip(room / longest, 2, 9)))
+                longest = max(getattr(label.get_window_extent(pen), side) for label in ruler.get_ticklabels())
+                locator.set_params(nbins=int(np.clip(getattr(self.axes.bbox, side) / longest / blank, 2, 9)))
 
     def _legend(self) -> Any:
         """What was measured, then what it is compared with, in two columns if they are short."""
@@ -220,13 +205,12 @@ class _MatplotlibPanel(PanelCanvas):
         longest = max((_length(line, size) for word in words for line in word.splitlines()), default=0.0)
         columns = 2 if len(words) > 2 and longest < room - self.width / 2 else 1
         shown = [f" {word}" if word.startswith("_") else word for word in words]  # matplotlib hides those
-        legend = self.axes.legend(
-            [artist for _, (_, artist) in named], shown, loc="upper center", ncols=columns, columnspacing=1.2
-        )
+        artists = [artist for _, (_, artist) in named]
+        legend = self.axes.legend(artists, shown, loc="upper center", ncols=columns, columnspacing=1.2)
         legend.set_in_layout(False)
         return legend
 
-    def _named(self, look: Look, artist: Artist) -> None:
+    def _named(self, look: Look, artist: Any) -> None:
         artist.set_label(look.label)
         if look.label:
             self.handles.setdefault(look.label, (look.role != "measured", artist))
@@ -235,59 +219,39 @@ class _MatplotlibPanel(PanelCanvas):
 
     def curve(self, x: Any, y: Any, look: Look, low: Any = None, high: Any = None) -> None:
         a, b, pen = self.shown(x, "x"), self.shown(y, "y"), _pen(look)
-        order = 2 if look.role == "measured" else 2.5  # theory is drawn over the measured curves
-        marks: dict[str, Any] = {}
+        pen["zorder"] = 2 if look.role == "measured" else 2.5  # theory is drawn over the measured curves
         if look.marker:
-            inside = {} if look.role == "measured" else {"markerfacecolor": "white", "markeredgewidth": 0.8}
-            size = 2.5 * pen["linewidth"]
-            marks = {"marker": look.marker, "markersize": size, "markevery": self.marked(a, b).tolist(), **inside}
-        (line,) = self.axes.plot(a, b, alpha=look.opacity, zorder=order, **marks, **pen)
+            pen |= {
+                "marker": look.marker,
+                "markersize": 2.5 * pen["linewidth"],
+                "markevery": self.marked(a, b).tolist(),
+            }
+            pen |= {} if look.role == "measured" else {"markerfacecolor": "white", "markeredgewidth": 0.8}
+        (line,) = self.axes.plot(a, b, alpha=look.opacity, **pen)
         self._named(look, line)
 
     def area(self, x: Any, low: Any, high: Any, look: Look) -> None:
         low, high = self.ends(low, high, low)
         self.axes.fill_between(self.shown(x, "x"), low, high, color=look.colour, alpha=0.2, linewidth=0)
 
-    def spots(
-        self,
-        x: Any,
-        y: Any,
-        look: Look,
-        low: Any = None,
-        high: Any = None,
-        along: Axis = "y",
-        names: Sequence[str] = (),
-    ) -> None:
-        a, b, pen = self.shown(x, "x"), self.shown(y, "y"), _pen(look) | {"linestyle": "none"}
-        pen[f"{along}err"] = self.whiskers(low, high, a if along == "x" else b, along)
-        many, size = a.size > MANY, 3.2 * mpl.rcParams["lines.linewidth"]
-        if look.marker in ">x":  # an open arrow, a cross
-            pen |= {"markerfacecolor": "none", "markeredgewidth": 1.4}
-            size *= 1.5
-        drawn = self.axes.errorbar(
-            a,
-            b,
-            elinewidth=1.1,
-            capsize=2.5,
-            marker=look.marker,
-            markersize=2 if many else size,
-            alpha=0.5 if many else None,
-            clip_on=look.marker != "x",
-            **pen,
-        )
-        self._named(look, drawn)  # type: ignore[arg-type]
-        for name, across, up, right in zip(names, a, b, inward(a) if names else (), strict=False):
-            side, aside = ("left", 6) if right else ("right", -6)
-            offset: dict[str, Any] = {"textcoords": "offset points", "va": "center", "ha": side}
-            self.axes.annotate(self.write(name), (across, up), (aside, 0), color="#333333", size="small", **offset)
+    def spots(self, x: Any, y: Any, look: Look, low: Any = None, high: Any = None, along: Axis = "y") -> None:
+        a, b, pen = self.shown(x, "x"), self.shown(y, "y"), _pen(look) | WHISKERS
+        pen |= {f"{along}err": self.whiskers(low, high, a if along == "x" else b, along), "linestyle": "none"}
+        pen |= {"marker": look.marker, "markersize": 3.2 * mpl.rcParams["lines.linewidth"]}
+        if look.marker in "<>x":  # an open arrow, a cross
+            pen |= {"markerfacecolor": "none", "markeredgewidth": 1.4, "markersize": 1.5 * pen["markersize"]}
+        if a.size > MANY:
+            pen |= {"markersize": 2, "alpha": 0.5}
+        self._named(look, self.axes.errorbar(a, b, clip_on=look.marker != "x", **pen))
 
     def boxes(self, x: Any, y: Any, look: Look, width: float, low: Any, high: Any) -> None:
-        heights, hatch = self.shown(y, "y"), HATCHES[self.bars % len(HATCHES)]
-        self.bars += 1
-        whiskers: dict[str, Any] = {"capsize": 2.5, "error_kw": {"elinewidth": 1.1, "ecolor": "#333333"}}
-        whiskers["yerr"] = self.whiskers(low, high, heights, "y")
-        style = {"color": look.colour, "edgecolor": "white", "linewidth": 0, "hatch": hatch}
-        self._named(look, self.axes.bar(x, heights, width, **style, **whiskers))  # type: ignore[arg-type]
+        heights = self.shown(y, "y")
+        error: dict[str, Any] = {
+            "yerr": self.whiskers(low, high, heights, "y"),
+            "error_kw": WHISKERS | {"ecolor": "#333333"},
+        }
+        style = {"color": look.colour, "edgecolor": "white", "linewidth": 0, "hatch": 2 * look.hatch}
+        self._named(look, self.axes.bar(x, heights, width, **style, **error))
 
     def rule(self, axis: Axis, at: float, look: Look, to: float | None = None) -> None:
         line, strip = (self.axes.axvline, self.axes.axvspan) if axis == "x" else (self.axes.axhline, self.axes.axhspan)
@@ -295,8 +259,7 @@ class _MatplotlibPanel(PanelCanvas):
         self._named(look, drawn)
 
     def cells(self, x: Any, y: Any, z: Any, look: Look, low: float | None, high: float | None) -> None:
-        borders = edges(x, self.scale("x")), edges(y, self.scale("y"))
-        values = np.ma.masked_invalid(np.asarray(z, dtype=float))
+        borders, values = (self.borders(x, "x"), self.borders(y, "y")), np.ma.masked_invalid(np.asarray(z, dtype=float))
         # Rasterised: a vector file with thousands of small squares is slow to open.
         mesh = self.axes.pcolormesh(*borders, values, vmin=low, vmax=high, cmap=HEAT_COLOURS, rasterized=True)
         self.axes.set_facecolor(PAGE_COLOURS["gap"][0])
@@ -319,16 +282,19 @@ def _lay_out(canvas: Canvas, panels: Sequence[_MatplotlibPanel], columns: int, h
     in advance, and whose last digits differ from run to run. All numbers are inches.
     """
     pen, across, dpi = FigureCanvasAgg(canvas).get_renderer(), canvas.get_figwidth(), canvas.dpi
-    column, places = across / columns, [divmod(i, columns) for i in range(len(panels))]
-    heights, legends = np.zeros((2, places[-1][0] + 1))
-    labels = np.full((heights.size, columns, 4), (0.6, 0.2, 0.0, 0.0))  # to the left, to the right, above, below
-    for panel, (row, _) in zip(panels, places, strict=True):
-        heights[row] = max(heights[row], panel.height)
-        legends[row] = max(legends[row], _height(panel.legend, pen) if panel.handles else 0.0)
+
+    def height(artist: Any) -> float:
+        return artist.get_window_extent(pen).height / dpi
+
+    column, rows = across / columns, [panels[i : i + columns] for i in range(0, len(panels), columns)]
+    heights = np.array([max(panel.height for panel in row) for row in rows])
+    legends = np.array([max(height(panel.legend) if panel.handles else 0.0 for panel in row) for row in rows])
+    placed = [(panel, divmod(i, columns)) for i, panel in enumerate(panels)]
+    labels = np.full((len(rows), columns, 4), (0.6, 0.2, 0.0, 0.0))  # to the left, to the right, above, below
     for _ in range(3):  # ticks, and so the width of their labels, depend on the size of the panel
         left, right = labels[..., :2].max(axis=0).T
         rooms = np.maximum(column - left - right - 2 * GAP, 0.3 * column)
-        for panel, (row, c) in zip(panels, places, strict=True):
+        for panel, (row, c) in placed:
             panel.axes.set_position((0, 0, rooms[c] / across, heights[row] / canvas.get_figheight()))
             panel.space_ticks(pen)
             inner: Any = panel.axes.get_window_extent(pen)
@@ -336,15 +302,14 @@ def _lay_out(canvas: Canvas, panels: Sequence[_MatplotlibPanel], columns: int, h
             sides = inner.x0 - outer.x0, outer.x1 - inner.x1, outer.y1 - inner.y1, inner.y0 - outer.y0
             labels[row, c] = np.array(sides) / dpi
     above, below = labels[..., 2:].max(axis=1).T
-    top, bottom = (_height(text, pen) + 2 * GAP if text.get_text() else GAP for text in (head, foot))
+    top, bottom = (height(text) + 2 * GAP if text.get_text() else GAP for text in (head, foot))
     ends = top + np.cumsum(above + heights + below + legends + 3 * GAP)  # of rows, from the top
     total = ends[-1] + bottom
     canvas.set_size_inches(across, total)
     head.set_position((0.5, 1 - GAP / total))
     foot.set_position((0.5, GAP / total))
-    for panel, (row, c) in zip(panels, places, strict=True):
-        below_axes = total - ends[row] + legends[row] + 2 * GAP
-        corner = c * column + left[c] + GAP
+    for panel, (row, c) in placed:
+        below_axes, corner = total - ends[row] + legends[row] + 2 * GAP, c * column + left[c] + GAP
         bounds = corner / across, (below_axes + below[row]) / total, rooms[c] / across, heights[row] / total
         panel.axes.set_position(bounds)
         for label in (panel.axes.title, panel.axes.xaxis.label):  # over the axes, as far as the column allows
@@ -354,10 +319,6 @@ def _lay_out(canvas: Canvas, panels: Sequence[_MatplotlibPanel], columns: int, h
         anchor = (c + 0.5) / columns, (below_axes - GAP) / total
         panel.legend.set_bbox_to_anchor(anchor, transform=canvas.transFigure)
     return float(rooms.min())
-
-
-def _height(artist: Artist, pen: RendererAgg) -> float:
-    return artist.get_window_extent(pen).height / artist.figure.dpi
 
 
 def _as_it_is(text: str) -> str:

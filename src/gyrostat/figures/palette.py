@@ -59,5 +59,8 @@ DASHES = {"measured": (), "theory": (5, 2), "bound": (1, 1.5), "paper": (6, 2, 1
 STRETCH = (1, 1, 2.5, 2.5)
 """How much wider the gaps of each ink are. In grey, the last two inks are as dark as the first two."""
 
+HATCHES = ("", "/", ".", "x")
+"""The patterns of bars, so that grey is enough to tell them apart; matplotlib has them twice as dense when doubled."""
+
 HEAT_COLOURS = "viridis"
 """The colour map of every heat map, by its name in matplotlib; plotly's begins with a capital."""

@@ -6,13 +6,13 @@ class with six. What both must decide alike stands here: places on linear and lo
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from gyrostat.figures.palette import COLOURS, DASHES, INKS, MARKERS, STRETCH
+from gyrostat.figures.palette import COLOURS, DASHES, HATCHES, INKS, MARKERS, STRETCH
 
 if TYPE_CHECKING:
     from gyrostat.figures.declarations import Panel, Series
@@ -29,7 +29,7 @@ DODGE = 0.012
 class Look:
     """The label of a shape in the legend, its colour and marker, its width in points, and its dashes and gaps in widths.
 
-    A ``rim`` sets it off from the cells below. What is not measured has open markers.
+    A ``rim`` sets it off from the cells below, a ``hatch`` is for bars. What is not measured has open markers.
     """
 
     label: str
@@ -39,17 +39,22 @@ class Look:
     width: float = 1.6
     dash: Sequence[float] = ()
     rim: str = ""
+    hatch: str = ""
     opacity: float = 1.0
 
 
 class PanelCanvas:
     """A panel on which its series draw themselves, in their order. Coordinates are those of the data."""
 
-    def __init__(self, panel: Panel):
-        self.panel = panel
+    def __init__(self, panel: Panel, write: Callable[[str], str]):
+        self.panel, self.write = panel, write
+        self.scale = {"x": panel.xscale, "y": panel.yscale}
         self.rim = "#FFFFFF" if any(series.fills_panel for series in panel.series) else ""
         self._coloured, self._marked = 0, 0
         self._inks: dict[str, int] = {}
+        self.extent = {"x": (np.nan, np.nan), "y": (np.nan, np.nan)}
+        for series in panel.series:
+            series.draw(self)
 
     # ------------------------------------------------------------------------------------------ the six shapes
 
@@ -61,17 +66,8 @@ class PanelCanvas:
         """What lies between two curves."""
         raise NotImplementedError
 
-    def spots(
-        self,
-        x: Any,
-        y: Any,
-        look: Look,
-        low: Any = None,
-        high: Any = None,
-        along: Axis = "y",
-        names: Sequence[str] = (),
-    ) -> None:
-        """Markers, with whiskers along an axis, and with a name written beside each."""
+    def spots(self, x: Any, y: Any, look: Look, low: Any = None, high: Any = None, along: Axis = "y") -> None:
+        """Markers, with whiskers along an axis."""
         raise NotImplementedError
 
     def boxes(self, x: Any, y: Any, look: Look, width: float, low: Any, high: Any) -> None:
@@ -97,9 +93,9 @@ class PanelCanvas:
         colour: int | None = getattr(series, "colour", None)
         role: str = getattr(series, "role", "measured")
         if role == "measured":
-            colour = self._coloured if colour is None else colour
+            i, hatch = self._coloured if colour is None else colour, HATCHES[self._coloured % len(HATCHES)]
             self._coloured += 1
-            return Look(series.label, COLOURS[colour % len(COLOURS)], MARKERS[colour % len(MARKERS)], rim=self.rim)
+            return Look(series.label, COLOURS[i % len(COLOURS)], MARKERS[i % len(MARKERS)], rim=self.rim, hatch=hatch)
         if colour is not None:
             i = colour % len(COLOURS)
             return Look(series.label, COLOURS[i], MARKERS[i], role, 1.4, DASHES[role], self.rim)
@@ -122,22 +118,47 @@ class PanelCanvas:
 
     # -------------------------------------------------------------------------------------------------- places
 
-    def scale(self, axis: Axis) -> str:
-        """The scale of an axis: linear or log."""
-        return self.panel.xscale if axis == "x" else self.panel.yscale
-
-    def limits(self, axis: Axis) -> Limits:
-        """The declared limits of an axis."""
-        return self.panel.xlim if axis == "x" else self.panel.ylim
-
     def shown(self, values: Any, axis: Axis) -> np.ndarray:
         """Values as an axis can show them, else NaN: no axis has a place for infinity, a log axis none for zero and below."""
         x = np.array(values, dtype=float)
-        return np.where(np.isfinite(x) & ((x > 0) | (self.scale(axis) == "linear")), x, np.nan)
+        x = np.where(np.isfinite(x) & ((x > 0) | (self.scale[axis] == "linear")), x, np.nan)
+        low, high = self.extent[axis]
+        self.extent[axis] = np.fmin.reduce(x, axis=None, initial=low), np.fmax.reduce(x, axis=None, initial=high)
+        return x
 
-    def on_axis(self, values: np.ndarray, axis: Axis) -> np.ndarray:
+    def borders(self, centres: Any, axis: Axis) -> np.ndarray:
+        """Borders of the cells around centres."""
+        return self.shown(edges(centres, self.scale[axis]), axis)
+
+    def on_axis(self, values: Any, axis: Axis) -> np.ndarray:
         """Values in the scale of their axis, where distances are those that are seen."""
-        return np.log10(values) if self.scale(axis) == "log" else values
+        return np.log10(values) if self.scale[axis] == "log" else np.asarray(values, dtype=float)
+
+    def off_axis(self, values: np.ndarray, axis: Axis) -> np.ndarray:
+        """The values that stand at places in the scale of an axis."""
+        return 10.0**values if self.scale[axis] == "log" else values
+
+    def limits(self, axis: Axis) -> tuple[float, float] | None:
+        """The ends of an axis with categories or declared limits, or a log axis with one value, which has no width by itself.
+
+        An end that is left open is a little beyond what is shown.
+        """
+        if lines := len(self.categories(axis)):
+            return (-0.5, lines - 0.5) if axis == "x" else (lines - 0.5, -0.5)
+        low, high = self.on_axis(np.nan_to_num(self.extent[axis], nan=1.0), axis)
+        declared, single = self.declared(axis), high - low < 1e-3
+        if declared is None and not (single and self.scale[axis] == "log"):
+            return None
+        margin = 0.35 if single else 0.05 * (high - low)  # room for two of the ticks 1, 2, 5
+        ends = self.off_axis(np.array([low - margin, high + margin]), axis)
+        first, last = (
+            end if limit is None else limit for end, limit in zip(ends, declared or (None, None), strict=True)
+        )
+        return first, last
+
+    def declared(self, axis: Axis) -> Limits:
+        """The declared limits of an axis."""
+        return self.panel.xlim if axis == "x" else self.panel.ylim
 
     def ends(self, low: Any, high: Any, values: Any, axis: Axis = "y") -> tuple[np.ndarray, np.ndarray]:
         """Intervals around values as the axis can show them.
@@ -146,11 +167,11 @@ class PanelCanvas:
         positive becomes a tenth of the smallest value shown.
         """
         low, high = np.array(low, dtype=float), np.array(high, dtype=float)
-        numbers = self.shown(np.concatenate([low, np.asarray(values, dtype=float), high]), axis)
+        numbers = self.shown(np.concatenate([low, values, high]), axis)
         numbers = numbers[np.isfinite(numbers)]
-        log, (_, limit) = self.scale(axis) == "log", self.limits(axis) or (None, None)
-        largest = numbers.max(initial=0.0) or 1.0
-        top = largest * (10.0 if log else 1.25) if limit is None else limit
+        log, (_, top) = self.scale[axis] == "log", self.declared(axis) or (None, None)
+        if top is None:
+            top = (numbers.max(initial=0.0) or 1.0) * (10.0 if log else 1.25)
         if log:
             low = np.where(low > 0, low, numbers.min() / 10 if numbers.size else np.nan)
         return low, np.where(np.isposinf(high), top, high)
@@ -167,39 +188,45 @@ class PanelCanvas:
         return list(dict.fromkeys(name for s in self.panel.series if s.category_axis == axis for name in s.categories))
 
     def slots(self, series: Any) -> tuple[np.ndarray, float]:
-        """Where a series stands in the lines of its categories, and how wide its place is: several stand side by side."""
-        axis, names = series.category_axis, set(series.categories)
-        rivals = [s for s in self.panel.series if s.category_axis == axis and names & set(s.categories)]
-        order, width = self.categories(axis), 0.8 / len(rivals)
+        """Where a series stands in the lines of its categories, and how wide its place is: several stand side by side.
+
+        One that shows nothing in the lines of another takes no room there.
+        """
+        like = [s for s in self.panel.series if s.category_axis == series.category_axis]
+        rivals = [s for s in like if _shown_names(s) & _shown_names(series) or s is series]
+        order, width = self.categories(series.category_axis), 0.8 / len(rivals)
         return np.array([order.index(name) for name in series.categories]) + width * _turn(series, rivals), width
 
     def dodged(self, series: Any) -> np.ndarray:
         """x of points, moved a little aside if others stand at the same places and have intervals, or hide them."""
-        x = np.array(series.x, dtype=float)
         like: list[Any] = [s for s in self.panel.series if type(s) is type(series)]
         rivals = [s for s in like if np.array_equal(s.x, series.x)]
         hidden = any(np.equal(a.y, b.y).any() for i, a in enumerate(rivals) for b in rivals[:i])
         if len(rivals) < 2 or not (hidden or all(s.low is not None for s in rivals)):
-            return x
-        along = self.on_axis(self.shown(x, "x"), "x")
-        along = along + DODGE * _turn(series, rivals) * (np.nanmax(along) - np.nanmin(along))
-        return 10.0**along if self.scale("x") == "log" else along
+            return np.array(series.x, dtype=float)
+        places = self.on_axis(self.shown(series.x, "x"), "x")
+        aside = DODGE * _turn(series, rivals) * (np.nanmax(places) - np.nanmin(places))
+        return self.off_axis(places + aside, "x")
 
     def whole_numbers(self, axis: Axis) -> bool:
-        """Whether all that stands along a linear axis stands at whole numbers, so that ticks between them mean nothing."""
-        places = [counted for series in self.panel.series if (counted := series.counted(axis)) is not None]
-        numbers = np.concatenate([np.ravel(np.asarray(x, dtype=float)) for x in places]) if places else np.array([0.5])
-        return self.scale(axis) == "linear" and bool((numbers == numbers.round()).all())
+        """Whether all that stands along a linear axis stands at whole numbers, so that ticks between them mean nothing.
+
+        Zeros and ones alone may be shares, of which there are more between them.
+        """
+        counted = [np.ravel(getattr(series, axis)) for series in self.panel.series if axis in series.counted]
+        numbers = np.concatenate(counted or [[0.5]]).astype(float)
+        whole = bool((numbers == numbers.round()).all())
+        return whole and numbers.max(initial=0) > 1 and self.scale[axis] == "linear"
+
+
+def _shown_names(series: Any) -> set[str]:
+    numbers = np.asarray(series.values, dtype=float)
+    return {name for name, x in zip(series.categories, numbers, strict=True) if not np.isnan(x)}
 
 
 def _turn(series: Series, rivals: Sequence[Series]) -> float:
     """How many places a series stands to the right of the middle of all rivals."""
     return next(i for i, other in enumerate(rivals) if other is series) - (len(rivals) - 1) / 2
-
-
-def inward(x: np.ndarray) -> np.ndarray:
-    """Whether the name of each point is written to its right: the edge of the panel must not cut it off."""
-    return x <= (np.nanmin(x) + np.nanmax(x)) / 2
 
 
 def edges(centres: Any, scale: str) -> np.ndarray:
@@ -209,6 +236,6 @@ def edges(centres: Any, scale: str) -> np.ndarray:
     [0.5, 1.5, 3.0, 5.0]
     """
     c = np.log(centres) if scale == "log" else np.asarray(centres, dtype=float)
-    half = np.diff(c) / 2 if c.size > 1 else np.array([0.5])
-    e = np.concatenate([c[:1] - half[:1], c[: c.size - 1] + half[: c.size - 1], c[-1:] + half[-1:]])
+    around = np.pad(c, 1, "reflect", reflect_type="odd") if c.size > 1 else c + np.arange(-1, 2)
+    e = (around[1:] + around[:-1]) / 2
     return np.exp(e) if scale == "log" else e

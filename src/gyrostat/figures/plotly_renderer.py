@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import html
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ import numpy as np
 from gyrostat.figures.declarations import Figure, Panel
 from gyrostat.figures.mathematics import unicode_text
 from gyrostat.figures.palette import HEAT_COLOURS, INKS
-from gyrostat.figures.panel_canvas import FEW, MANY, Axis, Look, PanelCanvas, edges, inward
+from gyrostat.figures.panel_canvas import MANY, Axis, Look, PanelCanvas
 
 SYMBOLS = {
     "o": "circle",
@@ -27,9 +27,10 @@ SYMBOLS = {
     "v": "triangle-down",
     "P": "cross",
     "X": "x",
+    "x": "x-thin",
+    ">": "triangle-right-open",
+    "<": "triangle-left-open",
 }
-SYMBOLS |= {"x": "x-thin", ">": "triangle-right-open"}
-HATCHES = ("", "/", ".", "x")
 RIM = "#FFFFFF"
 """The colour of the page: around what is drawn over a heat map, and in the hatches of bars."""
 MOST_COUNTS = 12
@@ -60,74 +61,49 @@ class _PlotlyPanel(PanelCanvas):
     """A panel as traces and shapes for plotly, and the entries of its legend, which can hide them."""
 
     def __init__(self, panel: Panel, write: Callable[[str], str]):
-        super().__init__(panel)
-        self.write = write
         self.data: list[Json] = []
         self.shapes: list[Json] = []
         self.entries: dict[str, Json] = {}
-        self.bars = 0
-        for series in panel.series:
-            series.draw(self)
+        super().__init__(panel, write)
 
     def finished(self) -> Json:
         """Everything that the page needs to draw the panel."""
         layout: Json = {"xaxis": self._axis("x"), "yaxis": self._axis("y")}
         if self.shapes:
             layout["shapes"] = self.shapes
-        if self.bars:
+        if any(trace["type"] == "bar" for trace in self.data):
             layout["barmode"] = "overlay"  # their places are known already
         if lines := len(self.categories("y")):
             rivals = sum(series.category_axis == "y" for series in self.panel.series)
             layout["height"] = max(300, 60 + lines * (10 + 12 * rivals))
         # As in the files: what was measured, then what it is compared with.
-        entries = sorted(self.entries.values(), key=lambda entry: entry["swatch"].get("role", "measured") != "measured")
+        entries = sorted(self.entries.values(), key=lambda entry: entry["swatch"]["role"] != "measured")
         return {"data": self.data, "layout": layout, "entries": entries}
 
     def _axis(self, axis: Axis) -> Json:
-        if names := self.categories(axis):
-            ends, texts = [-0.5, len(names) - 0.5], [html.escape(self.write(name)) for name in names]
-            ticks = {"showgrid": False, "tickvals": list(range(len(texts))), "ticktext": texts}
-            return {"type": "linear", "range": ends if axis == "x" else ends[::-1], **ticks}
-        spec: Json = {"type": self.scale(axis)}
-        numbers = self._numbers(axis)
-        if limits := self.limits(axis):
-            # An open end is closed here: plotly's own half-open ranges put ticks and curves on two scales.
-            margin = 0.05 * (np.ptp(numbers) or 1.0)
-            closed = numbers.min() - margin, numbers.max() + margin
-            declared = self.on_axis(np.array(limits, dtype=float), axis)
-            spec["range"] = np.where(np.isnan(declared), closed, declared)
-        if self.whole_numbers(axis) and np.ptp(numbers) <= MOST_COUNTS:
+        spec: Json = {"type": self.scale[axis]}
+        if (limits := self.limits(axis)) is not None:
+            spec["range"] = self.on_axis(limits, axis)
+        if names := [html.escape(self.write(name)) for name in self.categories(axis)]:
+            spec |= {"showgrid": False, "tickvals": list(range(len(names))), "ticktext": names}
+        elif self.whole_numbers(axis) and np.ptp(self.extent[axis]) <= MOST_COUNTS:
             spec |= {"tick0": 0, "dtick": 1}
         return spec
-
-    def _numbers(self, axis: Axis) -> np.ndarray:
-        """Where the traces stand along an axis, with the ends of their whiskers."""
-        parts = []
-        for trace in self.data:
-            whiskers = trace.get(f"error_{axis}", {"array": 0.0, "arrayminus": 0.0})
-            parts += [trace[axis] + whiskers["array"], trace[axis] - whiskers["arrayminus"]]
-        numbers = self.on_axis(self.shown(np.concatenate(parts or [[]]), axis), axis)
-        numbers = numbers[np.isfinite(numbers)]
-        return numbers if numbers.size else np.array([0.0, 1.0])
 
     # ------------------------------------------------------------------------------------------ the six shapes
 
     def curve(self, x: Any, y: Any, look: Look, low: Any = None, high: Any = None) -> None:
         a, b, pen, entry = self.shown(x, "x"), self.shown(y, "y"), _pen(look), self._entry(look, line=True)
         kept = visible(self.on_axis(a, "x"), b)
+        over = {} if look.role == "measured" else {"zorder": 1}  # theory lies over the measured curves
         if look.rim:
             rim = {"color": look.rim, "width": pen["width"] + 2.6}
             self._trace(entry, a[kept], b[kept], mode="lines", line=rim, **SILENT)
-        marks = self.marked(a, b) if look.marker else kept[:0]
-        everywhere, marker = marks.size > 0 and a.size <= FEW, self._marker(look) | {"size": 6}
-        more: Json = {"mode": "lines+markers", "marker": marker} if everywhere else {"mode": "lines"}
-        if look.role != "measured":
-            more["zorder"] = 1  # theory lies over the measured curves
-        if look.opacity < 1:
-            more["opacity"] = look.opacity
-        self._trace(entry, a[kept], b[kept], line=pen, **self._said(look, low, high, kept), **more)
-        if marks.size and not everywhere:
-            self._trace(entry, a[marks], b[marks], mode="markers", marker=marker | {"size": 7}, **SILENT)
+        said = self._said(look, low, high, kept)
+        self._trace(entry, a[kept], b[kept], mode="lines", line=pen, opacity=look.opacity, **said, **over)
+        if look.marker:
+            marks = self.marked(a, b)
+            self._trace(entry, a[marks], b[marks], mode="markers", marker=self._marker(look, 7), **SILENT, **over)
 
     def area(self, x: Any, low: Any, high: Any, look: Look) -> None:
         a, (low, high) = self.shown(x, "x"), self.ends(low, high, low)
@@ -137,35 +113,22 @@ class _PlotlyPanel(PanelCanvas):
         inside: Json = {"fill": "toself", "fillcolor": look.colour + "33", "line": {"width": 0}}
         self._trace(self._entry(look, band=True), *around, mode="lines", **inside, **SILENT)
 
-    def spots(
-        self,
-        x: Any,
-        y: Any,
-        look: Look,
-        low: Any = None,
-        high: Any = None,
-        along: Axis = "y",
-        names: Sequence[str] = (),
-    ) -> None:
-        a, b, marker = self.shown(x, "x"), self.shown(y, "y"), self._marker(look)
+    def spots(self, x: Any, y: Any, look: Look, low: Any = None, high: Any = None, along: Axis = "y") -> None:
+        a, b = self.shown(x, "x"), self.shown(y, "y")
+        marker = self._marker(look, 8) if a.size <= MANY else self._marker(look, 3) | {"opacity": 0.5}
         more = self._said(look, low, high, along=along, lines=b if along == "x" else None)
         more |= self._error_bars(low, high, a if along == "x" else b, along)
-        if names:
-            more |= {"texttemplate": [html.escape(self.write(name)) for name in names], "textfont": {"size": 11}}
-            more["textposition"] = ["middle right" if right else "middle left" for right in inward(a)]
         if look.marker == "x":
             more |= {"cliponaxis": False, "hovertemplate": more["hovertemplate"].replace("%{y:.5~g}", "diverged")}
             del more["meta"]
-        marker |= {"size": 3, "opacity": 0.5} if a.size > MANY else {"size": 8}
-        self._trace(self._entry(look), a, b, mode="markers+text" if names else "markers", marker=marker, **more)
+        self._trace(self._entry(look), a, b, mode="markers", marker=marker, **more)
 
     def boxes(self, x: Any, y: Any, look: Look, width: float, low: Any, high: Any) -> None:
-        hatch, heights = HATCHES[self.bars % len(HATCHES)], self.shown(y, "y")
-        self.bars += 1
-        pattern = {"shape": hatch, "fillmode": "overlay", "fgcolor": RIM, "size": 7, "solidity": 0.25}
+        heights = self.shown(y, "y")
+        pattern = {"shape": look.hatch, "fillmode": "overlay", "fgcolor": RIM, "size": 7, "solidity": 0.25}
         more = self._said(look, low, high, lines=x) | self._error_bars(low, high, heights, "y", color=INKS[0])
         more |= {"marker": {"color": look.colour, "pattern": pattern}, "textposition": "none", "width": width}
-        self._trace(self._entry(look, hatch=hatch), x, heights, type="bar", **more)
+        self._trace(self._entry(look, hatch=look.hatch), x, heights, type="bar", **more)
 
     def rule(self, axis: Axis, at: float, look: Look, to: float | None = None) -> None:
         other, pen = "y" if axis == "x" else "x", _pen(look)
@@ -187,7 +150,7 @@ class _PlotlyPanel(PanelCanvas):
         more: Json = {"hovertemplate": hover, "hoverongaps": False}
         more["meta"] = {"label": look.label, "x": np.asarray(x), "y": np.asarray(y)}
         more |= {} if low is None or high is None else {"zmin": low, "zmax": high}
-        borders, colours = (edges(x, self.scale("x")), edges(y, self.scale("y"))), HEAT_COLOURS.capitalize()
+        borders, colours = (self.borders(x, "x"), self.borders(y, "y")), HEAT_COLOURS.capitalize()
         self._trace(self._entry(look, heat=True), *borders, type="heatmap", z=short(z, 4), colorscale=colours, **more)
 
     # -------------------------------------------------------------------------------------------------- pieces
@@ -205,11 +168,11 @@ class _PlotlyPanel(PanelCanvas):
         entry["traces"].append(len(self.data))
         self.data.append({"type": type, "x": x, "y": y, **more})
 
-    def _marker(self, look: Look) -> Json:
+    def _marker(self, look: Look, size: int) -> Json:
         """A marker; that of theory is open."""
         inside = look.colour if look.role == "measured" else RIM
         rim = {"color": look.rim or look.colour, "width": 2.4 if look.marker == "x" else 1.2}
-        return {"symbol": SYMBOLS.get(look.marker), "color": inside, "line": rim}
+        return {"symbol": SYMBOLS[look.marker], "color": inside, "line": rim, "size": size}
 
     def _said(
         self, look: Look, low: Any, high: Any, kept: Any = slice(None), *, along: Axis = "y", lines: Any = None

@@ -8,7 +8,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -16,21 +16,27 @@ from gyrostat import errors
 from gyrostat.engine.results import described
 from gyrostat.errors import GyrostatError
 from gyrostat.figures.compose import dots
-from gyrostat.figures.declarations import Band, Figure, Line, Marker, Panel, Scale, Series, band
+from gyrostat.figures.declarations import Band, Dots, Figure, Line, Marker, Panel, Scale, Series, band
 from gyrostat.measurements import FreshGaussian
 
 if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.figure import Figure as MatplotlibFigure
 
-SHARES = {"signal": "invariant signal", "spurious": "spurious signal"}
-SIZES = {"error": "error ||E||_F", "distance": "||A - A_star||_F"}
-TOGETHER = (("Shares of the signals", "share that is learnt", SHARES), ("Errors", "Frobenius norm", SIZES))
-"""Variables that share a panel: its title, its label, and theirs. Every other variable has a panel of its own."""
+WORDS = {
+    "signal": "invariant signal",
+    "spurious": "spurious signal",
+    "error": "error ||E||_F",
+    "distance": "||A - A_star||_F",
+}
+Kind = Literal["share", "size", "other"]
+TOGETHER: tuple[tuple[str, str, Kind, tuple[str, ...]], ...] = (
+    ("Shares of the signals", "share that is learnt", "share", ("signal", "spurious")),
+    ("Errors", "Frobenius norm", "size", ("error", "distance")),
+)
+"""Variables that share a panel, with its title and its label. Every other variable has a panel of its own."""
 MOST_SETTINGS, MOST_COMPONENTS = 6, 4
 """Settings of a grid, and components of a vector, that are drawn, at most."""
-SHARE_FLOOR = -0.05
-"""Panels of shares begin a little below zero."""
 
 
 @errors.explains_keywords
@@ -99,35 +105,31 @@ def result_figure(result: xr.Dataset, *, theory: bool = True, against: str | Non
             f"result holds nothing to draw: {', '.join(unknown)} are NaN, because the truth is unknown or all runs had "
             "diverged before the first recorded step; record a function of a snapshot that gives a number, or earlier steps."
         )
-    parts = {name: _components(x, [*axes, "seed", along]) for name, x in variables.items() if name not in unknown}
     note = [f"Medians and quartiles over {result.sizes['seed']} seeds."] if result.sizes["seed"] > 1 else []
     if "diverged" in result.attrs:
         note.append(result.attrs["diverged"].partition(":")[0] + "; they count as infinite.")
     if unknown:
         note.append(f"Not drawn, because the truth is unknown: {', '.join(unknown)}.")
+    parts = {name: _components(x, {*axes, "seed", along}) for name, x in variables.items() if name not in unknown}
     for name, components in parts.items():
         size = variables[name].size // components[0].size
         note += [f"{name}: the first {len(components)} of {size} components."] if size > len(components) else []
     if axes:
         sizes = {axis: result.sizes[axis] for axis in axes if axis != against}
-        choices = _choices(sizes)
-        shown, total = (
-            {tuple(point.values()) for points in choices.values() for point in points},
-            math.prod(sizes.values()),
-        )
-        if len(shown) < total:
-            held = _setting(result, {axis: size // 2 for axis, size in sizes.items()})
-            note.append(f"{len(shown)} of {total} settings are shown{f', around {held}' if len(choices) > 1 else ''}.")
+        choices, total = _choices(sizes), math.prod(sizes.values())
+        shown = len({tuple(point.values()) for points in choices.values() for point in points})
+        if shown < total:
+            middle = {axis: size // 2 for axis, size in sizes.items()}
+            around = f", around {_setting(result, middle)}" if len(choices) > 1 else ""
+            note.append(f"{shown} of {total} settings are shown{around}.")
         arrays = [x for components in parts.values() for x in components]
-        panels = [_grid_panel(result, x, *choice, along, against) for x in arrays for choice in choices.items()]
-        columns = len(choices) if 1 < len(choices) < 4 else 2 if len(panels) < 5 else 3
+        views = [_grid_view(result, x, *choice, along, against) for x in arrays for choice in choices.items()]
     else:
         promised, sentence = _theory(result) if theory else ({}, "")
         note += [sentence] if sentence else []
-        panels = _run_panels(parts, promised)
-        columns = 2 if len(panels) < 5 else 3
-    title = _title(result)
-    return Figure(title=title, panels=_on_one_scale(panels), note=" ".join(note), columns=columns, mathematics=True)
+        choices, views = {}, _run_views(parts, promised)
+    columns = len(choices) if 1 < len(choices) < 4 else 2 if len(views) < 5 else 3
+    return Figure(title=_title(result), panels=_scaled(views), note=" ".join(note), columns=columns, mathematics=True)
 
 
 def _dimensions(result: Any) -> tuple[list[str], str]:
@@ -147,15 +149,15 @@ def _dimensions(result: Any) -> tuple[list[str], str]:
     return [str(dim) for dim in result["diverged"].dims if dim != "seed"], along
 
 
-def _components(values: xr.DataArray, dims: Sequence[str]) -> list[xr.DataArray]:
+def _components(values: xr.DataArray, dims: set[str]) -> list[xr.DataArray]:
     """A number as it is; the first components of a vector, each with its place in its name."""
-    inner = [dim for dim in values.dims if dim not in dims]
+    inner = {dim: range(size) for dim, size in values.sizes.items() if dim not in dims}
     if not inner:
         return [values]
-    places = itertools.product(*(range(values.sizes[dim]) for dim in inner))
+    places = itertools.islice(itertools.product(*inner.values()), MOST_COMPONENTS)
     return [
         values.isel(dict(zip(inner, place, strict=True))).rename(f"{values.name}[{', '.join(map(str, place))}]")
-        for place in itertools.islice(places, MOST_COMPONENTS)
+        for place in places
     ]
 
 
@@ -165,21 +167,22 @@ def _title(result: xr.Dataset) -> str:
     return " on ".join(part["kind"] for part in parts if part.get("kind")) or "Result"
 
 
-def _run_panels(parts: dict[str, list[xr.DataArray]], promised: dict[str, Series]) -> list[Panel]:
+def _run_views(parts: dict[str, list[xr.DataArray]], promised: dict[str, Series]) -> list[tuple[Kind, Panel]]:
     """A panel for the shares, one for the sizes, and one for every other variable."""
-    panels = []
-    for k, (title, ylabel, words) in enumerate(TOGETHER):
-        bands = {
-            n: band(parts[n][0], word, colour=2 * k + i) for i, (n, word) in enumerate(words.items()) if n in parts
-        }
-        if bands:
-            extras = [promised[name] for name in bands if name in promised]
-            panels.append(_panel(title, "step", ylabel, [*bands.values(), *extras], share=k == 0, size=k == 1))
-    others = [(name, components) for name, components in parts.items() if name not in SHARES | SIZES]
-    for i, (name, components) in enumerate(others):
-        series = [band(x, str(x.name), colour=i + k) for k, x in enumerate(components)]
-        panels.append(_panel(_about(components[0], name), "step", name, series, share=_is_share(components[0])))
-    return panels
+    views = []
+    others = [
+        (_about(parts[name][0], name), name, _kind(parts[name][0]), (name,)) for name in parts if name not in WORDS
+    ]
+    for title, ylabel, kind, names in (*TOGETHER, *others):
+        series: list[Series] = [
+            band(x, WORDS.get(name, str(x.name)), colour=list(WORDS).index(name) if name in WORDS else i)
+            for name in names
+            for i, x in enumerate(parts.get(name, ()))
+        ]
+        if series:
+            series += [promised[name] for name in names if name in promised]
+            views.append((kind, Panel(title=title, xlabel="step", ylabel=ylabel, series=series)))
+    return views
 
 
 def _choices(sizes: Mapping[str, int]) -> dict[str, list[dict[str, int]]]:
@@ -207,37 +210,35 @@ def _setting(result: xr.Dataset, point: dict[str, int]) -> str:
     )
 
 
-def _grid_panel(
+def _grid_view(
     result: xr.Dataset, values: xr.DataArray, varies: str, points: list[dict[str, int]], along: str, against: str | None
-) -> Panel:
+) -> tuple[Kind, Panel]:
     """Bands of one variable for some settings of a grid, along the steps or at the end against one axis."""
-    name, series, several = str(values.name), list[Series](), len(points[0]) > 1
+    name, series, several = str(values.name), list[Series](), bool(varies) and len(points[0]) > 1
     about = _about(values, name)
-    numeric = against is not None and result[against].dtype.kind in "iuf"
     for i, point in enumerate(points):
         one = values.isel(point)
-        label = _setting(result, {varies: point[varies]} if varies and several else point) or about
+        label = _setting(result, {varies: point[varies]} if several else point) or about
         if against is None:
-            series.append(
-                band(one, label, x=result["step"].isel(point).values if along == "record" else None, colour=i)
-            )
-        elif numeric:
+            series.append(band(one, label, x=one["step"].values, colour=i))
+        elif result[against].dtype.kind in "iuf":
             series.append(band(one.isel({along: -1}).sortby(against), label, colour=i))
         else:
             series.append(dots(one.isel({along: -1}), label, over="seed", colour=i))
-    title = f"{about}{' at the end' if against else ''}{f', {varies} varies' if varies and several else ''}"
-    if against is not None and not numeric:
-        return Panel(title=title, xlabel=name, ylabel=against, series=series)
-    panel = _panel(title, against or "step", name, series, share=_is_share(values))
-    return replace(panel, xscale=_scale(result[against].values)) if against else panel
+    title = f"{about}{' at the end' if against else ''}{f', {varies} varies' if several else ''}"
+    if isinstance(series[0], Dots):
+        return "other", Panel(title=title, xlabel=name, ylabel=against or "", series=series)
+    scale = _scale(result[against].values) if against else "linear"
+    return _kind(values), Panel(title=title, xlabel=against or "step", ylabel=name, series=series, xscale=scale)
 
 
 def _about(values: xr.DataArray, name: str) -> str:
-    return str((SHARES | SIZES).get(name, values.attrs.get("long_name", name)))
+    return str(WORDS.get(name, values.attrs.get("long_name", name)))
 
 
-def _is_share(values: xr.DataArray) -> bool:
-    return values.name in SHARES or str(values.attrs.get("long_name", "")).lower().startswith(("share", "probability"))
+def _kind(values: xr.DataArray) -> Kind:
+    about = str(values.attrs.get("long_name", "")).lower()
+    return "share" if values.name in ("signal", "spurious") or about.startswith(("share", "probability")) else "other"
 
 
 def _scale(values: Any) -> Scale:
@@ -247,27 +248,32 @@ def _scale(values: Any) -> Scale:
     return "log" if numbers.size and 0 < 50 * numbers.min() < numbers.max() else "linear"
 
 
-def _panel(
-    title: str, xlabel: str, ylabel: str, series: Sequence[Series], *, share: bool = False, size: bool = False
-) -> Panel:
-    """A panel whose limits cut off what explodes: shares at three, everything else at ten times the largest median."""
-    bands = [one for one in series if isinstance(one, Band)]
-    low, middle, high = (np.concatenate([getattr(one, end) for one in bands]) for end in ("low", "middle", "high"))
-    finite = high[np.isfinite(high)]
-    limits: Any = None
-    if share:
-        limits = SHARE_FLOOR, float(np.clip(1.1 * finite.max(initial=1.0), 1.15, 3.0))
-    elif 0 < (top := 10 * middle[np.isfinite(middle)].max(initial=0.0)) < high.max():
-        limits = None, float(top)
-    scale: Scale = "linear" if share else "log" if size else _scale(np.concatenate([low, high]))
-    return Panel(title=title, xlabel=xlabel, ylabel=ylabel, series=series, yscale=scale, ylim=limits)
+def _scaled(views: Sequence[tuple[Kind, Panel]]) -> list[Panel]:
+    """The panels with scales and limits that cut off what explodes.
+
+    Shares have the same limits everywhere, because they are there to be compared: from a little below zero to three, at the
+    most. Everything else ends at ten times the largest median.
+    """
+    panels = []
+    highs = np.concatenate([[1.0], *(one.high for kind, panel in views if kind == "share" for one in _bands(panel))])
+    shares = -0.05, float(np.clip(1.1 * highs[np.isfinite(highs)].max(), 1.15, 3.0))
+    for kind, panel in views:
+        if kind == "share":
+            panels.append(replace(panel, ylim=shares))
+        elif bands := _bands(panel):
+            low, middle, high = (
+                np.concatenate([getattr(one, end) for one in bands]) for end in ("low", "middle", "high")
+            )
+            top = 10 * float(middle[np.isfinite(middle)].max(initial=0.0))
+            scale = "log" if kind == "size" else _scale(np.concatenate([low, high]))
+            panels.append(replace(panel, yscale=scale, ylim=(None, top) if 0 < top < high.max() else None))
+        else:
+            panels.append(panel)
+    return panels
 
 
-def _on_one_scale(panels: list[Panel]) -> list[Panel]:
-    """The panels, of which those that show shares have the same limits: they are there to be compared."""
-    shares = [panel.ylim for panel in panels if panel.ylim and panel.ylim[0] == SHARE_FLOOR]
-    common = SHARE_FLOOR, max((limits[1] or 0.0 for limits in shares), default=0.0)
-    return [replace(panel, ylim=common) if panel.ylim in shares else panel for panel in panels]
+def _bands(panel: Panel) -> list[Band]:
+    return [one for one in panel.series if isinstance(one, Band)]
 
 
 def _theory(result: xr.Dataset) -> tuple[dict[str, Series], str]:
