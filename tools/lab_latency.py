@@ -3,9 +3,9 @@
     PYTHONPATH=src:tests/tools python tools/lab_latency.py [MOVES] [BUSY] [SRC ...]
 
 The first: from the opening of a page to its first visible curve, and to the first drawing with all seeds of all sides. The
-second: from a slider's input event to its first drawing, perhaps of a few seeds, and to the one of all seeds. Every
-laboratory is at its defaults. BUSY loops run meanwhile (0 unless given; one for each processor makes a busy machine). SRC are
-folders with other versions of the package, to be measured in turn with this one. Nothing is asserted: machines differ.
+second: from the input event of a control to its first drawing, perhaps of a few seeds, and to the one of all seeds. Every
+laboratory is at its defaults, and versions take turns. BUSY loops run meanwhile (0 unless given; one for each processor makes
+a busy machine). SRC are folders with other versions of the package. Nothing is asserted: machines differ.
 """
 
 from __future__ import annotations
@@ -23,9 +23,14 @@ from typing import Any
 
 from browser import chromium
 
-SLIDERS = {"environments": ("spread", 1.0, 0.5), "factors": ("init_scale", 150, 4), "completion": ("ridge", 250, 3)}
-"""For each laboratory: a slider, its first position, and how far it moves each time."""
+MOVES = {
+    "environments": ("spread", 1.0, 1.08),
+    "factors": ("init_scale", 0.1, 1.03),
+    "completion": ("ridge", 0.03, 1.03),
+}
+"""For each laboratory: a control, its first value, and the factor by which it moves each time."""
 OPENINGS = 5
+WHOLE = "#status[data-whole=true]"
 HERE = Path(__file__).parents[1] / "src"
 NOTE_FIRST_CURVE = """
 (() => {
@@ -38,11 +43,22 @@ NOTE_FIRST_CURVE = """
 })()
 """
 """A script that writes down when a curve is first painted, in milliseconds after the beginning of the navigation."""
-MOVE = (
-    "([id, value]) => { const s = document.getElementById(id); s.value = value;"
-    " s.dispatchEvent(new Event('input', { bubbles: true })); }"
-)
-NUMBER = "document.getElementById('status').dataset.number"
+MOVE = """
+([id, value]) => new Promise((done) => {
+  const status = document.getElementById("status"), before = status.dataset.number, begin = performance.now(), times = {};
+  new MutationObserver((_, observer) => {
+    if (status.dataset.number === before) return;
+    times.first ??= performance.now() - begin;
+    if (status.dataset.whole !== "true") return;
+    observer.disconnect();
+    done({ ...times, whole: performance.now() - begin });
+  }).observe(status, { attributes: true });
+  const box = document.getElementById(id);
+  box.value = value;
+  box.dispatchEvent(new Event("input", { bubbles: true }));
+})
+"""
+"""A function of the page that sets a control and gives the milliseconds until a drawing, and until that of all seeds."""
 
 
 def main(moves: int = 30, loops: int = 0, *others: str) -> None:
@@ -55,23 +71,25 @@ def main(moves: int = 30, loops: int = 0, *others: str) -> None:
         load = f"{os.cpu_count()} processors, load {os.getloadavg()[0]:.1f}, {loops} busy loops"
         print(f"{load}; milliseconds, median (90th percentile)\n")
         print("| laboratory | version | first curve | all seeds |\n|---|---|---|---|")
-        for lab in SLIDERS:
-            for source, address in addresses.items():
-                times = [opened(browser, f"{address}&lab={lab}") for _ in range(OPENINGS)]
-                print(
-                    f"| {lab} | {source} | {summary([t[0] for t in times])} | {summary([t[1] for t in times])} |",
-                    flush=True,
-                )
-        print("\n| laboratory | version | first drawing of a move | all seeds |\n|---|---|---|---|")
-        for lab, slider in SLIDERS.items():
-            for source, address in addresses.items():
-                page = browser.new_page(viewport={"width": 1280, "height": 850})
-                page.goto(f"{address}&lab={lab}")
-                page.wait_for_selector("#status[data-whole=true]", timeout=240_000)
-                latencies = moved(page, *slider, moves)
-                cells = " | ".join(summary([t[name] for t in latencies]) for name in ("first", "whole"))
+        for lab in MOVES:
+            times = {source: [] for source in sources}
+            for source in sources * OPENINGS:
+                times[source].append(opened(browser, f"{addresses[source]}&lab={lab}"))
+            for source in sources:
+                cells = " | ".join(summary(column) for column in zip(*times[source], strict=True))
                 print(f"| {lab} | {source} | {cells} |", flush=True)
-                page.close()
+        print("\n| laboratory | version | first drawing of a move | all seeds |\n|---|---|---|---|")
+        for lab in MOVES:
+            with ExitStack() as pages:
+                opened_pages = {source: pages.enter_context(browser.new_page()) for source in sources}
+                for source, page in opened_pages.items():
+                    page.goto(f"{addresses[source]}&lab={lab}")
+                    page.wait_for_selector(WHOLE, timeout=240_000)
+                times = moved(opened_pages, *MOVES[lab], moves)
+            for source in sources:
+                cells = " | ".join(summary([t[name] for t in times[source]]) for name in ("first", "whole"))
+                print(f"| {lab} | {source} | {cells} |", flush=True)
+        print(f"\nload at the end: {os.getloadavg()[0]:.1f}")
 
 
 @contextmanager
@@ -104,20 +122,22 @@ def opened(browser: Any, address: str) -> tuple[float, float]:
     page = browser.new_page(viewport={"width": 1280, "height": 850})
     page.add_init_script(NOTE_FIRST_CURVE)
     page.goto(address, wait_until="commit")
-    page.wait_for_selector("#status[data-whole=true]", timeout=240_000)
+    page.wait_for_selector(WHOLE, timeout=240_000)
     times = page.evaluate("[window.firstCurve, performance.now()]")
     page.close()
     return times[0], times[1]
 
 
-def moved(page: Any, name: str, start: float, step: float, moves: int) -> list[dict[str, float]]:
-    """Move a slider repeatedly, each time after the drawing of the last move is complete."""
-    page.evaluate("gyrostat.latencies.length = 0")
+def moved(
+    pages: dict[str, Any], name: str, value: float, factor: float, moves: int
+) -> dict[str, list[dict[str, float]]]:
+    """The milliseconds of moves of a control, of each version in turn."""
+    times: dict[str, list[dict[str, float]]] = {source: [] for source in pages}
     for i in range(moves):
-        before = page.evaluate(NUMBER)
-        page.evaluate(MOVE, [f"slide-{name}", start + step * i])
-        page.wait_for_selector(f"#status[data-whole=true]:not([data-number='{before}'])", timeout=60_000)
-    return page.evaluate("gyrostat.latencies")
+        for source, page in pages.items():
+            page.bring_to_front()
+            times[source].append(page.evaluate(MOVE, [f"set-{name}", f"{value * factor**i:.3g}"]))
+    return times
 
 
 def summary(times: list[float]) -> str:

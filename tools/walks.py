@@ -83,9 +83,9 @@ def one_fit() -> None:
 
 
 def one_slider_move() -> None:
-    from gyrostat.lab.runs import all_runs
+    from gyrostat.lab.runs import growing_runs
 
-    all_runs((gs.HeteroSGD(0.05), problem()), ("signal", "spurious", "error"), 50, 4)
+    next(growing_runs((gs.HeteroSGD(0.05), problem()), ("signal", "spurious", "error"), 50, 4))
 
 
 def one_sweep() -> None:

@@ -13,6 +13,7 @@ from threadpoolctl import threadpool_limits
 
 import gyrostat as gs
 from gyrostat.engine.results import describe
+from gyrostat.engine.simulate import DEFAULT_RECORD
 from gyrostat.experiments.registry import experiments
 from gyrostat.lab.laboratories import LABS, all_presets, lab_of
 
@@ -64,54 +65,41 @@ def experiment_name(preset: str) -> str:
 
 
 class Asked:
-    """Stands for ``gs.run`` and ``gs.run_grid``: keeps what is asked for and answers with ones in the right shape."""
+    """Stands for ``gs.run`` and its kin: keeps what is asked for and answers with ones in the right shape."""
 
     def __init__(self) -> None:
         self.runs: list[dict[str, Any]] = []
 
     def run(self, algorithm: Any, problem: Any, *, num_steps: int, **options: Any) -> xr.Dataset:
-        return self._answer({}, [(algorithm, problem)], [num_steps], **options)
+        return self.run_grid(lambda: (algorithm, problem), {}, num_steps=num_steps, **options)
 
     def run_grid(self, build: Any, settings: Any, *, num_steps: Any, **options: Any) -> xr.Dataset:
         points = [dict(zip(settings, values, strict=True)) for values in itertools.product(*settings.values())]
         steps = [num_steps(**point) if callable(num_steps) else num_steps for point in points]
-        return self._answer(settings, [build(**point) for point in points], steps, **options)
+        self.runs += [flat(*build(**point), count) for point, count in zip(points, steps, strict=True)]
+        return ones(settings, steps, **options)
 
     def offshoots(self, algorithm: Any, problem: Any, *, at: Any, num_steps: int, **options: Any) -> xr.Dataset:
-        steps = [t + num_steps for t in at]
-        options.pop("schedule")
-        return Asked()._answer({"branch": at}, [(algorithm, problem)] * len(at), steps, **options)  # not compared
+        return ones({"branch": at}, [t + num_steps for t in at], **options)  # not compared
 
-    def _answer(
-        self,
-        settings: Any,
-        cells: Any,
-        steps: Any,
-        *,
-        seeds: int = 1,
-        record: Any = ("signal", "spurious", "error"),
-        record_at: Any = 101,
-        **_: Any,
-    ) -> xr.Dataset:
-        for (algorithm, problem), count in zip(cells, steps, strict=True):
-            self.runs.append(flat(algorithm, problem, count))
-        length = record_at if isinstance(record_at, int) else len(record_at)
-        grids = np.array([np.round(np.linspace(0, count, length)).astype(int) for count in steps])
-        axes = {name: len(values) for name, values in settings.items()}
-        along = "step" if len(set(steps)) == 1 else "record"
 
-        def ones(extra: dict[str, int]) -> tuple[tuple[str, ...], np.ndarray]:
-            sizes = axes | {"seed": seeds} | extra
-            return tuple(sizes), np.ones(tuple(sizes.values()))
+def ones(
+    settings: Any, steps: list[int], *, seeds: int = 1, record: Any = DEFAULT_RECORD, record_at: Any = 101, **_: Any
+) -> xr.Dataset:
+    points = record_at if isinstance(record_at, int) else len(record_at)
+    grids = np.array([np.round(np.linspace(0, count, points)).astype(int) for count in steps])
+    along = "step" if len(set(steps)) == 1 else "record"
+    sizes = {name: len(values) for name, values in settings.items()} | {"seed": seeds}
 
-        data: dict[str, Any] = {name: ones({along: length} | COMPONENTS.get(name, {})) for name in record}
-        data["diverged"] = ones({})
-        step = ("step", grids[0]) if along == "step" else ((*axes, "record"), grids.reshape(*axes.values(), length))
-        coordinates = {name: list(values) for name, values in settings.items()} | {
-            "seed": np.arange(seeds),
-            "step": step,
-        }
-        return xr.Dataset(data, coords=coordinates, attrs={"settings": ""})
+    def array(**more: int) -> xr.DataArray:
+        return xr.DataArray(1.0).expand_dims(sizes | more).copy()
+
+    data = {name: array(**{along: points} | COMPONENTS.get(name, {})) for name in record}
+    coordinates = {name: list(values) for name, values in settings.items()} | {"seed": np.arange(seeds)}
+    axes = *settings, along
+    by_setting = grids.reshape(*(sizes[name] for name in settings), points)
+    coordinates["step"] = ("step", grids[0]) if along == "step" else (axes, by_setting)
+    return xr.Dataset(data | {"diverged": array()}, coords=coordinates, attrs={"settings": ""})
 
 
 def flat(algorithm: Any, problem: Any, num_steps: int) -> dict[str, Any]:

@@ -25,9 +25,9 @@ SMALL = "lab=environments&num_steps=100&seeds=6&measurements=population"
 
 @pytest.fixture(scope="module")
 def client():
-    app = server.application({HOST}, TOKEN, workers=LabWorkers(1))
+    app = server.application({HOST}, TOKEN, LabWorkers(1))
     cookie = {"Cookie": f"gyrostat-8765={TOKEN}"}
-    with testclient.TestClient(app, base_url=f"http://{HOST}", headers=cookie, raise_server_exceptions=False) as client:
+    with testclient.TestClient(app, base_url=f"http://{HOST}", headers=cookie) as client:
         yield client
 
 
@@ -47,6 +47,15 @@ def test_page_is_complete_and_asks_no_other_server(client):
         assert "//" not in re.sub(r"^\s*//.*$|[^:]// .*$", "", text, flags=re.M) and "innerHTML" not in text, path.name
 
 
+def test_the_page_has_the_values_of_its_address_and_defaults_for_what_cannot_be_read(client):
+    page = " ".join(client.get("/?lab=factors&width=7&rank=99&dimension=20&tab=phase").text.split())
+    values = dict(re.findall(r'<input id="set-(\w+)"[^>]* value="([^"]*)"', page))
+    assert (values["width"], values["rank"], values["step_size"]) == ("7", "2", "0.1")
+    assert "<option selected>20</option>" in page and 'value="phase" checked' in page
+    assert "One factor or two" in client.get("/?lab=factors").text.split("<title>")[1].split("</title>")[0]
+    assert "Several environments ·" in client.get("/?lab=kitchen").text
+
+
 def test_drawing_streams_the_theory_and_figures(client):
     theory, predicted, *rest, end = events(client, f"/draw?{SMALL}")
     assert "gs.run(" in theory["python"] and theory["command"].startswith("gyrostat lab --state")
@@ -55,7 +64,7 @@ def test_drawing_streams_the_theory_and_figures(client):
     assert labels == [["R² of eq. (25)"]] * 2
     (curves,) = [message for message in rest if message["kind"] == "curves"]
     assert [entry["label"] for entry in curves["panels"][1]["entries"]][:2] == ["invariant", "spurious"]
-    assert (curves["seeds"], curves["of"], end) == (6, 6, {"kind": "end"})
+    assert curves["status"] == "6 seeds: medians and quartiles" and curves["whole"] and end == {"kind": "end"}
     assert "sentences" in {message["kind"] for message in rest}
 
 
@@ -144,10 +153,11 @@ def test_presets_of_a_plug_in_stand_beside_ours(client, monkeypatch):
     find = registry.find_paper
     monkeypatch.setattr(registry, "find_paper", lambda name: paper if name == "mine2026" else find(name))
     with pytest.warns(UserWarning, match="is left out|are left out") as warned:
-        presets = client.get("/presets").json()
-    shown = {"name": "mine2026/fig1", "title": "Mine", "values": {"num_steps": 100}, "note": "A note."}
-    assert presets["factors"][-1] == shown and len(warned) == 3
-    assert "xiong2024/fig1.1" in {preset["name"] for preset in presets["factors"]}
+        presets = client.get("/presets").json()["One factor or two"]
+    assert presets[-1] == ["mine2026/fig1", "Mine", "lab=factors&num_steps=100&figure=mine2026%2Ffig1"]
+    assert len(warned) == 3 and "xiong2024/fig1.1" in {name for name, _, _ in presets}
+    with pytest.warns(UserWarning, match="left out"):
+        assert "Mine. A note." in client.get(f"/?{presets[-1][2]}").text
 
 
 PHASE: Job = (
@@ -157,23 +167,20 @@ PHASE: Job = (
 )
 
 
-def test_a_stream_that_nobody_reads_is_dropped_and_a_dead_process_is_said_and_started_again(monkeypatch):
+def test_a_stream_that_nobody_reads_is_dropped_and_a_dead_process_is_said_and_started_again():
     async def scene() -> None:
         workers = LabWorkers(1)
-        (worker,) = workers.workers
-        delivered: list[int] = []
-        deliver = worker._deliver
-        monkeypatch.setattr(
-            worker, "_deliver", lambda number, message: (delivered.append(number), deliver(number, message))
-        )
         try:
             abandoned = workers.messages([PHASE])
             assert (await anext(abandoned))["done"] == 1
             await abandoned.aclose()
+            (worker,) = workers.workers
             assert worker.waiting == {}
+            sent, receive = [], worker.connection.recv
+            worker.connection.recv = lambda: sent.append(message := receive()) or message
             second = workers.messages([PHASE])
             assert [(await anext(second))["done"] for _ in range(10)] == list(range(1, 11))
-            assert delivered.count(1) < 6  # jobs take turns: otherwise the first would have sent as many
+            assert len(sent) < 16  # jobs take turns: otherwise the first would have sent as many as the second
             worker.process.kill()
             last = [message async for message in second][-1]
             assert last == {"kind": "failed", "text": PROCESS_ENDED}
@@ -189,7 +196,7 @@ def test_a_stream_that_nobody_reads_is_dropped_and_a_dead_process_is_said_and_st
 def test_a_browser_that_leaves_in_the_middle_has_its_job_dropped():
     async def scene() -> None:
         workers = LabWorkers(1)
-        app = server.application({HOST}, TOKEN, workers=workers)
+        app = server.application({HOST}, TOKEN, workers)
         sent: list[bytes] = []
         leaves = asyncio.Event()
         headers = [(b"host", HOST.encode()), (b"cookie", f"gyrostat-8765={TOKEN}".encode())]

@@ -15,7 +15,7 @@ from gyrostat.engine.summary import QUARTILES, quantiles_with_infinity
 from gyrostat.lab.controls import Setting
 from gyrostat.lab.declarations import Lab
 from gyrostat.lab.laboratories import lab_of
-from gyrostat.lab.runs import all_runs, growing_runs
+from gyrostat.lab.runs import growing_runs
 
 Message = dict[str, Any]
 
@@ -28,8 +28,8 @@ def curves(lab: str, setting: Setting, side: int) -> Iterator[Message]:
     """Median and quartiles of the curves of a side, of a few runs first where runs are slow."""
     laboratory = lab_of(lab)
     shown, view = laboratory.sides(setting)[side], laboratory.view(setting)
-    options = {"num_steps": setting["num_steps"], "seeds": setting["seeds"], "few_first": laboratory.is_slow(setting)}
-    for values in growing_runs(shown.build(), view.record, **options):
+    sizes = setting["num_steps"], setting["seeds"]
+    for values in growing_runs(shown.build(), view.record, *sizes, few_first=laboratory.is_slow(setting)):
         yield {
             "kind": "curves",
             "side": shown.name,
@@ -59,13 +59,14 @@ def phase(lab: str, setting: Setting) -> Iterator[Message]:
     laboratory = lab_of(lab)
     plane = laboratory.plane
     x, y = (around(laboratory, setting, name) for name in (plane.across, plane.up))
-    column, row = (int(np.argmin(abs(v - setting[name]))) for name, v in ((plane.across, x), (plane.up, y)))
+    column, row = np.argmin(abs(x - setting[plane.across])), np.argmin(abs(y - setting[plane.up]))
     cells = sorted(np.ndindex(y.size, x.size), key=lambda cell: (cell[0] - row) ** 2 + (cell[1] - column) ** 2)
     z = np.full((y.size, x.size), np.nan)
     for done, (i, j) in enumerate(cells, start=1):
         there = {**setting, plane.across: float(x[j]), plane.up: float(y[i])}
         side = next(side for side in laboratory.sides(there) if side.name == plane.side)
-        z[i, j] = laboratory.outcome(all_runs(side.build(), plane.record, there["num_steps"], PHASE_SEEDS))
+        (values,) = growing_runs(side.build(), plane.record, there["num_steps"], PHASE_SEEDS)
+        z[i, j] = laboratory.outcome(values)
         yield {"kind": "phase", "x": x, "y": y, "z": z.copy(), "done": done, "of": len(cells), "seeds": PHASE_SEEDS}
 
 

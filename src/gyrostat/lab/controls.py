@@ -1,10 +1,11 @@
-"""The controls of the page: sliders, numbers and choices, and how their values are read from text."""
+"""The controls of the page: sliders, numbers and choices, and how a value is read from text."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
+from functools import partial
 from typing import Any
 
 from gyrostat import errors
@@ -14,9 +15,9 @@ Setting = dict[str, Any]
 """The value of every control of a laboratory, by name."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Control:
-    """One control: a ``"number"``, a ``"whole"`` number or a ``"choice"``, made by the functions of these names.
+    """One control: a :func:`number`, a :func:`whole` number or a :func:`choice`.
 
     A slider is logarithmic unless it has a ``step``. ``needs`` is the name of another control followed by the values of it for
     which this control matters; for all others the page disables it and says why. ``compiles`` says that another value needs
@@ -26,13 +27,14 @@ class Control:
     0.1
     """
 
+    kind: str
     name: str
     label: str
     symbol: str
-    kind: str
     default: Any
     low: float = 0.0
     high: float = 1.0
+    _: KW_ONLY
     step: float = 0.0
     options: tuple[Any, ...] = ()
     help: str = ""
@@ -43,6 +45,19 @@ class Control:
     def scale(self) -> str:
         """That of the slider: ``"linear"`` or ``"log"``."""
         return "linear" if self.step else "log"
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The ends of the slider: of its values, or of their decimal logarithms."""
+        return (self.low, self.high) if self.step else (math.log10(self.low), math.log10(self.high))
+
+    def shown(self, values: Mapping[str, str]) -> str:
+        """The text of the page for its value among ``values``, or for the default where that cannot be read."""
+        try:
+            value = self.read(values.get(self.name, self.default))
+        except GyrostatError:
+            value = self.default
+        return str(value) if self.kind == "choice" else f"{value:.7g}"
 
     def read(self, text: Any) -> Any:
         """The value that ``text`` stands for, or an error that says which values are allowed."""
@@ -61,36 +76,11 @@ class Control:
         return int(value) if whole else value
 
 
-def number(name: str, label: str, symbol: str, default: float, low: float, high: float, **more: Any) -> Control:
-    """A real number."""
-    return Control(kind="number", name=name, label=label, symbol=symbol, default=default, low=low, high=high, **more)
+number = partial(Control, "number")
+whole = partial(Control, "whole", step=1)
 
 
-def whole(
-    name: str, label: str, symbol: str, default: int, low: int, high: int, *, step: int = 1, **more: Any
-) -> Control:
-    """A whole number."""
-    shape: dict[str, Any] = {"default": default, "low": low, "high": high, "step": step}
-    return Control(kind="whole", name=name, label=label, symbol=symbol, **shape, **more)
-
-
-def choice(
-    name: str, label: str, options: Sequence[Any], *, symbol: str = "", default: Any = None, **more: Any
-) -> Control:
+def choice(name: str, label: str, symbol: str, options: Sequence[Any], default: Any = None, **more: Any) -> Control:
     """One of several words or numbers; the first is the default unless another is given."""
     default = options[0] if default is None else default
-    return Control(
-        kind="choice", name=name, label=label, symbol=symbol, default=default, options=tuple(options), **more
-    )
-
-
-def read_setting(controls: Sequence[Control], values: Mapping[str, Any]) -> Setting:
-    """The value of every control: what is in ``values``, and the defaults of the others.
-
-    >>> read_setting([whole("rank", "rank", "r", 2, 1, 8)], {"rank": "3"})
-    {'rank': 3}
-    """
-    names = [control.name for control in controls]
-    for name in values:
-        errors.choice("setting", name, names)
-    return {control.name: control.read(values.get(control.name, control.default)) for control in controls}
+    return Control("choice", name, label, symbol, default, options=tuple(options), **more)

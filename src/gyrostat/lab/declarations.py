@@ -1,17 +1,20 @@
-"""The parts of which a laboratory is declared: controls, algorithms to compare, views, theory, a phase plane, presets."""
+"""The parts of which a laboratory is declared: controls, algorithms to compare, views, theory, a phase plane."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
+from gyrostat import errors
 from gyrostat.engine.program import Cell
 from gyrostat.engine.simulate import check
 from gyrostat.experiments.objects_from_dicts import ObjectTable, build
-from gyrostat.lab.controls import Control, Setting, read_setting
+from gyrostat.figures.declarations import Line
+from gyrostat.lab.controls import Control, Setting
 from gyrostat.theory import Condition
 
 RECORDS = 101
@@ -19,7 +22,7 @@ RECORDS = 101
 SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Side:
     """One side of a comparison: an algorithm on a problem, both as tables that are built to run and shown as Python."""
 
@@ -61,23 +64,15 @@ class Curve:
         return x**2 / 2 if self.half_square else x
 
 
-def sigma(component: int) -> str:
-    """The name of a singular value, counted from 0, as it is written in a legend.
-
-    >>> sigma(0), sigma(9)
-    ('σ₁', 'σ₁₀')
-    """
-    return "σ" + str(component + 1).translate(SUBSCRIPTS)
-
-
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class PlotView:
     """A choice of curves and their axes. ``together`` draws all sides into one panel."""
 
     name: str
     title: str
-    curves: tuple[Curve, ...]
     label: str
+    curves: Sequence[Curve]
+    _: KW_ONLY
     log: bool = False
     log_time: bool = False
     together: bool = False
@@ -88,14 +83,15 @@ class PlotView:
         return tuple(dict.fromkeys(curve.record for curve in self.curves))
 
 
-@dataclass(frozen=True)
-class PredictedCurve:
-    """A curve that the theory predicts for a side, drawn over its measured ones."""
+def singular_values_view(count: int, *, log: bool = True) -> PlotView:
+    """The view of the largest singular values.
 
-    side: str
-    label: str
-    x: Any
-    y: Any
+    >>> singular_values_view(10).curves[-1].label
+    'σ₁₀'
+    """
+    labels = ["σ" + str(i + 1).translate(SUBSCRIPTS) for i in range(count)]
+    curves = [Curve("singular_values", label, component=i) for i, label in enumerate(labels)]
+    return PlotView("singular values", "Singular values", "singular values of A", curves, log=log)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,28 +112,14 @@ class Plane:
     note: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Preset:
-    """The setting of a paper's figure. ``note`` says what differs from the figure, or what it shows besides."""
-
-    name: str
-    title: str
-    values: Mapping[str, Any]
-    note: str = ""
-
-
-Boundary = tuple[str, Sequence[float], Sequence[float]]
-"""A predicted curve in a phase diagram: its label, x and y."""
-
-
-class Lab:
+class Lab(ABC):
     """A laboratory: what can be set, what is then run and drawn, and what the theory says. ``s`` is a setting everywhere."""
 
     name: ClassVar[str]
     title: ClassVar[str]
     lead: ClassVar[str]
     groups: ClassVar[Mapping[str, Sequence[Control]]]
-    """The controls, by the heading of their group. The control ``view`` names one of :meth:`views`."""
+    """The controls, by the heading of their group."""
     plane: ClassVar[Plane]
 
     @property
@@ -146,27 +128,32 @@ class Lab:
         return {control.name: control for group in self.groups.values() for control in group}
 
     def read(self, values: Mapping[str, Any]) -> Setting:
-        """The setting that text values stand for. All of it is checked before anything is compiled."""
-        setting = read_setting(list(self.controls.values()), values)
+        """The value of every control: what is in ``values``, and the defaults of the others.
+
+        All of it is checked before anything is compiled.
+        """
+        for name in values:
+            errors.choice("setting", name, self.controls)
+        setting = {name: control.read(values.get(name, control.default)) for name, control in self.controls.items()}
         self.check(setting)
         for side in self.sides(setting):
             check(*side.build())
         return setting
 
-    def check(self, s: Setting) -> None:
+    def check(self, s: Setting) -> None:  # noqa: B027  (most settings are fine)
         """Refuse settings that take too long for sliders."""
 
     def is_slow(self, s: Setting) -> bool:
         """Whether runs take so long that a few are drawn before all of them."""
         return False
 
+    @abstractmethod
     def sides(self, s: Setting) -> Sequence[Side]:
         """What is compared."""
-        raise NotImplementedError(f"{type(self).__name__} must say what it compares: give it a method sides(self, s).")
 
+    @abstractmethod
     def views(self, s: Setting) -> Sequence[PlotView]:
-        """What can be looked at."""
-        raise NotImplementedError(f"{type(self).__name__} must say what it shows: give it a method views(self, s).")
+        """What can be looked at: a view for each option of the control ``view``."""
 
     def view(self, s: Setting) -> PlotView:
         """The chosen view."""
@@ -184,18 +171,14 @@ class Lab:
         """The predicted outcome with its numbers, which may take a second."""
         return ()
 
-    def predicted(self, s: Setting, steps: np.ndarray) -> Sequence[PredictedCurve]:
-        """The predicted curves of the chosen view."""
-        return ()
+    def predicted(self, s: Setting, steps: np.ndarray) -> Mapping[str, Line]:
+        """The curves that the theory predicts in the chosen view, by the name of their side."""
+        return {}
 
+    @abstractmethod
     def outcome(self, values: Mapping[str, np.ndarray]) -> float:
         """The number of a cell of the phase diagram, of all its runs."""
-        raise NotImplementedError(f"{type(self).__name__} must judge runs: give it a method outcome(self, values).")
 
-    def boundary(self, s: Setting, across: np.ndarray, up: np.ndarray) -> Boundary | None:
+    def boundary(self, s: Setting, across: np.ndarray, up: np.ndarray) -> Line | None:
         """The predicted boundary in the phase diagram; None where the theory has none."""
         return None
-
-    def presets(self) -> Sequence[Preset]:
-        """The settings of built-in papers; a method, because the papers take a while to import."""
-        return ()

@@ -34,29 +34,41 @@ def read_state(text: str) -> tuple[Lab, Setting]:
     """
     values = dict(parse_qsl(text.lstrip("?"), keep_blank_values=True))
     lab = lab_of(values.pop("lab", next(iter(LABS))))
+    values.pop("figure", None)  # only says whose setting it is
     if sentence := instead_of(f"the tab {values.pop('tab', '')} of the laboratory"):
         raise GyrostatError(sentence)
     return lab, lab.read(values)
 
 
+PROGRAM = """\
+import gyrostat as gs
+
+{problems}
+options = dict(num_steps={num_steps}, seeds={seeds}, record={record}, record_at={record_at})
+results = {{
+{runs}
+}}
+for name, result in results.items():
+    end = gs.summary(result).isel(step=-1).sel(quantile=0.5)  # a diverged run counts as infinite
+    medians = {{key: end[key].values.tolist() for key in {record}}}
+    print(name, medians, 'diverged:', float(end.diverged_share))
+    gs.plot(result, path=f'{{name}}.png')
+"""
+
+
 def python_program(lab: Lab, setting: Setting) -> str:
     """A program that computes the curves on the screen, with the same numbers, and draws those of each side to a file."""
-    view, sides = lab.view(setting), lab.sides(setting)
-    record = ", ".join(repr(name) for name in view.record)
-    options = f"num_steps={setting['num_steps']}, seeds={setting['seeds']}, record=[{record}], record_at={RECORDS}"
-    problems = list(dict.fromkeys(python_source(side.problem) for side in sides))
+    sides = [(side.name, python_source(side.algorithm), python_source(side.problem)) for side in lab.sides(setting)]
+    problems = list(dict.fromkeys(problem for _, _, problem in sides))
     names = {problem: "problem" if len(problems) == 1 else f"problem_{i + 1}" for i, problem in enumerate(problems)}
-    lines = ["import gyrostat as gs", "", *(f"{names[problem]} = {problem}" for problem in problems)]
-    lines += [f"options = dict({options})", "results = {"]
-    for side in sides:
-        algorithm, problem = python_source(side.algorithm), names[python_source(side.problem)]
-        lines.append(f"    {side.name!r}: gs.run({algorithm}, {problem}, **options),")
-    lines += ["}", "for name, result in results.items():"]
-    lines.append("    end = gs.summary(result).isel(step=-1).sel(quantile=0.5)  # a diverged run counts as infinite")
-    lines.append(f"    medians = {{key: end[key].values.tolist() for key in [{record}]}}")
-    lines.append("    print(name, medians, 'diverged:', float(end.diverged_share))")
-    lines += ["    gs.plot(result, path=f'{name}.png')", ""]
-    return "\n".join(lines)
+    return PROGRAM.format(
+        problems="\n".join(f"{names[problem]} = {problem}" for problem in problems),
+        runs="\n".join(f"    {side!r}: gs.run({a}, {names[problem]}, **options)," for side, a, problem in sides),
+        num_steps=setting["num_steps"],
+        seeds=setting["seeds"],
+        record=list(lab.view(setting).record),
+        record_at=RECORDS,
+    )
 
 
 def csv_command(lab: Lab, setting: Setting) -> str:
@@ -64,12 +76,12 @@ def csv_command(lab: Lab, setting: Setting) -> str:
     return f"gyrostat lab --state {shlex.quote(state_text(lab, setting))} --csv curves.csv"
 
 
-def csv_text(sides: Mapping[str, Any]) -> str:
+def csv_text(found: Mapping[str, Any]) -> str:
     """The curves of all sides as a table, one row per side, curve and step."""
     text = io.StringIO()
     table = csv.writer(text, lineterminator="\n")
     table.writerow(("side", "curve", "step", "low", "median", "high"))
-    for side, message in sides.items():
+    for side, message in found.items():
         for key, quartiles in message["curves"].items():
             table.writerows((side, key, *row) for row in zip(message["steps"], *quartiles.tolist(), strict=True))
     return text.getvalue()
@@ -78,10 +90,10 @@ def csv_text(sides: Mapping[str, Any]) -> str:
 def write_curves(state: str, path: Path) -> int:
     """Write the curves of a state, one row per side, curve and step; the number of rows is returned."""
     lab, setting = read_state(state)
-    sides = {}
+    found = {}
     for i, side in enumerate(lab.sides(setting)):
-        *_, sides[side.name] = computations.curves(lab.name, setting, i)
-    text = csv_text(sides)
+        *_, found[side.name] = computations.curves(lab.name, setting, i)
+    text = csv_text(found)
     try:
         path.write_text(text, encoding="utf-8")
     except OSError as error:

@@ -27,26 +27,19 @@ def growing_runs(
     >>> [values["signal"].shape for values in growing_runs((gs.HeteroSGD(0.05), problem), ("signal",), 100, 17)]
     [(16, 101), (17, 101)]
     """
-    options = {"num_steps": num_steps, "record": record, "record_at": RECORDS}
 
     def call(first: int, count: int) -> Values:
-        result = simulate([cell], seeds=range(first, first + count), **options)  # type: ignore[arg-type]
+        numbers = range(first, first + count)
+        result = simulate([cell], num_steps=num_steps, seeds=numbers, record=record, record_at=RECORDS)
         values = {name: x[0][: seeds - first] for name, x in result.values.items()}
         return values | {"diverged": result.ends["diverged"][0][: seeds - first], "step": result.steps[0]}
 
-    if seeds <= FEW_SEEDS or few_first:
+    if few_first or seeds <= FEW_SEEDS:
         yield call(0, FEW_SEEDS)
-    if seeds <= FEW_SEEDS:
-        return
-    values = call(0, SEEDS_AT_ONCE)
-    yield values
-    for first in range(SEEDS_AT_ONCE, seeds, SEEDS_AT_ONCE):
+    values: Values = {}
+    for first in range(0, seeds if seeds > FEW_SEEDS else 0, SEEDS_AT_ONCE):
         more = call(first, SEEDS_AT_ONCE)  # the last seeds of many fill up a program
-        values = {name: x if name == "step" else np.concatenate([x, more[name]]) for name, x in values.items()}
+        values = {
+            name: np.concatenate([values[name], x]) if first and name != "step" else x for name, x in more.items()
+        }
         yield values
-
-
-def all_runs(cell: Cell, record: tuple[str, ...], num_steps: int, seeds: int) -> Values:
-    """The values of ``seeds`` runs."""
-    *_, values = growing_runs(cell, record, num_steps, seeds)
-    return values

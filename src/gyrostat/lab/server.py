@@ -12,9 +12,9 @@ import json
 import secrets
 import tempfile
 from collections.abc import AsyncIterator, Callable
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 from starlette.applications import Starlette
 from starlette.datastructures import Headers, MutableHeaders
@@ -31,18 +31,15 @@ from starlette.responses import (
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from gyrostat import __version__
 from gyrostat.errors import GyrostatError
 from gyrostat.figures.declarations import Figure
-from gyrostat.figures.matplotlib_renderer import draw, write
 from gyrostat.figures.pages import colour_variables, page_environment, plotly_script
 from gyrostat.figures.palette import ON_DARK_PAGES
-from gyrostat.figures.plotly_renderer import plotly_panels
 from gyrostat.lab.controls import Setting
 from gyrostat.lab.declarations import Lab
 from gyrostat.lab.export import csv_command, csv_text, python_program, read_state
 from gyrostat.lab.laboratories import LABS, all_presets
-from gyrostat.lab.pictures import curves_figure, phase_figure
+from gyrostat.lab.pictures import curves_figure, page_panels, phase_figure
 from gyrostat.lab.workers import FAILED, Job, LabWorkers, one_sentence
 from gyrostat.theory.condition import condition_text
 
@@ -62,25 +59,24 @@ Messages = AsyncIterator[dict[str, Any]]
 
 
 def application(
-    hosts: set[str], token: str, *, opening: tuple[Lab, Setting] | None = None, workers: LabWorkers | None = None
+    hosts: set[str], token: str, workers: LabWorkers, *, opening: tuple[Lab, Setting] | None = None
 ) -> Guard:
     """The application for requests to one of ``hosts`` (names with their ports) by who knows ``token``.
 
     The programs of the state ``opening`` are compiled at once, while the browser opens.
     """
-    team = workers or LabWorkers()
 
     async def compile_programs() -> None:
-        async for _ in team.messages(_curve_jobs(*opening) if opening else ()):
+        async for _ in workers.messages(_curve_jobs(*opening) if opening else ()):
             pass
 
     @contextlib.asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
-        team.start()
+        workers.start()
         compiling = asyncio.create_task(compile_programs())
         yield
         compiling.cancel()
-        team.stop()
+        workers.stop()
 
     routes = [
         Route("/", _page),
@@ -88,12 +84,12 @@ def application(
         Route("/colours.css", Response(colour_variables(), media_type="text/css")),
         Route("/plotly.js", _plotly),
         Route("/presets", _presets),
-        Route("/draw", _stream(_draw)),
-        Route("/phase", _stream(_phase)),
-        Route("/curves.{kind}", _file),
+        *(Route(path, _stream) for path in STREAMS),
+        *(Route(f"/curves.{kind}", _file) for kind in FILES),
     ]
-    app = Starlette(routes=routes, lifespan=lifespan, exception_handlers={Exception: _refused})
-    app.state.workers = team
+    refusals = {GyrostatError: _refused, Exception: _refused}
+    app = Starlette(routes=routes, lifespan=lifespan, exception_handlers=refusals)
+    app.state.workers = workers
     return Guard(app, hosts, token)
 
 
@@ -137,20 +133,18 @@ async def _refused(request: Request, error: Exception) -> Response:
 
 
 async def _page(request: Request) -> Response:
-    """The page, with everything that its script has to know of the laboratories."""
-    labs = {
-        lab.name: {
-            "title": lab.title,
-            "lead": lab.lead,
-            "groups": {
-                title: [asdict(control) | {"scale": control.scale} for control in group]
-                for title, group in lab.groups.items()
-            },
-        }
-        for lab in LABS.values()
-    }
-    about = {"labs": labs, "dark": ON_DARK_PAGES, "version": __version__}
-    page = page_environment(STATIC).get_template("lab.html").render(about=about)
+    """The page of a laboratory. What cannot be read in its address has the default; the stream says what is wrong."""
+    state = dict(request.query_params)
+    lab = LABS.get(state.get("lab", ""), next(iter(LABS.values())))
+    defaults, values = ({"tab": "draw"} | {c.name: c.shown(s) for c in lab.controls.values()} for s in ({}, state))
+    if state.get("tab") == "phase":
+        values["tab"] = "phase"
+    lead = lab.lead
+    if figure := state.get("figure"):
+        lead = next((f"{p.title}. {p.note}" for p in all_presets()[lab.name] if p.name == figure), lead)
+    known = {"lab": lab, "labs": list(LABS.values()), "lead": lead, "values": values, "defaults": defaults}
+    views = [(word, word) for word in lab.controls["view"].options]
+    page = page_environment(STATIC).get_template("lab.html").render(known, views=views, on_dark=ON_DARK_PAGES)
     return HTMLResponse(page, headers={"Cache-Control": "no-store"})
 
 
@@ -163,8 +157,13 @@ async def _plotly(request: Request) -> Response:
 
 
 def _presets(request: Request) -> Response:
-    """Not part of the page, and in a thread: the papers take half a second to import."""
-    return JSONResponse({name: [vars(preset) for preset in presets] for name, presets in all_presets().items()})
+    """The name, title and state of each. Not part of the page, and in a thread: the papers take half a second to import."""
+    return JSONResponse(
+        {
+            LABS[lab].title: [(p.name, p.title, urlencode({"lab": lab, **p.values, "figure": p.name})) for p in presets]
+            for lab, presets in all_presets().items()
+        }
+    )
 
 
 # ------------------------------------------------------------------------------------------------- streams
@@ -180,33 +179,42 @@ async def _draw(workers: LabWorkers, lab: Lab, setting: Setting) -> Messages:
         "headline": lab.headline(setting),
         "conditions": conditions,
     }
-    yield _shown("predicted", curves_figure(lab, setting, {}))
+    label = lab.view(setting).label
+    yield _shown("predicted", curves_figure(lab, setting, {}), label, "The runs are being computed.")
     jobs: list[Job] = [(1, "sentences", {"lab": lab.name, "setting": setting}), *_curve_jobs(lab, setting)]
-    sides: dict[str, Any] = {}
+    found: dict[str, Any] = {}
     async with contextlib.aclosing(workers.messages(jobs)) as messages:  # type: ignore[type-var]
         async for message in messages:
             if message["kind"] != "curves":
                 yield message
                 continue
-            sides[message["side"]] = message
-            counts = {side["seeds"] for side in sides.values()}
-            if len(sides) == len(lab.sides(setting)) and len(counts) == 1:
-                diverged = {name: side["diverged"] for name, side in sides.items() if side["diverged"]}
-                about = {"seeds": counts.pop(), "of": setting["seeds"], "diverged": diverged}
-                yield _shown("curves", curves_figure(lab, setting, sides), **about)
+            found[message["side"]] = message
+            counts = {side["seeds"] for side in found.values()}
+            if len(found) == len(lab.sides(setting)) and len(counts) == 1:
+                count, seeds = counts.pop(), setting["seeds"]
+                said = f"{count} seeds" if count == seeds else f"{count} of {seeds} seeds so far"
+                said += ": medians and quartiles"
+                for name, side in found.items():
+                    if side["diverged"]:
+                        said += f" · {side['diverged']} of {count} {name} runs left the finite range"
+                yield _shown("curves", curves_figure(lab, setting, found), label, said, whole=count == seeds)
 
 
 async def _phase(workers: LabWorkers, lab: Lab, setting: Setting) -> Messages:
     """The phase diagram each time that another cell is known."""
     jobs: list[Job] = [(1, "phase", {"lab": lab.name, "setting": setting})]
-    axes = {"across": lab.plane.across, "up": lab.plane.up}
     async with contextlib.aclosing(workers.messages(jobs)) as messages:  # type: ignore[type-var]
         async for message in messages:
             if message["kind"] == "phase":
-                about = {name: message[name] for name in ("done", "of", "seeds")}
-                yield _shown("phase", phase_figure(lab, setting, message), **axes, **about)
+                done, count = message["done"], message["of"]
+                said = f"{done} of {count} cells, {message['seeds']} seeds each · click a cell to go there"
+                about = {"whole": done == count, "axes": [lab.plane.across, lab.plane.up]}
+                yield _shown("phase", phase_figure(lab, setting, message), lab.plane.note, said, **about)
             else:
                 yield message
+
+
+STREAMS: dict[str, Callable[[LabWorkers, Lab, Setting], Messages]] = {"/draw": _draw, "/phase": _phase}
 
 
 def _curve_jobs(lab: Lab, setting: Setting) -> list[Job]:
@@ -214,32 +222,24 @@ def _curve_jobs(lab: Lab, setting: Setting) -> list[Job]:
     return [(i, "curves", {**arguments, "side": i}) for i in range(len(lab.sides(setting)))]
 
 
-def _shown(kind: str, figure: Figure, **about: Any) -> dict[str, Any]:
-    panels = [
-        {"title": panel.title, "xlabel": panel.xlabel, "ylabel": panel.ylabel, **drawn}
-        for panel, drawn in zip(figure.panels, plotly_panels(figure), strict=True)
-    ]
-    return {"kind": kind, "panels": panels, "note": figure.note, **about}
+def _shown(kind: str, figure: Figure, note: str, status: str, **about: Any) -> dict[str, Any]:
+    return {"kind": kind, "panels": page_panels(figure), "note": note, "status": status, "whole": False, **about}
 
 
-def _stream(messages: Callable[[LabWorkers, Lab, Setting], Messages]) -> Callable[[Request], Any]:
+async def _stream(request: Request) -> Response:
     """Messages as server-sent events, a failure among them; who closes the connection ends the computation."""
 
-    async def answer(request: Request) -> Response:
-        async def events() -> AsyncIterator[str]:
-            try:
-                lab, setting = read_state(request.url.query)
-                stream = messages(request.app.state.workers, lab, setting)
-                async with contextlib.aclosing(stream) as opened:  # type: ignore[type-var]
-                    async for message in opened:
-                        yield f"data: {json.dumps(message, allow_nan=False)}\n\n"
-            except Exception as error:  # the page says it, and the server goes on
-                yield f"data: {json.dumps({'kind': FAILED, 'text': one_sentence(error)})}\n\n"
-            yield 'data: {"kind": "end"}\n\n'
+    async def events() -> AsyncIterator[str]:
+        try:
+            stream = STREAMS[request.url.path](request.app.state.workers, *read_state(request.url.query))
+            async with contextlib.aclosing(stream) as messages:  # type: ignore[type-var]
+                async for message in messages:
+                    yield f"data: {json.dumps(message, allow_nan=False)}\n\n"
+        except Exception as error:  # the page says it, and the server goes on
+            yield f"data: {json.dumps({'kind': FAILED, 'text': one_sentence(error)})}\n\n"
+        yield 'data: {"kind": "end"}\n\n'
 
-        return StreamingResponse(events(), media_type="text/event-stream", headers={"Cache-Control": "no-store"})
-
-    return answer
+    return StreamingResponse(events(), media_type="text/event-stream", headers={"Cache-Control": "no-store"})
 
 
 # --------------------------------------------------------------------------------------------------- files
@@ -247,18 +247,18 @@ def _stream(messages: Callable[[LabWorkers, Lab, Setting], Messages]) -> Callabl
 
 async def _file(request: Request) -> Response:
     """The curves as a table, or as a picture for print, as wide as a column."""
-    kind = request.path_params["kind"]
-    if kind not in FILES:
-        return PlainTextResponse(f"curves.{kind} is no file of this page: ask for {', '.join(FILES)}.", status_code=404)
+    kind = request.url.path.rpartition(".")[2]
     lab, setting = read_state(request.url.query)
-    sides = {}
+    found = {}
     async for message in request.app.state.workers.messages(_curve_jobs(lab, setting)):
         if message["kind"] == FAILED:
             raise GyrostatError(message["text"])
-        sides[message["side"]] = message
+        found[message["side"]] = message
     headers = {"Content-Disposition": f'attachment; filename="gyrostat-{lab.name}.{kind}"'}
     if kind == "csv":
-        return PlainTextResponse(csv_text(sides), media_type=FILES[kind], headers=headers)
+        return PlainTextResponse(csv_text(found), media_type=FILES[kind], headers=headers)
+    from gyrostat.figures.matplotlib_renderer import draw, write  # not before the page is open
+
     with tempfile.TemporaryDirectory() as folder:
-        path = write(draw(curves_figure(lab, setting, sides), "column"), Path(folder) / f"curves.{kind}", PRINT_DPI)
+        path = write(draw(curves_figure(lab, setting, found), "column"), Path(folder) / f"curves.{kind}", PRINT_DPI)
         return Response(path.read_bytes(), media_type=FILES[kind], headers=headers)

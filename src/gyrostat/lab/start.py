@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import ipaddress
 import logging
@@ -9,6 +10,7 @@ import secrets
 import socket
 import threading
 import webbrowser
+from collections.abc import Callable
 from typing import Any
 
 from rich.console import Console
@@ -23,45 +25,63 @@ def serve(console: Console, *, host: str, port: int | None, state: str, browser:
     """Serve the page until Ctrl-C."""
     try:
         import plotly  # noqa: F401
+        import starlette  # noqa: F401
+        import uvicorn  # noqa: F401
+    except ImportError as error:
+        raise GyrostatError(f"{EXTRA} ({error})") from None
+    found = resolved(host)
+    with listen(str(found), port) as listening:
+        number, is_local = listening.getsockname()[1], found.is_loopback
+        address = f"[{found}]:{number}" if found.version == 6 else f"{found}:{number}"
+        hosts = {address, f"localhost:{number}" if is_local else f"{host.lower()}:{number}"}
+        token = secrets.token_urlsafe(24)
+        url = f"http://{address}/?token={token}" + (f"&{state.lstrip('?')}" if state else "")
+
+        def announce() -> None:
+            console.print(f"The laboratory is at {url}", markup=False, highlight=False, soft_wrap=True)
+            console.print("Ctrl-C ends it.", style="dim")
+            if not is_local:
+                console.print("Whoever can reach this address and knows its token can use it.", style="bold")
+            if browser:
+                threading.Timer(0.1, webbrowser.open, (url,)).start()
+
+        asyncio.run(_serve(listening, hosts, token, state, announce))
+
+
+async def _serve(
+    listening: socket.socket, hosts: set[str], token: str, state: str, announce: Callable[[], None]
+) -> None:
+    from gyrostat.lab.workers import LabWorkers
+
+    workers = LabWorkers()
+    workers.start()  # they import what computes while this process imports what serves
+    try:
         import uvicorn
 
         from gyrostat.lab.export import read_state
         from gyrostat.lab.server import application
-    except ImportError as error:
-        raise GyrostatError(f"{EXTRA} ({error})") from None
-    opening = read_state(state)
-    found = resolved(host)
-    listening = listen(str(found), port)
-    name = f"[{found}]" if found.version == 6 else str(found)
-    number, local, token = listening.getsockname()[1], found.is_loopback, secrets.token_urlsafe(24)
-    address = f"{name}:{number}"
-    query = f"token={token}" + (f"&{state.lstrip('?')}" if state else "")
-    url = f"http://{address}/?{query}"
-    console.print(f"The laboratory is at {url}", markup=False, highlight=False, soft_wrap=True)
-    console.print("Ctrl-C ends it.", style="dim")
-    if not local:
-        console.print("Whoever can reach this address and knows its token can use it.", style="bold")
-    hosts = {address, f"localhost:{number}"} if local else {address, f"{host.lower()}:{number}"}
-    config = uvicorn.Config(
-        application(hosts, token, opening=opening),
-        ws="none",
-        log_level="error",  # a request that is not HTTP is refused, and not worth a line
-        timeout_graceful_shutdown=1,
-        lifespan="on",
-        server_header=False,
-    )
-    if browser:
-        threading.Timer(0.5, webbrowser.open, (url,)).start()
-    server = uvicorn.Server(config)
-    handle_exit = server.handle_exit
 
-    def end(sig: int, frame: Any) -> None:
-        # Streams that are open now are cut off on purpose: uvicorn need not report them.
-        logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)
-        handle_exit(sig, frame)
+        config = uvicorn.Config(
+            application(hosts, token, workers, opening=read_state(state)),
+            ws="none",
+            log_level="error",  # a request that is not HTTP is refused, and not worth a line
+            timeout_graceful_shutdown=1,
+            lifespan="on",
+            server_header=False,
+        )
+        server = uvicorn.Server(config)
+        handle_exit = server.handle_exit
 
-    server.handle_exit = end  # type: ignore[method-assign]
-    server.run(sockets=[listening])
+        def end(sig: int, frame: Any) -> None:
+            # Streams that are open now are cut off on purpose: uvicorn need not report them.
+            logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)
+            handle_exit(sig, frame)
+
+        server.handle_exit = end  # type: ignore[method-assign]
+        announce()
+        await server.serve(sockets=[listening])
+    finally:
+        workers.stop()
 
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address

@@ -11,7 +11,6 @@ import contextlib
 import itertools
 import multiprocessing as mp
 import signal
-import threading
 from collections.abc import AsyncIterator, Sequence
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
@@ -82,26 +81,31 @@ class Worker:
             self.process = spawn.Process(target=work, args=(other_end,), daemon=True)
             self.process.start()
         other_end.close()
-        arguments = self.connection, asyncio.get_running_loop()
-        threading.Thread(target=self._read, args=arguments, daemon=True).start()
+        asyncio.get_running_loop().add_reader(self.connection.fileno(), self._read)
 
-    def _read(self, connection: Connection, loop: asyncio.AbstractEventLoop) -> None:
-        with contextlib.suppress(RuntimeError):  # the loop is closed: the server has ended
-            with contextlib.suppress(EOFError, OSError):
-                while True:
-                    loop.call_soon_threadsafe(self._deliver, *connection.recv())
-            loop.call_soon_threadsafe(self.stop)
+    def send(self, job: Job) -> None:
+        """Give the process a job, with its number in place of the worker's."""
+        with contextlib.suppress(OSError):  # the process has ended, and those who wait are told
+            self.connection.send(job)
 
-    def _deliver(self, number: int, message: dict[str, Any]) -> None:
-        if number in self.waiting:
-            self.waiting[number].put_nowait(message)
+    def _read(self) -> None:
+        try:
+            while self.connection.poll():
+                number, message = self.connection.recv()
+                if number in self.waiting:
+                    self.waiting[number].put_nowait(message)
+        except (EOFError, OSError):
+            self.stop()
 
     def stop(self) -> None:
         """End the process; jobs that wait for it fail."""
         process, self.process = self.process, None
-        if process is not None:
-            process.kill()
-            process.join()
+        if process is None:
+            return
+        asyncio.get_running_loop().remove_reader(self.connection.fileno())
+        self.connection.close()
+        process.kill()
+        process.join()
         for queue in self.waiting.values():
             queue.put_nowait({"kind": FAILED, "text": PROCESS_ENDED})
 
@@ -121,15 +125,15 @@ class LabWorkers:
     async def messages(self, jobs: Sequence[Job]) -> AsyncIterator[dict[str, Any]]:
         """The messages of all jobs in the order they come; who stops asking has the jobs dropped."""
         queue: asyncio.Queue[Any] = asyncio.Queue()
-        sent = []
-        for place, kind, arguments in jobs:
-            worker, number = self.workers[place % len(self.workers)], next(self._numbers)
-            worker.start()
-            worker.waiting[number] = queue
-            worker.connection.send((number, kind, arguments))
-            sent.append((worker, number))
-        running = len(sent)
+        sent: list[tuple[Worker, int]] = []
         try:
+            for place, kind, arguments in jobs:
+                worker, number = self.workers[place % len(self.workers)], next(self._numbers)
+                worker.start()
+                worker.waiting[number] = queue
+                sent.append((worker, number))
+                worker.send((number, kind, arguments))
+            running = len(sent)
             while running:
                 message = await queue.get()
                 running -= message["kind"] in (END, FAILED)
@@ -138,8 +142,7 @@ class LabWorkers:
         finally:
             for worker, number in sent:
                 del worker.waiting[number]
-                with contextlib.suppress(OSError):  # the process has ended
-                    worker.connection.send((number, DROP, {}))
+                worker.send((number, DROP, {}))
 
     def stop(self) -> None:
         """End all processes."""

@@ -1,84 +1,95 @@
-// The laboratory. The address of the page is its state; every change of a control opens a stream of drawings of that state; and
-// the server's drawings are plotly's own dictionaries, so that the page draws what a report and a file draw.
+// The laboratory. The form is the state and the address is its text. Every change opens a stream of drawings of the state,
+// which are plotly's own dictionaries, made by the server: the page draws what a report and a file draw.
 
 const byId = (id) => document.getElementById(id);
-const about = JSON.parse(byId("about").textContent);
-const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
-const dark = matchMedia("(prefers-color-scheme: dark)");
-const state = { lab: "", tab: "draw", values: {}, unknown: {} };
-const latencies = []; // milliseconds from a change to its first drawing, and to the one of all runs
+const form = byId("controls"), panels = byId("panels"), status = byId("status"), preset = byId("preset");
+const DEFAULTS = JSON.parse(form.dataset.defaults), ON_DARK = JSON.parse(document.documentElement.dataset.onDark);
 const MOST_WAITING = 400; // milliseconds after which a newer request may end one that has drawn nothing
+const MARKS = { o: "●", s: "■", "^": "▲", D: "◆", v: "▼", P: "✚", X: "✖" };
+const dark = matchMedia("(prefers-color-scheme: dark)");
+const plotlyIsThere = new Promise((ready) => byId("plotly").addEventListener("load", ready));
 
-let stream = null; // the open request
-let answered = true; // whether it has drawn something
-let asked = 0, changedAt = 0, waiting = 0, clock = 0, drawings = 0;
-let shown = null; // the message that is drawn
-window.gyrostat = { state, latencies, get shown() { return shown; } }; // for tests and measurements
+let stream = null, answered = true; // the open request, and whether it has drawn something
+let asked = 0, waiting = 0, clock = 0, drawings = 0;
+let shown = null, offered = null; // the message that is drawn, and the presets
+window.gyrostat = { get shown() { return shown; } }; // for tests
 
 const element = (tag, text = "", more = {}) => Object.assign(document.createElement(tag), { textContent: text, ...more });
-const press = (group, value) => [...group.children].forEach((button) => button.setAttribute("aria-pressed", String(button.value === value)));
 
-// -------------------------------------------------------------------------------------------------- the state
+// ------------------------------------------------------------------------------------------------ the controls
 
-const controls = () => Object.values(about.labs[state.lab].groups).flat();
-
-// What differs from the defaults, and what is in the address and unknown: the server says so.
-function query() {
-  const changes = controls().filter((c) => state.values[c.name] !== String(c.default)).map((c) => [c.name, state.values[c.name]]);
-  return new URLSearchParams({ lab: state.lab, ...Object.fromEntries(changes), ...state.unknown });
+// What differs from the defaults.
+function stateOfForm() {
+  return new URLSearchParams([...new FormData(form)].filter(([name, value]) => value !== DEFAULTS[name]));
 }
 
-function enter(lab, values = {}) {
-  state.lab = lab in about.labs ? lab : Object.keys(about.labs)[0];
-  state.values = Object.fromEntries(controls().map((c) => [c.name, String(values[c.name] ?? c.default)]));
-  state.unknown = Object.fromEntries(Object.entries(values).filter(([name]) => !(name in state.values)));
-  if (state.lab !== lab) state.unknown.lab = lab;
-  byId("lead").textContent = about.labs[state.lab].lead;
-  press(byId("labs"), state.lab);
-  press(byId("tabs"), state.tab);
-  document.body.classList.toggle("phase", state.tab === "phase");
-  for (const id of ["theory", "views", "files"]) byId(id).hidden = state.tab === "phase";
-  for (const id of ["headline", "tally", "sentences", "conditions", "python", "command"]) byId(id).replaceChildren();
-  byId("panels").classList.add("stale");
-  buildControls();
-  changed();
-}
-
-function changed() {
-  const address = query();
-  for (const link of byId("files").children) {
-    link.href = `curves.${link.textContent.toLowerCase()}?${address}`;
-    link.download = "";
+function changed(state) {
+  for (const row of form.querySelectorAll("[data-needs]")) {
+    const matters = row.dataset.values.split("|").includes(form.elements[row.dataset.needs].value);
+    for (const input of row.querySelectorAll("[id]")) input.disabled = !matters;
   }
-  if (state.tab !== "draw") address.set("tab", state.tab);
-  history.replaceState(null, "", `?${address}`);
-  disableWhatDoesNotMatter();
-  changedAt ||= performance.now();
+  history.replaceState(null, "", `?${state}`);
+  for (const link of byId("files").children) link.href = `curves.${link.textContent.toLowerCase()}?${state}`;
   clearTimeout(waiting);
   waiting = 0;
   // A new request ends the one before it, so while a slider moves, each waits until something has been drawn.
-  if (answered || performance.now() - asked > MOST_WAITING) ask();
-  else waiting = setTimeout(changed, MOST_WAITING);
+  if (answered || performance.now() - asked > MOST_WAITING) ask(state);
+  else waiting = setTimeout(changed, MOST_WAITING, state);
 }
 
-// ----------------------------------------------------------------------------------------------- the requests
+const boxOf = (slider) => byId(slider.id.replace("slide", "set"));
 
-function ask() {
+// A slider is as long as its values, or as their logarithms; then data-log has the number of digits.
+function placeSlider(slider) {
+  slider.ariaValueText = boxOf(slider).value;
+  slider.value = slider.dataset.log ? Math.log10(boxOf(slider).value) : boxOf(slider).value;
+}
+
+document.addEventListener("input", ({ target: { form: owner, type, dataset, value }, target }) => {
+  if (owner !== form) return;
+  if (type === "range") boxOf(target).value = dataset.log ? Number((10 ** value).toPrecision(dataset.log)) : value;
+  form.querySelectorAll("[type=range]").forEach(placeSlider);
+  preset.value = "";
+  // Where each place needs a program of its own, the slider is read when it is released.
+  if (!("compiles" in dataset)) changed(stateOfForm());
+});
+form.onchange = ({ target }) => { if ("compiles" in target.dataset) changed(stateOfForm()); };
+form.onsubmit = (event) => event.preventDefault();
+
+// Not before something is drawn, because the papers take a while to import.
+async function offerPresets() {
+  const labs = await (await fetch("presets")).json(), name = new URLSearchParams(location.search).get("figure");
+  for (const [label, members] of Object.entries(labs)) {
+    const group = element("optgroup", "", { label });
+    group.append(...members.map(([name, title, state]) => element("option", `${name}: ${title}`, { value: name, state })));
+    preset.append(group);
+  }
+  preset.value = name ?? "";
+  preset.onchange = () => { location.search = preset.selectedOptions[0].state ?? ""; };
+}
+
+// ------------------------------------------------------------------------------------------------ the requests
+
+function ask(state) {
   stream?.close();
-  const opened = stream = new EventSource(`${state.tab}?${query()}`);
-  asked = performance.now();
+  stream = new EventSource(`${form.elements.tab.value}?${state}`);
   answered = false;
+  asked = performance.now();
   clearInterval(clock);
   clock = setInterval(sayThatItTakesLong, 1000);
-  opened.onmessage = (event) => { if (opened === stream) receive(JSON.parse(event.data)); };
-  opened.onerror = () => { if (opened === stream) { opened.close(); clearInterval(clock); byId("lost").hidden = false; } };
+  stream.onmessage = (event) => receive(JSON.parse(event.data));
+  stream.onerror = () => {
+    stream.close();
+    clearInterval(clock);
+    byId("lost").hidden = false;
+  };
 }
 
 function sayThatItTakesLong() {
   if (answered) return clearInterval(clock);
-  byId("panels").classList.add("stale");
+  panels.classList.toggle("stale", shown?.kind !== "predicted");
   const seconds = Math.round((performance.now() - asked) / 1000);
-  byId("status").textContent = `Computing for ${seconds} s. The first run of a new kind of setting is compiled, which takes some seconds.`;
+  status.textContent = `Computing for ${seconds} s: the first run of a new kind of setting is compiled, which takes a while.`;
 }
 
 function receive(message) {
@@ -86,221 +97,101 @@ function receive(message) {
   if (message.kind === "end") stream.close();
   else if (message.kind === "failed") refuse(message.text);
   else if (message.kind === "theory") showTheory(message);
-  else if (message.kind === "sentences") byId("sentences").replaceChildren(...message.sentences.map((text) => element("li", text)));
-  else if (message.kind !== "predicted") draw(message);
-  else if (shown?.lab !== state.lab) draw(message); // better than nothing, or than another laboratory
+  else if (message.kind === "sentences") byId("sentences").replaceChildren(...message.sentences.map((s) => element("li", s)));
+  else if (message.kind !== "predicted" || shown?.kind !== "curves") draw(message);
 }
 
 // One sentence; the controls that it names are marked.
 function refuse(text) {
   byId("refused").textContent = text;
   byId("refused").hidden = !text;
-  for (const input of byId("controls").querySelectorAll("[name]")) input.setAttribute("aria-invalid", String(new RegExp(`\\b${input.name}\\b`).test(text)));
+  for (const input of form.elements) input.ariaInvalid = input.name !== "" && new RegExp(`\\b${input.name}\\b`).test(text);
   if (!text) return;
-  byId("panels").classList.add("stale");
-  byId("status").textContent = "";
+  panels.classList.add("stale");
+  status.textContent = "";
   finish();
 }
 
 // The request has been answered: the next one may be sent.
 function finish() {
   answered = true;
-  changedAt = 0;
-  if (waiting) changed();
+  if (waiting) changed(stateOfForm());
+  offered ??= offerPresets();
 }
 
 function showTheory({ headline, conditions, python, command }) {
-  byId("headline").textContent = headline.replace(/\b([XFU]) ([XGU]ᵀ)/g, "$1\u00a0$2"); // not broken between two lines
-  byId("python").textContent = python;
-  byId("command").textContent = command;
-  const holding = conditions.filter((c) => c.verdict === "holds").length;
+  for (const [id, text] of Object.entries({ headline, python, command })) byId(id).textContent = text;
+  const holding = conditions.filter(({ verdict }) => verdict === "holds").length;
   byId("tally").textContent = conditions.length ? `(${holding} of ${conditions.length} hold)` : "";
-  byId("conditions").replaceChildren(...conditions.map((c) => {
-    const item = element("li", "", { className: c.verdict, title: c.note });
-    item.append(element("b", `${c.verdict === "holds" ? "✓" : "✗"} ${c.verdict}`), element("span", c.name));
-    item.append(element("small", `${c.value} ${c.relation} ${c.bound} · ${c.source}`));
+  byId("conditions").replaceChildren(...conditions.map(({ verdict, name, note, value, relation, bound, source }) => {
+    const item = element("li", "", { className: verdict, title: note }), sign = verdict === "holds" ? "✓" : "✗";
+    item.append(element("b", `${sign} ${verdict}`), element("span", name));
+    item.append(element("small", `${value} ${relation} ${bound} · ${source}`));
     return item;
   }));
 }
 
 // ------------------------------------------------------------------------------------------------ the drawings
 
-const MARKS = { o: "●", s: "■", "^": "▲", D: "◆", v: "▼", P: "✚", X: "✖" };
-
 async function draw(message) {
   refuse("");
-  const since = changedAt, first = !answered && message.kind !== "predicted";
-  shown = { ...message, lab: state.lab };
-  const home = byId("panels");
-  if (home.children.length !== message.panels.length) home.replaceChildren(); // a plot keeps its width
-  while (home.children.length < message.panels.length) {
-    home.append(element("div", "", { className: "panel" }));
-    home.lastChild.append(element("h2"), element("div", "", { className: "plot", role: "img" }));
+  const first = !answered && message.kind !== "predicted";
+  // A plot keeps its width: where there are more or fewer, or wider ones, they are made anew.
+  if (panels.children.length !== message.panels.length || (shown?.kind === "phase") !== (message.kind === "phase")) {
+    panels.replaceChildren(...message.panels.map(() => element("div", "", { className: "panel" })));
+    for (const box of panels.children) box.append(element("h2"), element("div", "", { className: "plot", role: "img" }));
   }
-  byId("ylabel").textContent = message.kind === "phase" ? message.note : message.panels[0].ylabel;
-  await Promise.all(message.panels.map((panel, i) => drawPanel(home.children[i], panel)));
-  showLegend(message.panels.flatMap((panel) => coloured(panel.entries)));
-  if (message.kind === "predicted") return;
-  home.classList.remove("stale");
-  const passed = Math.round(performance.now() - since);
-  if (first) {
-    latencies.push({ first: passed });
-    drawings += 1;
-  }
-  if (latencies.length && message.seeds === message.of) latencies.at(-1).whole ??= passed;
-  showStatus(message, first ? `drawn ${passed} ms after the change` : "");
+  shown = message;
+  message.panels.forEach(({ title, description }, i) => {
+    panels.children[i].firstChild.textContent = title;
+    panels.children[i].lastChild.ariaLabel = description;
+  });
+  byId("note").textContent = message.note;
+  status.textContent = message.status;
+  await plotlyIsThere;
+  if (shown !== message) return; // a later one came while plotly was loaded
+  const drawn = coloured(message.panels);
+  await Promise.all(drawn.map(({ data, layout }, i) => drawPanel(panels.children[i].lastChild, data, layout)));
+  showLegend(drawn.flatMap(({ entries }) => entries));
+  panels.classList.remove("stale");
+  drawings += first;
+  Object.assign(status.dataset, { kind: message.kind, whole: message.whole, number: drawings });
   if (first) finish();
 }
 
-function showStatus(message, time) {
-  const counted = message.seeds < message.of ? `${message.seeds} of ${message.of} seeds so far` : `${message.seeds} seeds`;
-  const diverged = Object.entries(message.diverged ?? {}).map(([side, count]) => `${count} of ${message.seeds} ${side} runs left the finite range`);
-  const status = message.kind === "phase" ? [`${message.done} of ${message.of} cells, ${message.seeds} seeds each`, "click a cell to go there"]
-    : [`${counted}: medians and quartiles`, ...diverged, time];
-  byId("status").textContent = status.filter(Boolean).join(" · ");
-  const whole = message.kind === "phase" ? message.done === message.of : message.seeds === message.of;
-  Object.assign(byId("status").dataset, { kind: message.kind, whole, number: drawings });
+async function drawPanel(plot, data, layout) {
+  await Plotly.react(plot, data, layout, { displayModeBar: false, responsive: true });
+  plot.removeAllListeners("plotly_click");
+  plot.on("plotly_click", ({ points: [{ pointNumber: [i, j] = [], data: { meta } }] }) => {
+    if (!shown.axes || !meta.x) return; // only cells of the phase diagram can be gone to
+    const [across, up] = shown.axes.map((name) => form.elements[name]);
+    [across.value, up.value] = [meta.x[j], meta.y[i]].map((value) => Number(value.toPrecision(3)));
+    up.dispatchEvent(new Event("input", { bubbles: true }));
+  });
 }
 
 // The data have the colours of a white page. On a dark one each is replaced by its equivalent with the same transparency.
 function coloured(x) {
   if (!dark.matches || x === null) return x;
-  if (typeof x === "string" && x.startsWith("#")) return (about.dark[x.slice(0, 7)] ?? x.slice(0, 7)) + x.slice(7);
+  if (typeof x === "string" && x.startsWith("#")) return (ON_DARK[x.slice(0, 7)] ?? x.slice(0, 7)) + x.slice(7);
   if (Array.isArray(x)) return typeof x[0] === "object" ? x.map(coloured) : x;
   return typeof x === "object" ? Object.fromEntries(Object.entries(x).map(([key, value]) => [key, coloured(value)])) : x;
 }
 
-async function drawPanel(box, panel) {
-  const [title, plot] = box.children, { data, layout } = coloured(panel), heat = data.some((trace) => trace.type === "heatmap");
-  title.textContent = panel.title;
-  plot.setAttribute("aria-label", `${panel.title}: ${panel.ylabel} against ${panel.xlabel}`);
-  const look = { gridcolor: colour("--grid"), zerolinecolor: colour("--line"), linecolor: colour("--line"), automargin: true, nticks: 6 };
-  const axis = (own, text) => {
-    const decades = own.type === "log" && own.range ? own.range[1] - own.range[0] : Infinity;
-    return { ...look, exponentformat: own.type === "log" ? "power" : "none", ...own, ...(decades < 2 ? { dtick: "D2", tickformat: "~g" } : {}), title: { text, standoff: 6 } };
-  };
-  for (const trace of data.filter(({ type }) => type === "heatmap")) {
-    trace.colorbar = { thickness: 12, outlinewidth: 0, title: { text: trace.meta.label, side: "right" } };
-    trace.customdata = trace.meta.y.map((y) => trace.meta.x.map((x) => [x, y])); // centres of cells, which their texts name
-  }
-  await Plotly.react(plot, data, {
-    ...layout, xaxis: axis(layout.xaxis, panel.xlabel), yaxis: axis(layout.yaxis, heat ? panel.ylabel : ""), showlegend: false, hovermode: heat ? "closest" : "x",
-    margin: { l: 40, r: heat ? 80 : 16, t: 8, b: 40 }, paper_bgcolor: colour("--paper"), plot_bgcolor: colour(heat ? "--gap" : "--paper"),
-    font: { family: "system-ui, sans-serif", size: 12, color: colour("--ink") }, hoverlabel: { bgcolor: colour("--soft"), font: { color: colour("--ink") } },
-  }, { displayModeBar: false, responsive: true });
-  plot.removeAllListeners("plotly_click");
-  if (heat) plot.on("plotly_click", ({ points: [{ pointNumber: [i, j], data: { meta } }] }) => meta && go(meta.x[j], meta.y[i]));
-}
-
-// Moves the sliders to a cell of the phase diagram.
-function go(x, y) {
-  const rounded = (value) => String(Number(value.toPrecision(3)));
-  enter(state.lab, { ...state.values, [shown.across]: rounded(x), [shown.up]: rounded(y) });
-}
-
 function showLegend(entries) {
-  const once = [...new Map(entries.filter(({ swatch }) => !swatch.heat).map((entry) => [entry.label, entry])).values()];
-  byId("legend").replaceChildren(...once.map(({ label, swatch }) => {
-    const item = element("li"), sample = element("span", swatch.role === "measured" ? `${swatch.line ? "━" : ""}${MARKS[swatch.marker] ?? ""}` : "╍╍");
-    sample.style.color = swatch.color;
-    item.append(sample, " ", label);
+  const once = new Map(entries.filter(({ swatch }) => !swatch.heat).map((entry) => [entry.label, entry]));
+  byId("legend").replaceChildren(...[...once.values()].map(({ label, swatch: { role, line, marker, color } }) => {
+    const measured = (line ? "━" : "") + (MARKS[marker] ?? "");
+    const item = element("li"), sample = element("span", role === "measured" ? measured : "╍╍");
+    sample.style.color = color;
+    item.append(sample, ` ${label}`);
     return item;
   }));
 }
 
-// ------------------------------------------------------------------------------------------------ the controls
-
-function buildControls() {
-  const sets = [];
-  for (const [title, members] of Object.entries(about.labs[state.lab].groups)) {
-    if (!title) continue;
-    const set = element("fieldset");
-    set.append(element("legend", title), ...members.map(buildControl));
-    sets.push(set);
-  }
-  byId("controls").replaceChildren(...sets);
-  const view = controls().find((control) => control.name === "view");
-  byId("views").replaceChildren(...view.options.map((word) => element("button", word, { type: "button", value: word, onclick: () => set("view", word) })));
-  press(byId("views"), state.values.view);
+for (const button of byId("theory").querySelectorAll("button")) {
+  button.onclick = () => navigator.clipboard.writeText(byId(button.value).textContent).then(() => button.append(" ✓"));
 }
-
-function set(name, value) {
-  state.values[name] = value;
-  state.unknown = {};
-  byId("preset").value = "";
-  press(byId("views"), state.values.view);
-  changed();
-}
-
-function buildControl(control) {
-  const { name, low, high } = control, row = element("div", "", { className: "control", title: control.help });
-  const label = element("label", control.label, { htmlFor: `set-${name}` });
-  if (control.symbol) label.append(element("i", control.symbol));
-  row.append(label);
-  if (control.kind === "choice") {
-    const select = element("select", "", { id: `set-${name}`, name, onchange: () => set(name, select.value) });
-    select.append(...control.options.map((option) => new Option(option)));
-    select.value = state.values[name];
-    row.classList.add("choice");
-    row.append(select, element("small", "", { hidden: true }));
-    return row;
-  }
-  // The slider has the scale of its values, or 400 places on a logarithmic one.
-  const linear = control.scale === "linear", whole = control.kind === "whole";
-  const placeOf = (value) => (linear ? value : 400 * Math.log(value / low) / Math.log(high / low));
-  const valueAt = (place) => {
-    const value = linear ? place.toPrecision(6) : (low * (high / low) ** (place / 400)).toPrecision(whole ? 2 : 3);
-    return String(whole ? Math.round(Number(value)) : Number(value));
-  };
-  const box = element("input", "", { type: "number", id: `set-${name}`, name, min: low, max: high, step: "any", value: state.values[name] });
-  const slider = element("input", "", { type: "range", id: `slide-${name}`, ariaLabel: `${control.label} ${control.symbol}`, min: linear ? low : 0, max: linear ? high : 400, step: linear ? control.step : 1 });
-  slider.value = placeOf(Number(box.value));
-  const show = () => { slider.ariaValueText = box.value = valueAt(Number(slider.value)); };
-  // Where each place needs a program of its own, the slider is read when it is released.
-  slider.oninput = control.compiles ? show : () => { show(); set(name, box.value); };
-  if (control.compiles) slider.onchange = () => set(name, box.value);
-  box.oninput = () => { slider.value = placeOf(Number(box.value)); set(name, box.value); };
-  row.append(box, slider, element("small", "", { hidden: true }));
-  return row;
-}
-
-function disableWhatDoesNotMatter() {
-  for (const control of controls().filter((c) => c.needs.length)) {
-    const [other, ...values] = control.needs, matters = values.includes(state.values[other]), row = byId(`set-${control.name}`).parentElement;
-    for (const input of row.querySelectorAll("input, select")) {
-      input.disabled = !matters;
-      if (input.type === "range") input.hidden = !matters;
-    }
-    row.lastChild.hidden = matters;
-    row.lastChild.textContent = `only with ${controls().find((c) => c.name === other).label}: ${values.join(" or ")}`;
-  }
-}
-
-async function buildPresets() {
-  const presets = await (await fetch("presets")).json(), select = byId("preset");
-  for (const [lab, members] of Object.entries(presets)) {
-    const group = element("optgroup", "", { label: about.labs[lab].title });
-    group.append(...members.map((preset) => new Option(`${preset.name}: ${preset.title}`, `${lab} ${preset.name}`)));
-    select.append(group);
-  }
-  select.onchange = () => {
-    const [lab, name] = select.value.split(" "), preset = presets[lab]?.find((one) => one.name === name);
-    if (!preset) return;
-    enter(lab, preset.values);
-    byId("lead").textContent = `${preset.title}. ${preset.note}`;
-  };
-}
-
-byId("labs").append(...Object.entries(about.labs).map(([name, { title }]) => element("button", title, { type: "button", value: name, onclick: () => enter(name) })));
-for (const button of byId("tabs").children) button.onclick = () => { state.tab = button.value; byId("panels").replaceChildren(); enter(state.lab, state.values); };
-for (const button of document.querySelectorAll("[data-copies]")) {
-  button.onclick = () => navigator.clipboard.writeText(byId(button.dataset.copies).textContent).then(() => { button.textContent = "Copied"; });
-}
-byId("controls").onsubmit = (event) => event.preventDefault();
 dark.addEventListener("change", () => shown && draw(shown));
-addEventListener("DOMContentLoaded", () => { // after plotly's script
-  const { lab = Object.keys(about.labs)[0], tab, ...values } = Object.fromEntries(new URLSearchParams(location.search));
-  state.tab = tab === "phase" ? "phase" : "draw";
-  enter(lab, ["steps", "data"].includes(tab) ? { ...values, tab } : values); // of earlier versions: the server says what to use
-  buildPresets();
-});
+form.querySelectorAll("[type=range]").forEach(placeSlider);
+changed(new URLSearchParams(location.search)); // as it came: what cannot be read is named by the server
