@@ -16,6 +16,7 @@ from gyrostat.papers.xu2024.settings import (
     FIGURE4_SMALL,
     FIGURE4_STEP_SIZES,
     figure4,
+    on_grid,
     spread_cell,
 )
 from gyrostat.theory.ours import critical_spread, surrogate
@@ -24,7 +25,7 @@ from gyrostat.theory.xu2024 import calibration
 SHARE, RANGE = "share of the signal learnt", (-0.05, 1.3)
 ORDERS = ["iid", "cyclic", "shuffled"]
 ORDER_SPREADS = [1.0, 2.0, 3.0, 3.5, 4.0, 4.25, 4.5, 4.75, 5.0, 6.0, 7.0, 8.0]
-MEASUREMENTS, LITERAL_SPREADS = {"symmetric": True, "independent entries": False}, [1.0, 6.0, 10.0]
+SYMMETRIC, LITERAL, LITERAL_SPREADS = "symmetric", "independent entries", [1.0, 6.0, 10.0]
 
 
 def gone(ds):
@@ -73,7 +74,7 @@ class Fig3(Experiment):
         def build(spread):
             return spread_cell(spread, dimension=dimension, num_samples=num_samples)
 
-        axes, record = {"spread": FIGURE3_SPREADS}, ("signal", "spurious", "error")
+        axes, record = {"spread": FIGURE3_SPREADS}, ("signal", "spurious")
         return run.grid(build, axes, num_steps=FIGURE3.num_steps, record=record, record_at=FIGURE3.num_steps + 1)
 
     def growth(self):
@@ -193,25 +194,25 @@ class Readings(Experiment):
         def build(order, spread):
             return spread_cell(spread, dimension=dimension, num_samples=m, order=order)
 
-        def literal_end(M, symmetric):
+        def literal(measurements, M):
             """The shares of both signals and the error at the end."""
-            setting = AxisSetting(dimension, (1.0,), 1, M, eta, ALPHA, float(m))
+            setting, symmetric = AxisSetting(dimension, (1.0,), 1, M, eta, ALPHA, float(m)), measurements == SYMMETRIC
             A, error = axis_end(setting, steps, runs=literal_runs, rng=run.rng, symmetric=symmetric)
             return A[:, 0, 0], A[:, 1, 1], error
 
         axes = {"order": ORDERS, "spread": ORDER_SPREADS}
         ds = run.grid(build, axes, num_steps=steps, record=("signal", "spurious"), record_at=21)
-        ends = [[literal_end(M, symmetric) for M in LITERAL_SPREADS] for symmetric in MEASUREMENTS.values()]
-        coordinates = {"measurements": list(MEASUREMENTS), "M": LITERAL_SPREADS, "end": ["signal", "spurious", "error"]}
-        return ds.assign(literal=((*coordinates, "seed_literal"), ends)).assign_coords(coordinates)
+        axes = {"measurements": [SYMMETRIC, LITERAL], "M": LITERAL_SPREADS}
+        names = ("literal_signal", "literal_spurious", "literal_error")
+        return ds.merge(on_grid(literal, axes, names, over=("seed_literal",)))
 
     def draw(self, ds):
         predicted = predicted_transition()
         shares = [success_points(ds.sel(order=order), "spread", order, colour=i) for i, order in enumerate(ORDERS)]
         ends = [band(last(ds.spurious.sel(order=order)), order, colour=i) for i, order in enumerate(ORDERS)]
         errors = [
-            spread(ds.literal.sel(measurements=kind, end="error"), kind, over="seed_literal", colour=i)
-            for i, kind in enumerate(MEASUREMENTS)
+            spread(ds.literal_error.sel(measurements=kind), kind, over="seed_literal", colour=i)
+            for i, kind in enumerate((SYMMETRIC, LITERAL))
         ]
         return figure(
             panel(
@@ -266,8 +267,8 @@ class Readings(Experiment):
     def literal_measurements(self, ds):
         """Section 5 read literally, with X_i of independent N(0, 1) entries that are not symmetrised: M = 1 learns both
         signals, M = 6 only the invariant one."""
-        share = median(ds.literal.sel(measurements="independent entries", M=[1.0, 6.0]), "seed_literal")
-        return share.sel(end="signal"), *share.sel(end="spurious")
+        ends = ds.sel(measurements=LITERAL, M=[1.0, 6.0])
+        return median(ends.literal_signal, "seed_literal"), *median(ends.literal_spurious, "seed_literal")
 
     @claim(
         "median error, independent entries over symmetric, at M = 6 and 10, in [1.15, 1.75]",
@@ -278,8 +279,8 @@ class Readings(Experiment):
     )
     def literal_error(self, ds):
         """Ours: read so, the error is about sqrt(2) times as large, because off-diagonal noise has twice the variance."""
-        error = median(ds.literal.sel(end="error", M=[6.0, 10.0]), "seed_literal")
-        ratio = error.sel(measurements="independent entries") / error.sel(measurements="symmetric")
+        error = median(ds.literal_error.sel(M=[6.0, 10.0]), "seed_literal")
+        ratio = error.sel(measurements=LITERAL) / error.sel(measurements=SYMMETRIC)
         return ratio.min(), ratio.max()
 
 

@@ -1,14 +1,13 @@
 """What is needed: the conjecture of section 6 of Xu 2024, and condition (7) of Assumption 2."""
 
 import numpy as np
-import xarray as xr
 
 import gyrostat as gs
 from gyrostat.experiments import Experiment, claim, last, median, share_below, wilson
 from gyrostat.figures.compose import figure, panel
 from gyrostat.figures.declarations import Bars, Marker
 from gyrostat.papers.xu2024.axis_aligned_runs import AxisSetting, axis_end
-from gyrostat.papers.xu2024.settings import ALPHA
+from gyrostat.papers.xu2024.settings import ALPHA, on_grid
 
 DIMENSION, ETA, STEPS = 12, 0.05, 300
 BELOW, ABOVE = SPREADS = [2.0, 10.0]
@@ -70,14 +69,13 @@ class Conjecture(Experiment):
             rng = np.random.default_rng([run.seed, 2])
             return shares(M, rng, np.inf, signs=lambda t: np.full((runs, 1), (-1.0) ** t))
 
-        cells = [
-            *([narrow(M, width) for M in SPREADS] for width in WIDTHS.values()),
-            *([other_law(M, i, pattern) for M in SPREADS] for i, pattern in enumerate(PATTERNS.values())),
-            [in_turn(M) for M in SPREADS],
-        ]
-        axes, (signal, spurious) = ("setting", "spread", "seed"), np.moveaxis(np.array(cells), 2, 0)
-        coordinates = {"setting": [*WIDTHS, *PATTERNS, IN_TURN], "spread": SPREADS}
-        return xr.Dataset({"signal": (axes, signal), "spurious": (axes, spurious)}, coordinates)
+        def cell(setting, M):
+            if setting in WIDTHS:
+                return narrow(M, WIDTHS[setting])
+            return in_turn(M) if setting == IN_TURN else other_law(M, list(PATTERNS).index(setting), PATTERNS[setting])
+
+        axes = {"setting": [*WIDTHS, *PATTERNS, IN_TURN], "spread": SPREADS}
+        return on_grid(cell, axes, ("signal", "spurious"), over=("seed",))
 
     def draw(self, ds):
         names, n = ds.setting.values.tolist(), ds.sizes["seed"]
@@ -171,7 +169,7 @@ class Condition7(Experiment):
             environments = gs.RandomEnvironments(dimension, law=gs.Finite(sigmas))
             return gs.HeteroSGD(0.05, init_scale=ALPHA), gs.Problem(environments, gs.FreshGaussian(333 * dimension))
 
-        axes, record = {"off_diagonal": [0.0, 0.1, 0.25, 0.5, 1.0, 2.0]}, ("signal", "spurious_values")
+        axes, record = {"off_diagonal": [0.0, 0.1, 0.25, 0.5, 1.0, 2.0]}, ("spurious_values",)
         return run.grid(build, axes, num_steps=200, record=record, record_at=41)
 
     def free(self, ds, off_diagonal):

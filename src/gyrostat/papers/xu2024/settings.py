@@ -3,7 +3,11 @@
 The presets of the lab are made of the same settings.
 """
 
+import itertools
 from dataclasses import asdict, dataclass, replace
+
+import numpy as np
+import xarray as xr
 
 import gyrostat as gs
 from gyrostat.experiments import LabPreset
@@ -89,6 +93,15 @@ def spread_cell(
     environments = SensingSetting(dimension=dimension, spread=spread).environments
     algorithm = gs.HeteroSGD(step_size, init_scale=ALPHA, order=order)
     return algorithm, gs.Problem(environments, gs.FreshGaussian(num_samples))
+
+
+def on_grid(function, axes, names, over=()):
+    """What ``function`` returns at every point of a grid: a labelled array for each of ``names``, with the further dimensions
+    ``over``."""
+    cells = np.array([function(*point) for point in itertools.product(*axes.values())], dtype=float)
+    shape = [len(values) for values in axes.values()]
+    columns = np.moveaxis(cells.reshape(*shape, *cells.shape[1:]), len(shape), 0)
+    return xr.Dataset({name: ((*axes, *over), column) for name, column in zip(names, columns)}, axes)
 
 
 def preset(name, title, setting, note, **values):

@@ -26,7 +26,8 @@ class Window(Experiment):
     """The literal step window of Theorem 2
 
     With the printed constants the theorem needs M2 > 1536 M1; such settings exist, and the method works there. The bound (9)
-    says something there from m = 1e34 on, and holds until the start alone leaves a larger error.
+    says something there from m = 1e34 on, and holds until the start alone leaves a larger error. At such batches noise cannot be
+    seen beside what the start leaves; (9) against noise is judged in xu2024/lemmas9-14/theorem-2-error.
     """
 
     source, weight = "Xu 2024, Theorem 2", 110

@@ -10,7 +10,7 @@ from gyrostat.experiments import Experiment, claim, last, median
 from gyrostat.figures.compose import figure, panel, spread
 from gyrostat.figures.declarations import Line, Marker, band
 from gyrostat.papers.xu2024.axis_aligned_runs import AxisSetting, axis_runs
-from gyrostat.papers.xu2024.settings import ALPHA
+from gyrostat.papers.xu2024.settings import ALPHA, on_grid
 
 SPREAD, ETA, DIMENSION, RANK, BATCH = 10.0, 0.05, 12, 2, 1e6
 START = DIMENSION**-3.5
@@ -32,7 +32,7 @@ class Spectrum(Experiment):
             lambda algorithm: (algorithms[algorithm](0.05, init_scale=ALPHA, model=self.model), problem),
             {"algorithm": list(algorithms)},
             num_steps=round(10 / (0.05 * min(map(abs, self.values)))),
-            record=("signal_values", "spurious_values", "spurious", "distance"),
+            record=("signal_values", "spurious_values", "spurious"),
             record_at=101,
         )
         return ds.assign(true_values=("invariant_direction", self.values))
@@ -138,18 +138,18 @@ class Thm8(Spectrum):
     }
 
     def compute(self, run, dimension, runs, kappas):
-        spectrum, cells = super().compute(run, dimension), []
-        for i, spurious_rank in enumerate((0, 1)):
-            for j, kappa in enumerate(kappas):
-                s = AxisSetting(DIMENSION, (1.0, 1 / kappa), spurious_rank, SPREAD, ETA, START, BATCH)
-                cells.append(angles(s, kappa, runs, np.random.default_rng([run.seed, i, j])))
-        axes, shape = ("data", "kappa", "seed_angle"), (2, len(kappas), 6, runs)
+        def setting(data, kappa):
+            return AxisSetting(DIMENSION, (1.0, 1 / kappa), int(data == MANY), SPREAD, ETA, START, BATCH)
+
+        def cell(data, kappa):
+            rng = np.random.default_rng([run.seed, int(data == MANY), kappas.index(kappa)])
+            return angles(setting(data, kappa), kappa, runs, rng)
+
         names = ("angle", "ratio", "late_ratio", "error", "spurious_terms", "other_terms")
-        columns = zip(names, np.moveaxis(np.reshape(cells, shape), 2, 0))
-        margin = s.ratio / RANK**2, ETA * s.ratio / 24, min(1 / (64 * s.bound), 1 / RANK**2) / ETA
-        return spectrum.assign(
-            **{name: (axes, x) for name, x in columns}, margin=("condition", list(margin)), delta=s.delta
-        ).assign_coords(data=[ALONE, MANY], kappa=kappas)
+        ds = on_grid(cell, {"data": [ALONE, MANY], "kappa": kappas}, names, over=("seed_angle",))
+        s = setting(MANY, 1.0)
+        margin = [s.ratio / RANK**2, ETA * s.ratio / 24, min(1 / (64 * s.bound), 1 / RANK**2) / ETA]
+        return ds.merge(super().compute(run, dimension)).assign(margin=("condition", margin), delta=s.delta)
 
     def draw(self, ds):
         kappa, alone, many = ds.kappa.values, ds.sel(data=ALONE), ds.sel(data=MANY)
