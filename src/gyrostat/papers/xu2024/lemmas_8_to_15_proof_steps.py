@@ -96,11 +96,9 @@ class Lemma8(Experiment):
             S = U_star @ U_star.T + V_star @ V_star.T
             values, vectors = np.linalg.eigh(S - S @ S)
             worst = interaction(vectors[:, [np.abs(values).argmax()]], U_star, V_star) / overlap
-            return max(typical), worst, np.max(gaps, axis=0)
+            return max(typical), worst, np.max(gaps)
 
-        typical, worst, gaps = map(list, zip(*map(cell, OVERLAPS)))
-        columns = {"typical": ("overlap", typical), "worst": ("overlap", worst), "gap": (("overlap", "identity"), gaps)}
-        return xr.Dataset(columns, {"overlap": OVERLAPS, "identity": ["(22)", "(23)", "(24)", "(57)"]})
+        return on_grid(cell, {"overlap": OVERLAPS}, ("typical", "worst", "gap"))
 
     @claim(
         "largest left side over epsilon_1 ||U||^2, at random U and at the worst U, in (0, 6]",
@@ -359,7 +357,8 @@ class ProofSteps(Experiment):
         error_over_bound=(1e-9, 1),
     )
     def theorem_2_error(self, ds):
-        """Theorem 2: (9), its constants taken as 1, holds where it says something and noise decides the error."""
+        """Theorem 2: with what its proof uses, (9), its constants taken as 1, holds where it says something and noise decides
+        the error."""
         noisy = ds.isel(setting=slice(1, None))
         return noisy.bound.max(), noisy.error_over_bound.max()
 

@@ -49,30 +49,23 @@ class Conjecture(Experiment):
         """Signal and spurious share at the end for several widths, laws and a fixed order, below and above the transition."""
         runs = run.seeds
 
-        def shares(M, rng, batch=333.0 * DIMENSION, **options):
-            setting = AxisSetting(DIMENSION, (1.0,), 1, M, ETA, ALPHA, batch)
-            A, _ = axis_end(setting, STEPS, runs=runs, rng=rng, **options)
-            return A[:, 0, 0], A[:, 1, 1]
-
-        def narrow(M, width):
-            """U of size d x width, from a random start."""
-            rng = np.random.default_rng([run.seed, 0, width])
-            return shares(M, rng, start=ALPHA * rng.standard_normal((runs, DIMENSION, width)))
-
-        def other_law(M, i, pattern):
-            """Another list of environments, of mean 1 and standard deviation M."""
-            rng, signs = np.random.default_rng([run.seed, 1, i]), (pattern - np.mean(pattern)) / np.std(pattern)
-            return shares(M, rng, signs=lambda t: rng.choice(signs, size=(runs, 1)))
-
-        def in_turn(M):
-            """Two environments in turn, and exact gradients: nothing is random."""
-            rng = np.random.default_rng([run.seed, 2])
-            return shares(M, rng, np.inf, signs=lambda t: np.full((runs, 1), (-1.0) ** t))
-
         def cell(setting, M):
-            if setting in WIDTHS:
-                return narrow(M, WIDTHS[setting])
-            return in_turn(M) if setting == IN_TURN else other_law(M, list(PATTERNS).index(setting), PATTERNS[setting])
+            if setting in WIDTHS:  # U of size d x width, from a random start
+                width, batch = WIDTHS[setting], 333.0 * DIMENSION
+                rng = np.random.default_rng([run.seed, 0, width])
+                options = {"start": ALPHA * rng.standard_normal((runs, DIMENSION, width))}
+            elif setting in PATTERNS:  # another list of environments, of mean 1 and standard deviation M
+                pattern, batch = PATTERNS[setting], 333.0 * DIMENSION
+                rng = np.random.default_rng([run.seed, 1, list(PATTERNS).index(setting)])
+                signs = (pattern - np.mean(pattern)) / np.std(pattern)
+                options = {"signs": lambda t: rng.choice(signs, size=(runs, 1))}
+            else:  # two environments in turn, and exact gradients: nothing is random
+                batch, rng = np.inf, np.random.default_rng([run.seed, 2])
+                options = {"signs": lambda t: np.full((runs, 1), (-1.0) ** t)}
+            A, _ = axis_end(
+                AxisSetting(DIMENSION, (1.0,), 1, M, ETA, ALPHA, batch), STEPS, runs=runs, rng=rng, **options
+            )
+            return A[:, 0, 0], A[:, 1, 1]
 
         axes = {"setting": [*WIDTHS, *PATTERNS, IN_TURN], "spread": SPREADS}
         return on_grid(cell, axes, ("signal", "spurious"), over=("seed",))

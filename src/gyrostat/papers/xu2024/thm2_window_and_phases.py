@@ -18,6 +18,10 @@ from gyrostat.theory.xu2024 import (
 )
 from gyrostat.theory.xu2024 import constants as heterogeneity
 
+WIDE = gs.TwoPoint(mean=1.0, spread=3200.0)
+"""An enormous spread: the window is empty unless M2 > 1536 M1."""
+LOW, HIGH = step_window(WIDE)
+WIDE_ETA = (LOW * HIGH) ** 0.5
 VAST = [1e36, 1e42]
 """Batches at which (9) says something: its power of M2 alone is above 1e10 inside the window."""
 
@@ -26,8 +30,8 @@ class Window(Experiment):
     """The literal step window of Theorem 2
 
     With the printed constants the theorem needs M2 > 1536 M1; such settings exist, and the method works there. The bound (9)
-    says something there from m = 1e34 on, and holds until the start alone leaves a larger error. At such batches noise cannot be
-    seen beside what the start leaves; (9) against noise is judged in xu2024/lemmas9-14/theorem-2-error.
+    says something there from m = 1e34 on, and holds until the start alone leaves a larger error. At such batches noise cannot
+    be seen beside what the start leaves; (9) against noise is judged in xu2024/lemmas9-14/theorem-2-error.
     """
 
     source, weight = "Xu 2024, Theorem 2", 110
@@ -40,39 +44,36 @@ class Window(Experiment):
 
     def compute(self, run, dimension, batches, vast_runs):
         """A run inside the window: an enormous spread, a tiny step, a huge batch (which costs nothing)."""
-        law = gs.TwoPoint(mean=1.0, spread=3200.0)
-        low, high = step_window(law)
-        eta, alpha = (low * high) ** 0.5, dimension**-2.1
+        alpha = dimension**-2.1
 
         def build(num_samples):
-            problem = gs.Problem(gs.RandomEnvironments(dimension, law=law), gs.FreshGaussian(num_samples))
-            return gs.HeteroSGD(eta, init_scale=alpha), problem
+            problem = gs.Problem(gs.RandomEnvironments(dimension, law=WIDE), gs.FreshGaussian(num_samples))
+            return gs.HeteroSGD(WIDE_ETA, init_scale=alpha), problem
 
         def bound(num_samples):
-            delta = AxisSetting(dimension, (1.0,), 1, 3200.0, eta, alpha, num_samples).delta
-            return theorem2_bound(law, dimension=dimension, rank=1, delta=delta)
+            delta = AxisSetting(dimension, (1.0,), 1, 3200.0, WIDE_ETA, alpha, num_samples).delta
+            return theorem2_bound(WIDE, dimension=dimension, rank=1, delta=delta)
 
         def runs(batches, seeds):
             # The window puts eta below 5e-6, so that the signal takes 1.6 million steps.
-            steps, record = round((np.log(1 / alpha) + 4) / eta), ("distance", "signal")
+            steps, record = round((np.log(1 / alpha) + 4) / WIDE_ETA), ("distance", "signal")
             axes = {"num_samples": list(batches)}
             return run.grid(build, axes, num_steps=steps, seeds=seeds, record=record, record_at=101)
 
         ds, vast = (runs(*part) for part in run.over([(batches, run.seeds), (VAST, vast_runs)]))
         # Without the part between the signals: sampling it takes 10/eta steps, and at eta M^2 >> 1 it is small except for
         # rare excursions.
-        laws = [error_law(law, dimension=dimension, rank=1, step_size=eta, num_samples=m, runs=0) for m in batches]
-        (M1, M2), paper = heterogeneity(law), heterogeneity(gs.TwoPoint(mean=1.0, spread=6.0))
-        settings = {"step_size": eta, "window_low": low, "window_high": high, "init_scale": alpha}
-        ratios = {"bound_m1": M1, "ratio_m2": M2, "paper_m1": paper.bound, "paper_m2": paper.ratio}
-        vast_error = last(vast.distance).drop_vars("step").rename(num_samples="vast", seed="seed_vast")
+        law = [error_law(WIDE, dimension=dimension, rank=1, step_size=WIDE_ETA, num_samples=m, runs=0) for m in batches]
+        paper = heterogeneity(gs.TwoPoint(mean=1.0, spread=6.0))
         return ds.assign(
-            law=("num_samples", laws), vast_error=vast_error, bound=("vast", [bound(m) for m in VAST])
-        ).assign_attrs({**settings, **ratios})
+            law=("num_samples", law),
+            vast_error=last(vast.distance).drop_vars("step").rename(num_samples="vast", seed="seed_vast"),
+            bound=("vast", [bound(m) for m in VAST]),
+        ).assign_attrs(init_scale=alpha, paper_m1=paper.bound, paper_m2=paper.ratio)
 
     def draw(self, ds):
-        eta, alpha, m = ds.attrs["step_size"], ds.attrs["init_scale"], ds.num_samples.values
-        time, path = eta * ds.step.values, ds.isel(num_samples=-1)
+        alpha, m = ds.attrs["init_scale"], ds.num_samples.values
+        time, path = WIDE_ETA * ds.step.values, ds.isel(num_samples=-1)
         batch = f"{m[-1]:.0e}"
         # R_t of (25) by its continuous limit, exact to O(eta); the recursion would take too many steps.
         grown = alpha**2 * np.exp(2 * time)
@@ -105,8 +106,8 @@ class Window(Experiment):
                 xscale="log",
                 yscale="log",
             ),
-            title=f"Inside the literal window of Theorem 2: M1 = {ds.attrs['bound_m1']:.0f}, eta = {eta:.2g}",
-            note=f"Window (24/M2, 1/(64 M1)) = ({ds.attrs['window_low']:.2g}, {ds.attrs['window_high']:.2g}). It is empty "
+            title=f"Inside the literal window of Theorem 2: M1 = {WIDE.bound:.0f}, eta = {WIDE_ETA:.2g}",
+            note=f"Window (24/M2, 1/(64 M1)) = ({LOW:.2g}, {HIGH:.2g}). It is empty "
             "unless M2 > 1536 M1. The paper's own experiments have M1 = 7, M2 = 18, eta = 0.05.",
         )
 
