@@ -150,12 +150,12 @@ def proof_runs(s, runs, rng):
         # (59) with the largest U and epsilon_1 that its assumptions allow: 2 epsilon_1 <= delta and ||U|| at most the sum of
         # ||R||, ||Q|| and ||E||.
         most = 8 * R[t] + ROOT * BARRIER * L[t]
-        note("ratio_10", 2.5 * scale * most / min(L[t], 5 / (576 * LOG) * R[t]))
+        note("lemma_10", 2.5 * scale * most / min(L[t], 5 / (576 * LOG) * R[t]))
         note("q", q)
-        note("ratio_62", s.off_diagonal * now["q"].max(1) / L[t])
-        note("ratio_64", q / (BARRIER * ROOT * L[t]))
+        note("eq_62", s.off_diagonal * now["q"].max(1) / L[t])
+        note("eq_64", q / (BARRIER * ROOT * L[t]))
         if t % 10 == 0:
-            note("ratio_9", operator_norm(U.swapaxes(1, 2) @ noise) / (2 * scale * operator_norm(U)))
+            note("lemma_9", operator_norm(U.swapaxes(1, 2) @ noise) / (2 * scale * operator_norm(U)))
         if t <= T1:
             note("error", e / (40 * scale))
             note("error_over_r", e / values[:, 0])
@@ -164,15 +164,15 @@ def proof_runs(s, runs, rng):
             note("late_error", e / (80 * scale * LOG))
             note("late_frobenius", f / (frobenius * LOG))
         if t:  # the step from t - 1 to t
-            note("ratio_67", (f - (s.dimension - s.ranks) * ALPHA**2) / (t * ETA * frobenius))
+            note("eq_67", (f - (s.dimension - s.ranks) * ALPHA**2) / (t * ETA * frobenius))
             controller = np.maximum((1 + ETA * old["spurious"] + 2 * ETA) * controller, L[t])
-            note("ratio_11", (now["q"] / controller).max(1))
-            note("ratio_12", (e - old["e"]) / (ETA * L[t - 1]))
-            note("ratio_13", (f - old["f"]) / (ETA * scale * old["f"] + ETA * frobenius))
+            note("lemma_11", (now["q"] / controller).max(1))
+            note("lemma_12", (e - old["e"]) / (ETA * L[t - 1]))
+            note("lemma_13", (f - old["f"]) / (ETA * scale * old["f"] + ETA * frobenius))
         if 0 < t <= T1:
-            note("ratio_75", np.maximum(values[:, 0] / ENVELOPE.upper[t], ENVELOPE.lower[t] / values[:, -1]))
+            note("eq_75", np.maximum(values[:, 0] / ENVELOPE.upper[t], ENVELOPE.lower[t] / values[:, -1]))
             note("minus_growth", -((values / old["sigma"] - 1) / (ETA / 3)).min(1))
-            note("ratio_87", (e - old["e"]) / (values[:, 0] - old["sigma"][:, 0]))
+            note("eq_87", (e - old["e"]) / (values[:, 0] - old["sigma"][:, 0]))
         old = now
     star = (s.ratio * math.log(s.dimension)) ** 1.5 * s.delta * s.spurious_rank**2 * math.sqrt(s.ranks)
     note("sigma_gap", np.abs(values - 1).max(1) / max(star**2 * BOUND**2, scale))
@@ -225,7 +225,7 @@ class ProofSteps(Experiment):
     )
     def lemma_9(self, ds):
         """Lemma 9: ||U^T E o (U U^T - A_star - A_e)|| <= 2 M1 delta sqrt(r1 + r2) ||U||."""
-        return ds.ratio_9.max()
+        return ds.lemma_9.max()
 
     @claim(
         "(59) at m = 1e33 for the largest U and epsilon_1 that it allows: ratio at every step at most 1 (and at least 0.01)",
@@ -234,7 +234,7 @@ class ProofSteps(Experiment):
     )
     def lemma_10(self, ds):
         """Lemma 10: isometry and interaction errors stay below L_t and 5/(576 log(1/alpha)) R_t."""
-        return literal(ds).ratio_10.max()
+        return literal(ds).lemma_10.max()
 
     @claim(
         "column norm over controller at every step of every run at most 1 (and in some step at least 0.5)",
@@ -243,7 +243,7 @@ class ProofSteps(Experiment):
     )
     def lemma_11(self, ds):
         """Lemma 11: every column of Q_t stays below the controller q_t driven by the same environments."""
-        return ds.ratio_11.max()
+        return ds.lemma_11.max()
 
     @claim(
         "off-diagonal entry of Sigma times column norm over L_t, at the limit of (7), the largest of all steps: at most 1 in "
@@ -255,7 +255,7 @@ class ProofSteps(Experiment):
     )
     def eq62(self, ds):
         """(62): off-diagonal entries within (7), its constant taken as 1, add at most eta L_t to a column of Q_t in a step."""
-        largest = ds.ratio_62.isel(setting=-1)
+        largest = ds.eq_62.isel(setting=-1)
         return (largest <= 1).mean(), largest.median()
 
     @claim(
@@ -270,7 +270,7 @@ class ProofSteps(Experiment):
     def corollary_1(self, ds):
         """Corollary 1 and Theorem 4: ||Q_t||_F < p^-1.5 r2^2 L_t < 0.01 (p = 0.01/T2)."""
         ds = literal(ds)
-        return (ds.ratio_64 <= 1).mean(), ds.barrier, ds.q.max(), ds.ratio_64.max()
+        return (ds.eq_64 <= 1).mean(), ds.barrier, ds.q.max(), ds.eq_64.max()
 
     @claim(
         "increase over eta L_t at every step of every run at most 1 (loose: the largest is about 0.002)",
@@ -279,7 +279,7 @@ class ProofSteps(Experiment):
     )
     def lemma_12(self, ds):
         """Lemma 12: ||E_(t+1)|| <= ||E_t|| + eta L_t."""
-        return ds.ratio_12.max()
+        return ds.lemma_12.max()
 
     @claim(
         "increase over its bound, and ||E_t||_F^2 - ||E_0||_F^2 over (67), at every step of every run, at most 1 (loose: the "
@@ -290,7 +290,7 @@ class ProofSteps(Experiment):
     )
     def lemma_13(self, ds):
         """Lemma 13: ||E||_F^2 grows as (66) and (67) say, their constants taken as 1."""
-        return ds.ratio_13.max(), ds.ratio_67.max()
+        return ds.lemma_13.max(), ds.eq_67.max()
 
     @claim(
         "sigma_1 over the upper and the lower over sigma_r1 at every step up to T1 at most 1 (and at least 0.9)",
@@ -300,7 +300,7 @@ class ProofSteps(Experiment):
     )
     def eq75(self, ds):
         """Lemma 14, (75): in phase 1 all singular values of R_t stay between the lower and the upper sequence (31)."""
-        return ds.ratio_75.max()
+        return ds.eq_75.max()
 
     @claim(
         "least growth per step in units of eta/3 at least 1 in every run",
@@ -320,7 +320,7 @@ class ProofSteps(Experiment):
     )
     def eq87(self, ds):
         """(87): in phase 1 ||E|| grows by less than ||R||."""
-        return ds.ratio_87.max()
+        return ds.eq_87.max()
 
     @claim(
         "largest of each over its bound, at every step of every run, at most 1; also in units of delta sqrt(r1 + r2), where "
@@ -388,7 +388,7 @@ class ProofSteps(Experiment):
         Theorems 4 and 5 are above 1 and say nothing.
         """
         # (59) is proportional to delta where it is tightest, at t = 0.
-        return PROOF.num_samples * literal(ds).ratio_10.max() ** 2
+        return PROOF.num_samples * literal(ds).lemma_10.max() ** 2
 
 
 def small(ds):

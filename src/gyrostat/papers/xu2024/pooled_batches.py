@@ -121,9 +121,9 @@ class Laws(Experiment):
         return ds.equal_counts, ds.drawn_counts
 
     @claim(
-        "C at probabilities 1/2, 1/10 and 1/100, d = 6 and 24, m = 100 and 6400: largest in [.1, 1], least above a tenth of it",
+        "C at probabilities 1/2, 1/10 and 1/100, d = 6 and 24, m = 100 and 6400: largest in [.1, 1], least above a third of it",
         largest=(0.1, 1),
-        least_over_largest=(0.1, 1),
+        least_over_largest=(1 / 3, 1),
         ours=False,
         items="(118)",
     )
