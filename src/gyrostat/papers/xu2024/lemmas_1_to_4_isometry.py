@@ -56,7 +56,7 @@ class Isometry(Experiment):
     Definition 1 is printed, no symmetric measurements have a constant below 1, since they do not see antisymmetric ones.
     """
 
-    name, source = "lemmas1-4", "Xu 2024, Lemmas 1 to 4 (Candes; Li and others)"
+    name, source, weight = "lemmas1-4", "Xu 2024, Lemmas 1 to 4 (Candes; Li and others)", 5
     sizes = {"designs": (2, 6, 40), "num_samples": ([60, 600], [40, 200, 1000], [40, 100, 200, 1000, 5000])}
 
     def compute(self, run, designs, num_samples):
