@@ -77,7 +77,8 @@ class Fig2(Experiment):
         ds = on_grid(paths, {"spread": list(FIGURE2_SPREADS)}, ("mean", "tenth", "median"), over=("step",))
         fine = np.arange(1.0, 15.0, 0.01)
         growth = [moment_growth(gs.TwoPoint(spread=M), eta, 0.1) for M in fine]
-        return ds.assign(tenth_growth=("fine_spread", growth)).assign_coords(step=steps, fine_spread=fine)
+        ds = ds.assign(tenth_growth=("fine_spread", growth)).assign_coords(step=steps, fine_spread=fine)
+        return ds.assign_attrs(step_size=eta)
 
     def draw(self, ds):
         steps = ds.step.values
