@@ -1,1 +1,1 @@
-"""The papers: declarations of settings, figures and claims, one package per paper, each with ``EXPERIMENTS``."""
+"""The papers: declarations of settings, figures and claims, one package per paper, each with its ``PAPER``."""

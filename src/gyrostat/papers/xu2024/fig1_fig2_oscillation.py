@@ -1,14 +1,13 @@
 """Figures 1 and 2: why a signal that changes sign from batch to batch is not learnt."""
 
 import numpy as np
-import xarray as xr
 
 import gyrostat as gs
 from gyrostat.experiments import Experiment, claim, last, median
 from gyrostat.figures.compose import figure, lines, panel
 from gyrostat.figures.declarations import Line, Runs, band
 from gyrostat.papers.xu2024.fig5_fig6_thm3_thm6_pooled import Fig5
-from gyrostat.papers.xu2024.settings import FIGURE2, FIGURE2_SPREADS
+from gyrostat.papers.xu2024.settings import FIGURE2, FIGURE2_SPREADS, on_grid
 from gyrostat.theory.xu2024 import exact_moments, moment_growth
 
 
@@ -69,22 +68,21 @@ class Fig2(Experiment):
 
     def compute(self, run, num_steps):
         eta, steps = FIGURE2.step_size, np.arange(num_steps + 1)
-        laws = [gs.TwoPoint(spread=M) for M in FIGURE2_SPREADS]
-        mean, tenth = ([exact_moments(law, eta, power, num_steps) for law in laws] for power in (1.0, 0.1))
-        # Half of the factors are of each kind in the median: |q_t| at even t, that of t - 1 at odd t.
-        median = [abs((1 + eta * (1 - M)) * (1 + eta * (1 + M))) ** (steps // 2) for M in FIGURE2_SPREADS]
+
+        def paths(M):
+            mean, tenth = (exact_moments(gs.TwoPoint(spread=M), eta, power, num_steps) for power in (1.0, 0.1))
+            # Half of the factors are of each kind in the median: |q_t| at even t, that of t - 1 at odd t.
+            return mean, tenth, abs((1 + eta * (1 - M)) * (1 + eta * (1 + M))) ** (steps // 2)
+
+        ds = on_grid(paths, {"spread": list(FIGURE2_SPREADS)}, ("mean", "tenth", "median"), over=("step",))
         fine = np.arange(1.0, 15.0, 0.01)
         growth = [moment_growth(gs.TwoPoint(spread=M), eta, 0.1) for M in fine]
-        paths = {name: (("spread", "step"), x) for name, x in (("mean", mean), ("tenth", tenth), ("median", median))}
-        return xr.Dataset(
-            {**paths, "tenth_growth": ("fine_spread", growth)},
-            coords={"spread": list(FIGURE2_SPREADS), "step": steps, "fine_spread": fine},
-            attrs={"step_size": eta},
-        )
+        ds = ds.assign(tenth_growth=("fine_spread", growth)).assign_coords(step=steps, fine_spread=fine)
+        return ds.assign_attrs(step_size=eta)
 
     def draw(self, ds):
         steps = ds.step.values
-        stable = (1 + ds.attrs["step_size"]) ** steps
+        stable = (1 + FIGURE2.step_size) ** steps
         never = "a signal that never changes"
         mean, tenth = (lines(x, "spread", "M = {:g}") for x in (ds["mean"], ds.tenth))
         theory = Line(steps, stable, "(1 + eta)^t", role="theory")

@@ -1,12 +1,13 @@
-"""Figures 3 and 4: the transition in the heterogeneity and in the step size."""
+"""Figures 3 and 4: the transition in the heterogeneity and in the step size, and what Figure 3 leaves open."""
 
 import numpy as np
 
 import gyrostat as gs
 from gyrostat.experiments import Experiment, claim
 from gyrostat.experiments.statistics import crossing, last, median, share_below, wilson
-from gyrostat.figures.compose import figure, panel
+from gyrostat.figures.compose import figure, panel, spread
 from gyrostat.figures.declarations import Line, Marker, Points, band
+from gyrostat.papers.xu2024.axis_aligned_runs import AxisSetting, axis_end
 from gyrostat.papers.xu2024.settings import (
     ALPHA,
     FIGURE3,
@@ -15,12 +16,16 @@ from gyrostat.papers.xu2024.settings import (
     FIGURE4_SMALL,
     FIGURE4_STEP_SIZES,
     figure4,
+    on_grid,
     spread_cell,
 )
 from gyrostat.theory.ours import critical_spread, surrogate
 from gyrostat.theory.xu2024 import calibration
 
 SHARE, RANGE = "share of the signal learnt", (-0.05, 1.3)
+ORDERS = ["iid", "cyclic", "shuffled"]
+ORDER_SPREADS = [1.0, 2.0, 3.0, 3.5, 4.0, 4.25, 4.5, 4.75, 5.0, 6.0, 7.0, 8.0]
+SYMMETRIC, LITERAL, LITERAL_SPREADS = "symmetric", "independent entries", [1.0, 6.0, 10.0]
 
 
 def gone(ds):
@@ -41,8 +46,13 @@ def success_points(ds, axis, label, colour=None):
 
 
 def success_panel(ds, axis, xlabel, *theory):
-    seen = success_points(ds, axis, "without spurious signal (95 % interval)", colour=2)
-    return panel("Runs that eliminate it", xlabel, "share of the runs", seen, *theory, ylim=(-0.05, 1.05))
+    shares = success_points(ds, axis, "without spurious signal (95 % interval)", colour=2)
+    return panel("Runs that eliminate it", xlabel, "share of the runs", shares, *theory, ylim=(-0.05, 1.05))
+
+
+def predicted_transition():
+    """M* of our closed form, in the setting of Figure 3."""
+    return critical_spread(FIGURE3.step_size, init_scale=ALPHA, num_steps=FIGURE3.num_steps)
 
 
 class Fig3(Experiment):
@@ -64,20 +74,18 @@ class Fig3(Experiment):
         def build(spread):
             return spread_cell(spread, dimension=dimension, num_samples=num_samples)
 
-        axes, record = {"spread": FIGURE3_SPREADS}, ("signal", "spurious", "error")
+        axes, record = {"spread": FIGURE3_SPREADS}, ("signal", "spurious")
         return run.grid(build, axes, num_steps=FIGURE3.num_steps, record=record, record_at=FIGURE3.num_steps + 1)
 
-    def critical(self, ds):
-        return critical_spread(FIGURE3.step_size, init_scale=ALPHA, num_steps=int(ds.step[-1]))
+    def growth(self):
+        """R_t^2 of (25)."""
+        return calibration(FIGURE3.step_size, ALPHA, FIGURE3.num_steps) ** 2
 
-    def truth(self, ds):
-        return calibration(FIGURE3.step_size, ALPHA, int(ds.step[-1]))[ds.step.values] ** 2
-
-    def at(self, ds, spread):
-        return median(last(ds.spurious.sel(spread=spread)))
+    def spurious_end(self, ds, M):
+        return median(last(ds.spurious.sel(spread=M)))
 
     def draw(self, ds):
-        end, star = ds.isel(step=-1), self.critical(ds)
+        end, star = ds.isel(step=-1), predicted_transition()
         paths = [
             band(ds[name].sel(spread=M), f"{label}, M = {M:g}", colour=colour)
             for name, label, colours in (("signal", "invariant", (0, 4)), ("spurious", "spurious", (1, 3)))
@@ -86,14 +94,14 @@ class Fig3(Experiment):
         around5 = Marker(5.0, "the paper's 'around 5'", axis="x", role="paper")
         predicted = Marker(star, f"predicted transition M* = {star:.2f}", axis="x")
         ends = [band(end.signal, "invariant", colour=0), band(end.spurious, "spurious", colour=1)]
-        truth = Line(ds.step.values, self.truth(ds), "R_t^2 of eq. (25)", role="theory")
+        truth = Line(ds.step.values, self.growth(), "R_t^2 of eq. (25)", role="theory")
         return figure(
             panel("Along the path", "step", SHARE, *paths, truth, ylim=RANGE),
             panel("At the end", "heterogeneity M", SHARE, *ends, around5, ylim=RANGE),
             success_panel(ds, "spread", "heterogeneity M", predicted, around5),
             printed={
                 "transition, in M": ("around 5", halfway(ds)),
-                "median share of the spurious signal at M = 6": ("eliminated", self.at(ds, 6.0)),
+                "median share of the spurious signal at M = 6": ("eliminated", self.spurious_end(ds, 6.0)),
             },
             note="Medians and quartiles over seeds; r1 = r2 = 1, s = 1 - M or 1 + M drawn independently at every step, "
             "eta = 0.05.",
@@ -111,17 +119,17 @@ class Fig3(Experiment):
     def growth_as_predicted(self, ds):
         """The invariant signal grows as R_t^2 of eq. (25)."""
         steps, path = ds.step.values.astype(float), median(ds.signal.sel(spread=6.0)).values
-        return crossing(steps, path, 0.5) / crossing(steps, self.truth(ds), 0.5)
+        return crossing(steps, path, 0.5) / crossing(steps, self.growth(), 0.5)
 
     @claim("median spurious share at M = 1 >= .8", spurious=(0.8, 1.2))
     def m1_learns_both(self, ds):
         """With little heterogeneity (M = 1) the spurious signal is learnt too."""
-        return self.at(ds, 1.0)
+        return self.spurious_end(ds, 1.0)
 
     @claim("median spurious share at M = 6 <= .05", spurious=(0, 0.05))
     def m6_eliminates(self, ds):
         """With M = 6 the spurious signal is eliminated, in the median."""
-        return self.at(ds, 6.0)
+        return self.spurious_end(ds, 6.0)
 
     @claim("half of the runs succeed at an M in [3.3, 4.4]", halfway=(3.3, 4.4), ours=True, items="Figure 3")
     def transition(self, ds):
@@ -141,7 +149,7 @@ class Fig3(Experiment):
     @claim("measured half-way point within .7 of M*", gap=(-0.7, 0.7), ours=True, items="Figure 3")
     def closed_form(self, ds):
         """Ours: the transition lies at M* = sqrt((1 + eta)^2 - exp(2 log(sqrt(0.1)/alpha)/T))/eta."""
-        return halfway(ds) - self.critical(ds)
+        return halfway(ds) - predicted_transition()
 
     @claim(
         "share of runs without it: <= .1 for M <= 2, >= .9 for M >= 7",
@@ -168,6 +176,114 @@ class Fig3(Experiment):
         return ds.spurious.sel(spread=6.0).max("step").fillna(np.inf).quantile(0.9)
 
 
+class Readings(Experiment):
+    """Two readings of Figure 3: cyclic environments, and measurements that are not symmetric
+
+    In its theory, the paper draws environments independently and measurements symmetric. Going through the environments in turn
+    removes the luck of the draw; matrices with independent entries, as section 5 says, change the error alone.
+    """
+
+    name, source = "fig3-readings", "Xu 2024, section 5 (measurements) and Algorithm 3 (the order is left open)"
+    weight, items = 25, "Figure 3"
+    sizes = {"seeds": (128, 60, 400), "dimension": (8, 40, 100), "literal_runs": (96, 60, 100)}
+
+    def compute(self, run, dimension, literal_runs):
+        """The transition over M for three orders of environments, and both kinds of measurements at three M."""
+        eta, steps, m = FIGURE3.step_size, FIGURE3.num_steps, 80 * dimension
+
+        def build(order, spread):
+            return spread_cell(spread, dimension=dimension, num_samples=m, order=order)
+
+        def literal(measurements, M):
+            """The shares of both signals and the error at the end."""
+            setting, symmetric = AxisSetting(dimension, (1.0,), 1, M, eta, ALPHA, float(m)), measurements == SYMMETRIC
+            A, error = axis_end(setting, steps, runs=literal_runs, rng=run.rng, symmetric=symmetric)
+            return A[:, 0, 0], A[:, 1, 1], error
+
+        axes = {"order": ORDERS, "spread": ORDER_SPREADS}
+        ds = run.grid(build, axes, num_steps=steps, record=("signal", "spurious"), record_at=21)
+        axes = {"measurements": [SYMMETRIC, LITERAL], "M": LITERAL_SPREADS}
+        names = ("literal_signal", "literal_spurious", "literal_error")
+        return ds.merge(on_grid(literal, axes, names, over=("seed_literal",)))
+
+    def draw(self, ds):
+        predicted = predicted_transition()
+        shares = [success_points(ds.sel(order=order), "spread", order, colour=i) for i, order in enumerate(ORDERS)]
+        ends = [band(last(ds.spurious.sel(order=order)), order, colour=i) for i, order in enumerate(ORDERS)]
+        errors = [
+            spread(ds.literal_error.sel(measurements=kind), kind, over="seed_literal", colour=i)
+            for i, kind in enumerate((SYMMETRIC, LITERAL))
+        ]
+        return figure(
+            panel(
+                "Runs without spurious signal",
+                "heterogeneity M",
+                "share of runs",
+                *shares,
+                Marker(predicted, f"predicted M* = {predicted:.2f}", axis="x"),
+                ylim=(-0.05, 1.05),
+            ),
+            panel("Spurious share at the end", "heterogeneity M", "share of the spurious signal", *ends, yscale="log"),
+            panel(
+                "Error with both kinds of measurements", "heterogeneity M", "||UU^T - A_star||_F", *errors, yscale="log"
+            ),
+            title="Going through the environments in turn makes the transition sharp",
+            note="iid: an environment drawn at every step; cyclic: in turn; shuffled: in turn, in a new order for every pass.",
+        )
+
+    def halfway(self, ds, order):
+        return halfway(ds.sel(order=order))
+
+    def width(self, ds, order):
+        """From where 10 % to where 90 % of the runs succeed."""
+        share = gone(ds.sel(order=order)).values
+        return crossing(ds.spread.values, share, 0.9) - crossing(ds.spread.values, share, 0.1)
+
+    @claim("half-way point in [4, 5]", halfway=(4.0, 5.0), ours=True, items="Algorithm 3")
+    def cyclic_transition(self, ds):
+        """With cyclic environments the transition lies between M = 4 and M = 5."""
+        return self.halfway(ds, "cyclic")
+
+    @claim("width from 10 % to 90 % of the runs: cyclic / iid <= 1/3", ratio=(0, 1 / 3), ours=True, items="Algorithm 3")
+    def cyclic_sharper(self, ds):
+        """Cyclic environments make the transition at least three times as sharp as independent ones."""
+        return self.width(ds, "cyclic") / self.width(ds, "iid")
+
+    @claim("half-way points differ by at most .5", gap=(-0.5, 0.5), ours=True, items="Algorithm 3")
+    def shuffled_like_cyclic(self, ds):
+        """A new random order for every pass is as good as a fixed one."""
+        return self.halfway(ds, "shuffled") - self.halfway(ds, "cyclic")
+
+    @claim(
+        "median shares at the end: invariant in [.9, 1.1] at M = 1 and 6, spurious >= .8 at M = 1, <= .05 at M = 6",
+        invariant=(0.9, 1.1),
+        spurious_1=(0.8, 1.2),
+        spurious_6=(0, 0.05),
+        names={
+            "spurious_1": "share of the spurious signal, M = 1",
+            "spurious_6": "share of the spurious signal, M = 6",
+        },
+    )
+    def literal_measurements(self, ds):
+        """Section 5 read literally, with X_i of independent N(0, 1) entries that are not symmetrised: M = 1 learns both
+        signals, M = 6 only the invariant one."""
+        ends = ds.sel(measurements=LITERAL, M=[1.0, 6.0])
+        return median(ends.literal_signal, "seed_literal"), *median(ends.literal_spurious, "seed_literal")
+
+    @claim(
+        "median error, independent entries over symmetric, at M = 6 and 10, in [1.15, 1.75]",
+        least=(1.15, 1.75),
+        most=(1.15, 1.75),
+        ours=True,
+        items="Figure 3",
+    )
+    def literal_error(self, ds):
+        """Ours: read so, the error is about sqrt(2) times as large, because off-diagonal noise has twice the variance."""
+        error = median(ds.literal_error.sel(M=[6.0, 10.0]), "seed_literal")
+        ratio = error.sel(measurements=LITERAL) / error.sel(measurements=SYMMETRIC)
+        return ratio.min(), ratio.max()
+
+
 class Fig4(Experiment):
     """The step size eliminates the spurious signal
 
@@ -192,13 +308,20 @@ class Fig4(Experiment):
     def predicted(self, eta):
         """The share of runs that the surrogate expects to succeed."""
         s = figure4(eta)
-        sizes = {"num_steps": s.num_steps, "num_samples": s.num_samples}
-        return (surrogate(gs.TwoPoint(spread=s.spread), eta, init_scale=ALPHA, **sizes, runs=2000) < 0.1).mean()
+        shares = surrogate(
+            gs.TwoPoint(spread=s.spread),
+            eta,
+            init_scale=ALPHA,
+            num_steps=s.num_steps,
+            num_samples=s.num_samples,
+            runs=2000,
+        )
+        return (shares < 0.1).mean()
 
     def least_step(self, ds):
         """The step size from which on the median share of the spurious signal is at most .05; NaN if there is none."""
-        from_here = np.flatnonzero(median(last(ds.spurious)).values > 0.05).max(initial=-1) + 1
-        return float(ds.step_size[from_here]) if from_here < ds.sizes["step_size"] else np.nan
+        learnt = ds.step_size.where(median(last(ds.spurious)) > 0.05).max().fillna(0)
+        return float(ds.step_size.where(ds.step_size > learnt).min())
 
     def draw(self, ds):
         end, etas = ds.isel(record=-1), ds.step_size.values

@@ -109,7 +109,7 @@ class Fig6(Experiment):
             build,
             {"step_size": list(FIGURE6_STEP_SIZES)},
             num_steps=lambda step_size: figure6(step_size, horizon).num_steps,
-            record=("distance", "distance_to_mean", "signal", "spurious"),
+            record=("distance", "distance_to_mean"),
             record_at=201,
         )
 
@@ -158,7 +158,7 @@ class PooledPath(Experiment):
     def compute(self, run, num_samples):
         environments = gs.RandomEnvironments(40, rank=2, law=gs.TwoPoint(mean=1.0, spread=6.0, rank=3))
         algorithm = getattr(gs, self.algorithm)(0.05, init_scale=ALPHA)
-        record = ("distance", "distance_to_mean", "signal", "spurious")
+        record = ("distance", "distance_to_mean")
         problem = gs.Problem(environments, self.measurements(num_samples))
         ds = run.single(algorithm, problem, num_steps=300, record_at=301, record=record)
         return ds.assign_attrs(gap=pooled_gap(2, 3), mean_norm=5**0.5)

@@ -3,28 +3,28 @@
 import numpy as np
 import xarray as xr
 
+import gyrostat as gs
 from gyrostat.experiments import Experiment, claim
+from gyrostat.models.symmetric_coordinates import smat, svec
+from gyrostat.papers.xu2024.settings import on_grid
 
 RANK, DIMENSION = 3, 6
+SIZE = DIMENSION * (DIMENSION + 1) // 2
 STARTS, STEPS = 40, 60
+SCALING = {"dimension": [16, 32], "samples_per_row": [200, 800]}
+"""d and m/d of the measurements whose isometry constant is compared, for matrices of rank 4 (r1 + r2) = 8."""
 
-# Symmetric d x d matrices are vectors in coordinates in which the Frobenius product is the dot product. The error operator
+# In the coordinates of svec, the Frobenius product of symmetric d x d matrices is the dot product. The error operator
 # E o (M) = (1/m) sum <X_i, M> X_i - M is then a symmetric matrix, and delta for matrices of any rank is its norm. With
 # 2 RANK = DIMENSION, that is the isometry constant of rank 2 r, exactly.
-
-ROWS, COLUMNS = np.triu_indices(DIMENSION)
-DIAGONAL = ROWS == COLUMNS
 
 
 def truncated(coordinates, rank):
     """The symmetric matrices of at most this rank and Frobenius norm 1 with the largest products with given ones."""
-    M = np.zeros((len(coordinates), DIMENSION, DIMENSION))
-    M[:, ROWS, COLUMNS] = coordinates * np.where(DIAGONAL, 0.5, 0.5**0.5)
-    values, vectors = np.linalg.eigh(M + M.swapaxes(1, 2))
+    values, vectors = np.linalg.eigh(smat(coordinates))
     least = np.sort(np.abs(values), axis=-1)[:, -rank, None]
     values = np.where(np.abs(values) >= least, values, 0)
-    nearest = (vectors * values[:, None]) @ vectors.swapaxes(1, 2)
-    return nearest[:, ROWS, COLUMNS] * np.where(DIAGONAL, 1, 2**0.5) / np.linalg.norm(values, axis=-1)[:, None]
+    return svec((vectors * values[:, None]) @ vectors.swapaxes(1, 2)) / np.linalg.norm(values, axis=-1)[:, None]
 
 
 def largest_product(E, rng, rank_x, rank_y):
@@ -56,32 +56,31 @@ class Isometry(Experiment):
     Definition 1 is printed, no symmetric measurements have a constant below 1, since they do not see antisymmetric ones.
     """
 
-    name, source = "lemmas1-4", "Xu 2024, Lemmas 1 to 4 (Candes; Li and others)"
+    name, source, weight = "lemmas1-4", "Xu 2024, Lemmas 1 to 4 (Candes; Li and others)", 5
     sizes = {"designs": (2, 6, 40), "num_samples": ([60, 600], [40, 200, 1000], [40, 100, 200, 1000, 5000])}
 
     def compute(self, run, designs, num_samples):
         def ratios(m):
             """Left over right sides of the four lemmas on one Gaussian design."""
-            x = run.rng.standard_normal((m, len(ROWS)))
-            E = x.T @ x / m - np.eye(len(ROWS))
+            x = run.rng.standard_normal((m, SIZE))
+            E = x.T @ x / m - np.eye(SIZE)
             delta = np.abs(np.linalg.eigvalsh(E)).max()
             # Lemma 2 is about ||E o (X)||, as Z = I is the worst; in Lemmas 3 and 4 matrices of rank one are the corners of
             # the nuclear ball.
             ranks = (RANK, RANK), (RANK, 1), (1, RANK), (1, 1)
             return [largest_product(E, run.rng, *pair) / delta for pair in ranks]
 
+        def scaling(d, per_row):
+            search = gs.diagnostics.isometry_constant(d, per_row * d, rank=8, draws=6, steps=30, seed=run.seed)
+            return [search.value / (8 * d / (per_row * d)) ** 0.5]
+
         delta, product = printed_reading()
-        return xr.Dataset(
-            {
-                "ratio": (
-                    ("num_samples", "design", "lemma"),
-                    [[ratios(m) for _ in range(designs)] for m in num_samples],
-                ),
-                "printed_delta": delta,
-                "printed_product": product,
-            },
+        ratio = [[ratios(m) for _ in range(designs)] for m in num_samples]
+        ds = xr.Dataset(
+            {"ratio": (("num_samples", "design", "lemma"), ratio), "printed_delta": delta, "printed_product": product},
             {"num_samples": num_samples, "lemma": [f"Lemma {i}" for i in (1, 2, 3, 4)]},
         )
+        return ds.merge(on_grid(scaling, SCALING, ("delta_over_root",)))
 
     # A maximum that is found by search is a lower bound; 1/4 shows that the search found something.
     @claim(
@@ -123,3 +122,17 @@ class Isometry(Experiment):
         """
         product = abs(ds.printed_product)
         return ds.printed_delta, product, product - ds.printed_delta
+
+    @claim(
+        "delta of rank 8 over sqrt(8 d/m), for d = 16 and 32, m = 200 d and 800 d: every one in [1/3, 3], largest over "
+        "smallest at most 1.25 (if delta grew as d, or did not grow with d: 1.41)",
+        items="Assumption 3; (10)",
+        least=(1 / 3, 3),
+        largest=(1 / 3, 3),
+        largest_over_least=(1, 1.25),
+    )
+    def isometry_scaling(self, ds):
+        """Symmetric Gaussian measurements have an isometry constant delta of order sqrt(d/m) (Candes and Plan 2011, as used
+        after Assumption 3 and before (10))."""
+        least, largest = ds.delta_over_root.min(), ds.delta_over_root.max()
+        return least, largest, largest / least

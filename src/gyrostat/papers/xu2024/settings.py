@@ -3,19 +3,15 @@
 The presets of the lab are made of the same settings.
 """
 
-from __future__ import annotations
-
-from collections.abc import Mapping
+import itertools
 from dataclasses import asdict, dataclass, replace
-from typing import Any
 
+import numpy as np
 import xarray as xr
 
 import gyrostat as gs
-from gyrostat.engine.program import Cell
 from gyrostat.experiments import LabPreset
 
-PAPER = "Xu 2024"
 ALPHA = 1e-3
 """The scale of the start, U0 = 1e-3 I, in every figure."""
 
@@ -70,10 +66,15 @@ FIGURE6_TIME = 20
 
 def figure6(step_size: float, time: float = FIGURE6_TIME) -> SensingSetting:
     """Figure 6 at one of its step sizes: T = time/eta."""
-    ranks = {"rank": 5, "spurious_rank": 5}
-    steps = round(time / step_size)
     return SensingSetting(
-        dimension=30, **ranks, mean=0.5, spread=4.0, step_size=step_size, num_samples=80, num_steps=steps
+        dimension=30,
+        rank=5,
+        spurious_rank=5,
+        mean=0.5,
+        spread=4.0,
+        step_size=step_size,
+        num_samples=80,
+        num_steps=round(time / step_size),
     )
 
 
@@ -81,22 +82,26 @@ FIGURE6_STEP_SIZES = (0.01, 0.05, 0.1)
 
 
 def spread_cell(
-    spread: float,
+    spread,
     *,
-    dimension: int = FIGURE3.dimension,
-    num_samples: float = FIGURE3.num_samples,
-    step_size: float = FIGURE3.step_size,
-    order: str = "iid",
-) -> Cell:
+    dimension=FIGURE3.dimension,
+    num_samples=FIGURE3.num_samples,
+    step_size=FIGURE3.step_size,
+    order="iid",
+):
     """HeteroSGD in the setting of section 5: r1 = r2 = 1, s = 1 - M or 1 + M, U0 = 1e-3 I."""
     environments = SensingSetting(dimension=dimension, spread=spread).environments
     algorithm = gs.HeteroSGD(step_size, init_scale=ALPHA, order=order)
     return algorithm, gs.Problem(environments, gs.FreshGaussian(num_samples))
 
 
-def compare(cells: Mapping[str, Cell], **options: Any) -> xr.Dataset:
-    """Run named cells side by side, along a dimension ``algorithm``."""
-    return gs.run_grid(lambda algorithm: cells[algorithm], {"algorithm": list(cells)}, **options)
+def on_grid(function, axes, names, over=()):
+    """What ``function`` returns at every point of a grid: a labelled array for each of ``names``, with the further dimensions
+    ``over``."""
+    cells = np.array([function(*point) for point in itertools.product(*axes.values())], dtype=float)
+    shape = [len(values) for values in axes.values()]
+    columns = np.moveaxis(cells.reshape(*shape, *cells.shape[1:]), len(shape), 0)
+    return xr.Dataset({name: ((*axes, *over), column) for name, column in zip(names, columns)}, axes)
 
 
 def preset(name, title, setting, note, **values):

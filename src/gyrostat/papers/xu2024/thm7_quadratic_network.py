@@ -1,15 +1,22 @@
-"""Algorithm 4 and Theorem 7: a two-layer network with quadratic activation."""
+"""Section C of Xu 2024: Algorithm 4 and Theorem 7, a network with quadratic activation, and the measurements of Lemma 20."""
 
+import math
 from dataclasses import replace
 
 import jax.numpy as jnp
 import numpy as np
+from scipy import integrate, optimize
 
 import gyrostat as gs
 from gyrostat.experiments import Experiment, Outcome, claim, last, median
 from gyrostat.experiments.statistics import quartiles
 from gyrostat.figures.compose import figure, panel
 from gyrostat.figures.declarations import Dots, band
+from gyrostat.papers.xu2024.settings import on_grid
+from gyrostat.theory.xu2024 import truncation_radius
+
+DELTAS = [1e-2, 1e-3, 1e-4, 1e-6, 1e-8]
+SCALES = [1.0, 10.0, 100.0]
 
 END_LIMIT = 3.0
 """The largest share of the signal at the end that the figure shows."""
@@ -146,3 +153,87 @@ class Thm7(Experiment):
         """
         ratios = {norm: self.distance(ds, f"tau = {norm} norm") for norm in ("operator", "nuclear")}
         return Outcome(ratios, min(ratios.values()) <= most)
+
+
+def bias(R):
+    """``E z^4 1(z^2 > R)``, by quadrature."""
+
+    def density(z):
+        return z**4 * math.exp(-z * z / 2) / math.sqrt(2 * math.pi)
+
+    return 2 * integrate.quad(density, math.sqrt(R), math.sqrt(R) + 12, epsabs=0, epsrel=1e-10)[0]
+
+
+class Lemma20(Experiment):
+    """Truncated measurements of rank one
+
+    Measurements x x^T are truncated where |<X, A>| > R. The truncated mean must be within delta of 2 A + tr(A) I for matrices A
+    of norm one; for A = v v^T the bias along v is E z^4 1(z^2 > R).
+    """
+
+    source, items = "Xu 2024, Lemma 20 (Lemma 5.1 of Li and others 2018)", "Lemma 20"
+    sizes = {"deltas": (DELTAS[:3], DELTAS, DELTAS)}
+
+    def compute(self, run, deltas):
+        def cell(delta):
+            smallest = optimize.brentq(lambda R: math.log(bias(R) / delta), 1.0, 100.0, xtol=1e-10)
+            printed = math.log(1 / delta)
+            return printed, truncation_radius(delta), smallest, bias(printed)
+
+        def scaled(delta, scale):
+            return [bias(truncation_radius(delta) / scale)]
+
+        names = ("printed_radius", "our_radius", "smallest_radius", "printed_bias")
+        ds = on_grid(cell, {"delta": deltas}, names)
+        return ds.merge(on_grid(scaled, {"delta": deltas, "scale": SCALES}, ("scaled_bias",)))
+
+    @claim(
+        "bias along v over delta <= 1 at every delta, for infinitely many samples",
+        fails="false as printed",
+        largest=(0, 1),
+        at_one_percent=(0, 1),
+    )
+    def printed_radius(self, ds):
+        """(122) with R = log(1/delta): the truncated mean is within delta for A = v v^T.
+
+        At delta = 0.01 the radius is 4.6 and the bias 1.40. A radius of about 3 log(1/delta) is needed; the statement is
+        right if R is a constant times log(1/delta).
+        """
+        return (ds.printed_bias / ds.delta).max(), ds.printed_bias[0] / 0.01
+
+    @claim(
+        "bias along v over delta ||A||_* at most 1 for A = v v^T, 10 v v^T and 100 v v^T, with the radius that v v^T needs",
+        fails="false as printed",
+        largest_over_allowed=(0, 1 + 1e-6),
+    )
+    def every_matrix(self, ds):
+        """(121) for every symmetric matrix A: the truncated mean is within delta ||A||_*.
+
+        R does not depend on A, so that a larger A loses more measurements: along v the bias of c v v^T is c E z^4 1(z^2 > R/c),
+        which comes near 3 c for large c. The statement needs a bound on the norm of A, as (122) has it.
+        """
+        return (ds.scaled_bias / ds.delta).max("delta")
+
+    @claim(
+        "theory.truncation_radius over the radius found by quadrature within 1e-6 of 1 at every delta",
+        ours=True,
+        items="Lemma 20",
+        least=(1 - 1e-6, 1 + 1e-6),
+        most=(1 - 1e-6, 1 + 1e-6),
+    )
+    def radius_needed(self, ds):
+        """The smallest radius is R = the upper delta/3 quantile of chi-square with 5 degrees of freedom (ours)."""
+        ratio = ds.our_radius / ds.smallest_radius
+        return ratio.min(), ratio.max()
+
+    @claim(
+        "smallest radius over log(1/delta) in [2, 4] at every delta",
+        ours=True,
+        items="Lemma 20",
+        least=(2, 4),
+        most=(2, 4),
+    )
+    def logarithmic(self, ds):
+        """A constant times log(1/delta) is enough: between 2 and 4 times (ours)."""
+        ratio = ds.smallest_radius / ds.printed_radius
+        return ratio.min(), ratio.max()
