@@ -10,7 +10,7 @@ from scipy import stats
 import gyrostat as gs
 from gyrostat.experiments import Experiment, Outcome, claim
 from gyrostat.jax_tools.float64 import double
-from gyrostat.papers.xiong2024.settings import DIMENSION, factorisation
+from gyrostat.papers.xiong2024.settings import DIMENSION, factorisation, met
 from gyrostat.theory.xiong2024 import theorem31_conditions
 
 WIDTHS = (5, 100, 400)
@@ -36,17 +36,22 @@ def cosines(gram):
 
 def starts_of(seed, count):
     """Squared norms of rows over alpha^2 (least, most, mean), and the largest squared cosine of two rows."""
-    numbers, rows = np.empty((4, len(WIDTHS), count)), count * DIMENSION  # independent rows: all starts in one draw
-    with double():
-        for i, k in enumerate(WIDTHS):
+    rows, parts = count * DIMENSION, []  # independent rows: all starts in one draw
+    for k in WIDTHS:
+        with double():
             key = jax.random.fold_in(jax.random.key(seed), k)
             (X,) = gs.starts.SymmetricGaussian(START)(gs.Symmetric(k), (rows, rows), key)
-            x = np.asarray(X).reshape(count, DIMENSION, k)
-            gram = x @ x.swapaxes(1, 2)
-            norms = np.einsum("sii->si", gram) / START**2
-            numbers[:, i] = norms.min(1), norms.max(1), norms.mean(1), cosines(gram).max((1, 2))
-    names = ("start_least", "start_most", "start_mean", "start_angle")
-    return xr.Dataset({name: (("width", "start"), x) for name, x in zip(names, numbers)}, {"width": list(WIDTHS)})
+        x = np.asarray(X).reshape(count, DIMENSION, k)
+        gram = x @ x.swapaxes(1, 2)
+        norms = np.einsum("sii->si", gram) / START**2
+        numbers = {
+            "least": norms.min(1),
+            "most": norms.max(1),
+            "mean": norms.mean(1),
+            "angle": cosines(gram).max((1, 2)),
+        }
+        parts.append(xr.Dataset({f"start_{name}": ("start", x) for name, x in numbers.items()}, {"width": k}))
+    return xr.concat(parts, "width")
 
 
 def tails():
@@ -143,9 +148,8 @@ class LemmasB(Experiment):
         ds = run.grid(build, {"run": list(range(runs))}, num_steps=num_steps, **options)
         phases = [rows_of_run(np.einsum("tik,tjk->tij", X, X)) for X in ds.left_factor.isel(seed=0).values]
         numbers = {name: ("run", [one[name] for one in phases]) for name in phases[0]}
-        asked = theorem31_conditions(ETA / 2, SCALE, np.array(VALUES), RUN_WIDTH, SIDE)
-        conditions = xr.DataArray([float(c.holds) for c in asked], {"condition": [c.name for c in asked]}, "condition")
-        return xr.merge([starts_of(run.seed, starts), tails()]).assign(numbers).assign(conditions=conditions)
+        conditions = met(theorem31_conditions(ETA / 2, SCALE, np.array(VALUES), RUN_WIDTH, SIDE))
+        return xr.merge([starts_of(run.seed, starts), tails()]).assign(numbers | {"conditions": conditions})
 
     @claim(
         "largest squared cosine of two of 50 rows, over 4/sqrt(k), at most 1 in every start with k = 100 and 400",

@@ -1,14 +1,12 @@
 """Theorem 3.1 with (3.2), (3.3a) and (3.3b): why one factor is slow."""
 
-from dataclasses import replace
-
 import numpy as np
 import xarray as xr
 
 import gyrostat as gs
 from gyrostat.experiments import Experiment, claim
 from gyrostat.figures.compose import figure, panel, spread
-from gyrostat.figures.declarations import Line, Marker, Points, band
+from gyrostat.figures.declarations import Line, Marker, band
 from gyrostat.papers.xiong2024.settings import DIMENSION, factorisation
 from gyrostat.theory.xiong2024 import lower_bound, symmetric_tail, theorem31_conditions
 
@@ -73,12 +71,12 @@ class Theorem31(Experiment):
 
     def draw(self, ds):
         t, fall = ds.step.values[1:], decreases(ds).sel(scale=0.1)
-        error, start = ds.error.sel(scale=0.1).isel(step=slice(1, None)), ds.start_rows.isel(scale=0)
+        error = ds.error.sel(scale=0.1).isel(step=slice(1, None))
 
         def each(curve):
             return [curve(k, i) for i, k in enumerate(WIDTHS)]
 
-        shown = figure(
+        return figure(
             panel(
                 *("(3.2): squared error, alpha = 0.1", "iteration", "||E||_F^2"),
                 *each(lambda k, i: band(error.sel(width=k), f"k = {k}", colour=i)),
@@ -104,16 +102,9 @@ class Theorem31(Experiment):
                 Marker(CONSTANT, "8, enough for (3.3b)", role="bound"),
                 yscale="log",
             ),
-            panel(
-                *("The start, alpha N(0, 1/k)", "k", "mean of ||x_i||^2 / alpha^2 over rows"),
-                Points(WIDTHS, start.mean("seed"), "mean and range", low=start.min("seed"), high=start.max("seed")),
-                Marker(1.0, "1"),
-                ylim=(0, 2),
-            ),
             title="The rows outside the signal cannot vanish faster than 1/t: the reason for the 1/T^2 law",
-            note="Medians and quartiles (ranges in (3.3a) and of the start) over seeds; n = 50, r = 2, eta = 0.01.",
+            note="Medians and quartiles (ranges in (3.3a)) over seeds; n = 50, r = 2, eta = 0.01.",
         )
-        return replace(shown, columns=2)
 
     def rows_large(self, ds):
         """The share of runs in which every row outside the signal is large enough: the theorem is about most runs."""
