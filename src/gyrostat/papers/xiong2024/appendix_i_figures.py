@@ -167,8 +167,8 @@ class FigI2(Experiment):
     name, source, weight, items = "figI2", "Xiong 2024, Figure I.2", 4, "Figure I.2"
     sizes = {
         "dimension": (20, 50, 50),
-        "starts": (3, 4, 5),
-        "designs": (1, 2, 8),
+        "starts": (4, 4, 5),
+        "designs": (3, 2, 8),
         "tau": (150.0, FIGURE_I2.time, 300.0),
     }
 
@@ -229,17 +229,18 @@ class FigI2(Experiment):
         )
 
     @claim(
-        "median plateau increases over kappa = 1.25, 1.5, 3, 10, each time by 1 % or more",
+        "median plateau increases over kappa = 1.25, 1.5, 3, 10, each time by eta x 1 iteration or more",
         names={f"plateau_{kappa:g}": f"flat for eta x iterations, kappa = {kappa:g}" for kappa in KAPPAS}
-        | {"smallest_growth": "smallest factor from one condition number to the next"},
+        | {"smallest_growth": "smallest growth from one condition number to the next [eta x iterations]"},
         slug="plateau",
         plateau=None,
-        smallest_growth=(1.01, np.inf),
+        smallest_growth=(LITERAL, np.inf),
     )
     def plateau_grows(self, ds):
         """The loss stays flat for longer when the target is ill-conditioned."""
+        # A difference: at kappa = 1.25 the second value may be learnt first, so that the plateau has a negative length.
         flat = median(self.plateau(ds))
-        return flat, (flat.values[1:] / flat.values[:-1]).min()
+        return flat, flat.diff("kappa").min()
 
     @claim(
         "median loss where it is flattest between the two singular values being half learnt: >= 4 times smaller at kappa = 10 "

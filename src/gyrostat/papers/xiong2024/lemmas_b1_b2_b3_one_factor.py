@@ -223,9 +223,9 @@ class LemmasB(Experiment):
     def start_law(self, ds):
         """The start is alpha N(0, 1/k): the squared norms of rows have the mean alpha^2 (ours: a check of our start)."""
         # k ||x_i||^2 / alpha^2 is chi-square with k degrees of freedom, and so is the sum of all with all degrees.
-        degrees = (ds.start_mean * 0 + DIMENSION) * ds.width
-        total, count = float((ds.start_mean * degrees).sum()), float(degrees.sum())
-        return (total - count) / math.sqrt(2 * count), total / count
+        degrees = DIMENSION * ds.width
+        total, count = (ds.start_mean * degrees).sum(), ds.sizes["start"] * degrees.sum()
+        return (total - count) / np.sqrt(2 * count), total / count
 
     @claim(
         "all three hold at n = 12, k = 600,000, alpha = .05", items="Theorem 3.1; (3.1)", ours=True, conditions=(1, 1)

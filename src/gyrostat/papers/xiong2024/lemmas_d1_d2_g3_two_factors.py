@@ -199,7 +199,7 @@ def spectra_inside(ds, ratio, low, high):
 
 def logistic_time(alpha):
     """T eta sigma_r up to a constant: u^2 = sigma_r / (1 + c exp(-2 eta sigma_r t)) from u of order alpha to the goal."""
-    return math.log(1 / alpha) + math.log(SMALLEST / (alpha**0.6 * LARGEST**0.7) - 1) / 2
+    return np.log(1 / alpha) + np.log(SMALLEST / (alpha**0.6 * LARGEST**0.7) - 1) / 2
 
 
 class LemmasD(Experiment):
@@ -286,11 +286,9 @@ class LemmasD(Experiment):
     def start_law(self, ds):
         """The start is alpha N(0, 1/n) and (alpha/3) N(0, 1/n) (ours: a check of our start)."""
         # n ||F_0||^2 / alpha^2 and n ||G_0||^2 / (alpha/3)^2 are chi-square with n k degrees of freedom.
-        n, measured = ds.ratio * START_WIDTH, {}
-        count = float((ds.norm_F * 0 + n * START_WIDTH).sum())
-        for name in ("norm_F", "norm_G"):
-            measured[name] = (float((ds[name] * n).sum()) - count) / math.sqrt(2 * count)
-        return measured
+        n = ds.ratio * START_WIDTH
+        count = ds.sizes["start"] * (n * START_WIDTH).sum()
+        return {name: ((ds[name] * n).sum() - count) / np.sqrt(2 * count) for name in ("norm_F", "norm_G")}
 
     @claim(
         "relative gap of the steps at most 1e-6 (rounding of tiny steps) at every recorded step of every run",
@@ -450,7 +448,7 @@ class LemmasD(Experiment):
         """The number of steps of Lemma G.3 grows with log(1/alpha), as that of one growing direction does (ours): the
         O(1/(eta sigma_r)) that we read there hides a logarithm, as in (D.9)."""
         ends = ds.G20_time.median("run")[[0, -1]]
-        return float(ends[1] - ends[0]) / (logistic_time(float(ends.scale[1])) - logistic_time(float(ends.scale[0])))
+        return (ends.diff("scale") / logistic_time(ends.scale).diff("scale")).squeeze()
 
 
 class LemmasDSensing(LemmasD):
