@@ -27,8 +27,8 @@ from gyrostat.papers.xiong2024.settings import (
     unpacked,
 )
 
-SCALES, ITERATIONS = FIGURE_I1.scales, 30_000
-"""The printed axis ends after so many iterations."""
+ITERATIONS = 30_000
+"""The printed axis of Figure I.1 ends after so many iterations."""
 AXES = {"figure": 0.003 * ITERATIONS, "literal": LITERAL * ITERATIONS}
 """eta x iteration there, with the learning rate that fits the curves and with the printed one."""
 
@@ -68,7 +68,7 @@ class FigI1(Experiment):
             measurements = SameMatrices(round(FIGURE_I1.per_row * dimension), design=design, precision="single")
             return descent, gs.Problem(environments, measurements)
 
-        axes = {"kind": ["symmetric", "asymmetric"], "scale": list(SCALES)}
+        axes = {"kind": ["symmetric", "asymmetric"], "scale": list(FIGURE_I1.scales)}
         ends = [round(tau / LITERAL) for tau in AXES.values()]
         records = np.union1d(np.geomspace(1, num_steps, 300).round().astype(int), ends)
         options = {"num_steps": num_steps, "seeds": starts, "record": ("distance",), "record_at": records}
@@ -96,7 +96,7 @@ class FigI1(Experiment):
                 xlim=(1, None),
                 ylim=(1e-16, None),
             )
-            for a in SCALES
+            for a in FIGURE_I1.scales
         ]
         return figure(
             *panels,
@@ -107,7 +107,7 @@ class FigI1(Experiment):
                     f"{100 * float(fitting.sel(scale=a)):.0f} % of the runs at eta = .003 and "
                     f"{100 * float(literal.sel(scale=a)):.0f} % of the runs at eta = .2",
                 )
-                for a in SCALES
+                for a in FIGURE_I1.scales
             },
             note="Medians and quartiles over starts and designs; both models see the same measurements. k = 4, r = 2, "
             f"{size_text(ds, FIGURE_I1.per_row)}, eta = 0.2. The printed axis ends at {ITERATIONS:,} iterations: before the "
