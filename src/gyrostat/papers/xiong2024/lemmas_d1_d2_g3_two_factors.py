@@ -145,11 +145,12 @@ def numbers_of_run(alpha, near, here, there):
     time = np.append(tau, np.inf)  # a run that does not get there
     # C_2 = max(21 c_2, 32) times the logarithm, where c_2 = 1: eta sigma_r T_0 is the logarithm
     grown = 32 * SMALLEST * time[T0] * near
-    symmetric = 4 * alpha + 4 * near * LARGEST**1.5 / SMALLEST
-    slow = (alpha**2 + 17 * LARGEST * near) * now["JK"] * 64 * LARGEST / SMALLEST**2
-    close = (8 * alpha**2 + 64 * near * now["JK"]) * math.sqrt(LARGEST) / SMALLEST
-    T1 = max(T0, first(now["M"] < slow))
-    T2 = max(T1, first(now["UV"] <= close))
+    # The right sides of (D.11), with 4 for the 40 of its proof, of (D.14), (D.44) and (E.4), and of (D.27) and (D.46).
+    D11 = 4 * alpha + 4 * near * LARGEST**1.5 / SMALLEST
+    D14 = (alpha**2 + 17 * LARGEST * near) * now["JK"] * 64 * LARGEST / SMALLEST**2
+    D27 = (8 * alpha**2 + 64 * near * now["JK"]) * math.sqrt(LARGEST) / SMALLEST
+    T1 = max(T0, first(now["M"] < D14))
+    T2 = max(T1, first(now["UV"] <= D27))
     start, phase1, phase3 = slice(0, T0 + 1), slice(T0, T1), slice(T2, None)
     judged = slice(T0, first(now["M"] < 1e-12))  # below, rounding decides
     log = math.log(math.sqrt(LARGEST * SIDE) / alpha)
@@ -162,7 +163,7 @@ def numbers_of_run(alpha, near, here, there):
         "step_gap": update_gap(here, there, eta),
         "D9": time[T0] * SMALLEST / log,
         "D10": factors[start].max() / 2,
-        "D11": now["UV"][start].max() / symmetric,
+        "D11": now["UV"][start].max() / D11,
         "D12": rest[start].max() / (2 * alpha + grown * LARGEST**1.5 / SMALLEST),
         "D13_least": values[start].min(),
         "D13_most": values[start].max(),
@@ -176,9 +177,9 @@ def numbers_of_run(alpha, near, here, there):
         "D23": least(loss("M", phase1)) / rate,
         "phase_2": (T2 - T1) * (tau[1] - tau[0]),
         "D43": largest(rest[phase3]) / (math.sqrt(LARGEST) / 2),
-        "D44": largest((now["M"] / slow)[phase3]),
+        "D44": largest((now["M"] / D14)[phase3]),
         "D45": largest(-loss("JK", phase3)) / (rate / 2),
-        "D46": largest((now["UV"] / close)[phase3]),
+        "D46": largest((now["UV"] / D27)[phase3]),
         "D47_least": values.min(),
         "D47_most": values.max(),
         "D48": largest(now["K"][phase3] / now["K_free"][phase3]),
@@ -186,7 +187,7 @@ def numbers_of_run(alpha, near, here, there):
         "G20": time[reached] * SMALLEST / log,
         "G20_time": time[reached] * SMALLEST,
         "G21": factors[: reached + 1].max() / 2,
-        "E4": least((now["M"] / slow)[judged]),
+        "E4": least((now["M"] / D14)[judged]),
         "E5": least(loss("M", judged)) / rate,
     }
 
