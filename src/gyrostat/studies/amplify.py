@@ -5,9 +5,8 @@ import xarray as xr
 
 import gyrostat as gs
 from gyrostat.experiments import Experiment, claim, crossing, last, median, share_below, slope
-from gyrostat.experiments.statistics import quartiles
-from gyrostat.figures.compose import figure, panel
-from gyrostat.figures.declarations import Heat, Line, Points, band
+from gyrostat.figures.compose import figure, panel, spread
+from gyrostat.figures.declarations import Heat, Line, band
 from gyrostat.theory.ours import amplification_limit, amplified_error_law, critical_amplification, critical_spread
 from gyrostat.theory.xu2024 import calibration
 
@@ -67,23 +66,18 @@ class Amplify(Experiment):
         def in_the_plane(spread, factor):
             return cell(spread, factor - 1, cell_dimension, 400 * cell_dimension)
 
-        plane, record = {"spread": SPREADS, "factor": FACTORS}, ("signal", "spurious")
-        cells = run.grid(in_the_plane, plane, num_steps=T, seeds=cell_seeds, record=record, record_at=2)
-        names = {"signal": "cell_signal", "spurious": "cell_spurious", "seed": "cell_run"}
-        parts = [last(cells[["signal", "spurious"]]).rename(names)]
+        plane, record = {"spread": SPREADS, "factor": FACTORS}, ["signal", "spurious"]
+        cells = run.grid(in_the_plane, plane, num_steps=T, seeds=cell_seeds, record=record, record_at=2)[record]
+        parts = [last(cells).rename(signal="cell_signal", spurious="cell_spurious", seed="cell_run")]
+        for name, (M, kappas) in PATHS.items():
 
-        settings = [(M, kappa) for M, kappas in PATHS.values() for kappa in kappas]
-        record = ["signal", "spurious", "distance"]
-        paths = run.grid(
-            lambda setting: cell(*settings[setting], dimension, 8000),
-            {"setting": [*range(len(settings))]},
-            num_steps=T,
-            record=record,
-            record_at=T + 1,
-        )[record]
-        for name, (spread, kappas) in PATHS.items():
-            part = paths.isel(setting=[spread == M for M, _ in settings]).rename({x: f"{name}_{x}" for x in record})
-            parts.append(part.rename(setting=f"{name}_amplify").assign_coords({f"{name}_amplify": kappas}))
+            def along_the_path(amplify, M=M):
+                return cell(M, amplify, dimension, 8000)
+
+            record = ["signal", "spurious", "distance"]
+            options = {"num_steps": T, "record": record, "record_at": T + 1}
+            path = run.grid(along_the_path, {"amplify": kappas}, **options)[record]
+            parts.append(path.rename({x: f"{name}_{x}" for x in (*record, "amplify")}))
 
         options = {"dimension": dimension, "rank": 1, "step_size": ETA, "num_samples": 8000}
         laws = [amplified_error_law(law(1.0), kappa, **options) for kappa in RULED]
@@ -96,7 +90,6 @@ class Amplify(Experiment):
     def draw(self, ds):
         flips = np.geomspace(SPREADS[0], SPREADS[-1], 40)
         few = flips[flips < critical_spread(ETA, init_scale=ALPHA, num_steps=T)]
-        low, middle, high = quartiles(last(ds.price_distance))
         shown = "share of runs without spurious signal"
         return figure(
             panel(
@@ -123,7 +116,7 @@ class Amplify(Experiment):
                 "The price, at M = 1",
                 "kappa",
                 "||UU^T - A_star||_F at the end",
-                Points(PRICES, middle, "measured (quartiles)", low=low, high=high),
+                spread(last(ds.price_distance), "measured (quartiles)", within=(0.25, 0.75)),
                 Line(RULED, ds.law.values, "error law (ours)", role="theory"),
             ),
             title="Amplified heterogeneity eliminates the spurious signal where there is too little of it, at a price",
@@ -162,7 +155,7 @@ class Amplify(Experiment):
     def collapse(self, ds):
         """Heterogeneity and amplification are interchangeable: only the product M (1 + kappa) matters."""
         share, star = success(ds).where(ds.rule.notnull()), critical_spread(ETA, init_scale=ALPHA, num_steps=T)
-        reachable = [M for M in SPREADS if 1 < 1 + critical(M) < FACTORS[-1]]
+        reachable = [M for M in SPREADS if 0 < critical(M) < FACTORS[-1] - 1]
         ratios = [M * crossing(FACTORS, share.sel(spread=M).values, 0.5) / star for M in reachable]
         return np.min(ratios), np.max(ratios)
 
@@ -183,10 +176,8 @@ class Amplify(Experiment):
     def price(self, ds):
         """The price of amplification is noise in proportion to 1 + kappa."""
         # A run has the same noise at every kappa: its own slope scatters far less than the slope of medians over runs.
-        errors = last(ds.price_distance).sel(price_amplify=RULED).transpose("seed", ...).values
-        return median(
-            xr.DataArray([slope(1 + np.array(RULED), errors_of_run) for errors_of_run in errors], dims="seed")
-        )
+        errors, along = last(ds.price_distance).sel(price_amplify=RULED), [["price_amplify"]] * 2
+        return median(xr.apply_ufunc(slope, 1 + errors.price_amplify, errors, input_core_dims=along, vectorize=True))
 
     @claim(
         "time to one half within 3 % of eq. (25)'s for every kappa; median invariant share at the end in [.9, 1.1]",

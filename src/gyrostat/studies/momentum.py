@@ -45,9 +45,10 @@ def halfway(spurious, along):
     return crossing(spurious[along].values, share_below(spurious, 0.1).values, 0.5)
 
 
-def halfway_over_predicted(ds):
-    """The same over M* at the fixed step size, for every beta."""
-    return np.array([halfway(ds.fixed_spurious.sel(beta=beta), "ratio") for beta in BETAS])
+def halfway_at_fixed_step(ds):
+    """The same at the fixed step size, for every beta."""
+    ratios = [halfway(spurious, "ratio") for spurious in ds.fixed_spurious.transpose("beta", ...)]
+    return ratios * ds.prediction
 
 
 class Momentum(Experiment):
@@ -84,32 +85,26 @@ class Momentum(Experiment):
         def adam(adam_eta, spread):
             return cell(spread, adam_eta, gs.rules.Adam())
 
-        comparisons = {
-            "effective": (same_effective_step, {"kind": ["Momentum", "Nesterov"], "beta": BETAS, "spread": SPREADS}, T),
-            "fixed": (same_step, {"beta": BETAS, "ratio": RATIOS}, lambda beta, ratio: steps(beta)),
-            "adam": (
-                adam,
-                {"adam_eta": ADAM_ETAS, "spread": SPREADS},
-                lambda adam_eta, spread: round(ADAM_TIME / adam_eta),
-            ),
-        }
-        ends = []
-        for name, (build, axes, num_steps) in comparisons.items():
+        def ends(name, build, axes, num_steps):
             ds = run.grid(build, axes, num_steps=num_steps, record=("signal", "spurious"), record_at=2)
             ds = last(ds[["signal", "spurious"]]).drop_vars("step")
-            ends.append(ds.rename(signal=f"{name}_signal", spurious=f"{name}_spurious"))
-        return xr.merge(ends, combine_attrs="drop_conflicts").assign(prediction=("beta", [predicted(b) for b in BETAS]))
+            return ds.rename(signal=f"{name}_signal", spurious=f"{name}_spurious")
+
+        kinds, spreads = {"kind": ["Momentum", "Nesterov"], "beta": BETAS}, {"spread": SPREADS}
+        comparisons = [
+            ends("effective", same_effective_step, kinds | spreads, T),
+            ends("fixed", same_step, {"beta": BETAS, "ratio": RATIOS}, lambda beta, ratio: steps(beta)),
+            ends("adam", adam, {"adam_eta": ADAM_ETAS} | spreads, lambda adam_eta, spread: round(ADAM_TIME / adam_eta)),
+        ]
+        ds = xr.merge(comparisons, combine_attrs="drop_conflicts")
+        return ds.assign(prediction=("beta", [predicted(beta) for beta in BETAS]))
 
     def draw(self, ds):
         heavy, runs = ds.effective_spurious.sel(kind="Momentum"), ds.sizes["seed"]
         left, adam = median(heavy), median(ds.adam_spurious)
         rng = np.random.default_rng(0)  # one draw of resamples for all betas
-        resampled = [
-            halfway_over_predicted(ds.isel(seed=rng.integers(runs, size=runs))) * ds.prediction.values
-            for _ in range(RESAMPLES)
-        ]
+        resampled = [halfway_at_fixed_step(ds.isel(seed=rng.integers(runs, size=runs))) for _ in range(RESAMPLES)]
         low, high = np.nanquantile(resampled, [0.025, 0.975], axis=0)
-        measured = halfway_over_predicted(ds) * ds.prediction.values
         shares = []
         for colour, beta in enumerate(BETAS):
             share = share_below(heavy.sel(beta=beta), 0.1).values
@@ -134,7 +129,7 @@ class Momentum(Experiment):
                 f"The same step size, {ETA:g}",
                 "momentum beta",
                 "M at which half of the runs forget",
-                Points(BETAS, measured, "measured", low=low, high=high),
+                Points(BETAS, halfway_at_fixed_step(ds), "measured", low=low, high=high),
                 Line(betas, [predicted(b) for b in betas], "M* at eta / (1 - beta)", role="theory"),
                 ylim=(0, None),
             ),
@@ -204,13 +199,13 @@ class Momentum(Experiment):
     )
     def fixed_step(self, ds):
         """At the same step size, the transition follows M* at the effective step."""
-        ratios = halfway_over_predicted(ds)
+        ratios = halfway_at_fixed_step(ds) / ds.prediction
         return ratios.min(), ratios.max()
 
     @claim("the M at which half of the runs forget, over that without momentum, in [.2, .45]", moved=(0.2, 0.45))
     def momentum_helps(self, ds):
         """At the same step size, momentum 0.9 forgets with a third of the heterogeneity."""
-        halves = halfway_over_predicted(ds) * ds.prediction.values
+        halves = halfway_at_fixed_step(ds)
         return halves[-1] / halves[0]
 
     @claim(

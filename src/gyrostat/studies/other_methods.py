@@ -7,6 +7,7 @@ import gyrostat as gs
 from gyrostat.experiments import Experiment, claim
 from gyrostat.figures.compose import figure, panel
 from gyrostat.figures.declarations import Dots
+from gyrostat.papers.xiong2024.settings import designs_of, sensing
 
 KAPPAS, RATES = (1.0, 3.0, 10.0), (0.2, 0.5)
 
@@ -43,18 +44,14 @@ class Peers(Experiment):
 
     def compute(self, run, dimension, starts, designs, limit):
         def build(solver, kappa, step_size, design):
-            measurements = gs.Dense(14 * dimension, design=design, precision="single")
-            problem = gs.Problem(gs.Environments.diagonal(dimension, (1.0, 1 / kappa)), measurements)
-            return methods(step_size)[solver], problem
+            return methods(step_size)[solver], sensing(14, design, (1.0, 1 / kappa), dimension)
 
         def steps(solver, kappa, step_size, design):
             return limit if kappa > 5 and solver not in PRECONDITIONED else limit // 2
 
-        # Numbers of designs that belong to this seed alone.
-        numbers = [1000 * (run.seed % 10**6) + i for i in range(designs)]
-        axes = {"solver": list(NAMES), "kappa": list(KAPPAS), "step_size": list(RATES), "design": numbers}
+        axes = {"solver": list(NAMES), "kappa": list(KAPPAS), "step_size": list(RATES)}
         options = {"seeds": starts, "record": ("distance",), "record_at": 101, "tolerance": 1e-12}
-        ds = run.grid(build, axes, num_steps=steps, **options)
+        ds = run.grid(build, axes | {"design": designs_of(run.seed, designs)}, num_steps=steps, **options)
         runs = ds[["reached", "diverged"]].stack(run=("design", "seed")).drop_vars(("run", "design", "seed"))
         runs = runs.rename(run="seed")
         # A run that did not converge counts as infinitely long; its limit is kept for the figure.

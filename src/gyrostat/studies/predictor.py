@@ -64,24 +64,21 @@ class Predictor(Experiment):
             return round(horizon / step_size)
 
         ds = run.grid(build, axes, num_steps=num_steps, record=("spurious",), record_at=2)
-        rules, shares = [], []
-        for horizon, eta, M in product(*axes.values()):
+
+        def predictions(horizon, eta, M):
+            """What each of the rules says, and the share of the surrogate's runs that succeed."""
             law, start = gs.TwoPoint(spread=M), {"init_scale": ALPHA, "num_steps": round(horizon / eta)}
             low, high = informal_window(law)
-            rules.append(
-                (
-                    eliminated_by_lyapunov(law, eta, **start).holds,
-                    lyapunov_exponent(law, eta) < 0,
-                    low < eta < high,
-                    moment_growth(law, eta, 2 / 3, shift=2.0) <= 1,
-                )
-            )
-            ends = surrogate(law, eta, **start, num_samples=num_samples, runs=20 * ds.sizes["seed"])
-            shares.append((ends < 0.1).mean())
-        shape = [len(values) for values in axes.values()]
-        predicted = np.array(rules, dtype=float).T.reshape(len(RULES), *shape)
-        ds = ds.assign_coords(rule=RULES).assign(predicted=(("rule", *axes), predicted))
-        return ds.assign(surrogate=((*axes,), np.reshape(shares, shape)))
+            yield eliminated_by_lyapunov(law, eta, **start).holds
+            yield lyapunov_exponent(law, eta) < 0
+            yield low < eta < high
+            yield moment_growth(law, eta, 2 / 3, shift=2.0) <= 1
+            yield (surrogate(law, eta, **start, num_samples=num_samples, runs=20 * ds.sizes["seed"]) < 0.1).mean()
+
+        rows = np.array([list(predictions(*point)) for point in product(*axes.values())], dtype=float)
+        *rules, shares = rows.T.reshape(-1, *(len(values) for values in axes.values()))
+        predicted = {"predicted": (("rule", *axes), np.array(rules)), "surrogate": (tuple(axes), shares)}
+        return ds.assign_coords(rule=RULES).assign(predicted)
 
     def draw(self, ds):
         measured, horizon = success(ds), int(ds.horizon[0])

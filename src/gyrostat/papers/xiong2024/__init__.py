@@ -2,12 +2,9 @@
 
 from gyrostat.experiments import Paper
 from gyrostat.papers.xiong2024 import (
+    appendix_i_figures,
     fig1_1_factorisation,
     fig1_2_sensing,
-    fig_i1_one_or_two_factors,
-    fig_i2_condition_number,
-    fig_i3_fig_i5_initial_scales,
-    fig_i4_rank_five,
     imbalance_drift,
     lemmas_b1_b2_b3_one_factor,
     lemmas_d1_d2_g3_two_factors,
@@ -22,11 +19,11 @@ from gyrostat.papers.xiong2024.settings import PRESETS
 EXPERIMENTS = (
     fig1_1_factorisation.Fig11,
     fig1_2_sensing.Fig12,
-    fig_i1_one_or_two_factors.FigI1,
-    fig_i2_condition_number.FigI2,
-    fig_i3_fig_i5_initial_scales.FigI3,
-    fig_i4_rank_five.FigI4,
-    fig_i3_fig_i5_initial_scales.FigI5,
+    appendix_i_figures.FigI1,
+    appendix_i_figures.FigI2,
+    appendix_i_figures.FigI3,
+    fig1_2_sensing.FigI4,
+    fig1_2_sensing.FigI5,
     thm3_1_lower_bound.Theorem31,
     lemmas_b1_b2_b3_one_factor.LemmasB,
     thm4_1_toy_example.Theorem41,

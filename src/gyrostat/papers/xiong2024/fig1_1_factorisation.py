@@ -131,13 +131,13 @@ class Fig11(Experiment):
     )
     def exact_width(self, ds):
         """With k = r the convergence is linear, at the rate -2 log(1 - 2 eta sigma_r)."""
-        ratio = median(late_rates(ds.symmetric.sel(width=2), ds.step, 0.6) / exact_width_rate(ETA, 1.0))
+        ratio = median(late_rates(ds.symmetric.sel(width=2), 0.6) / exact_width_rate(ETA, 1.0))
         return ratio.sel(scale=0.5), ratio.sel(scale=0.1)
 
     @claim("median fitted rate within 1 % for alpha = .5 and .2", ratio_alpha=(0.99, 1.01))
     def asymmetric_rate(self, ds):
         """Two factors converge linearly, at the rate -2 log(1 - eta lambda_min(F^T F))."""
-        return median(late_rates(ds.asymmetric, ds.step) / (-2 * np.log(1 - ETA * ds.smallest)))
+        return median(late_rates(ds.asymmetric) / (-2 * np.log(1 - ETA * ds.smallest)))
 
     @claim(
         "ten orders of magnitude at the step where F G^T (k = 5, alpha = .5) passes 1e-20",

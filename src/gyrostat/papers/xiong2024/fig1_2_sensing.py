@@ -1,4 +1,4 @@
-"""Figure 1.2: asymmetric sensing with the right width, with too many columns, and after the imbalance step."""
+"""Figures 1.2, I.4 and I.5: two factors in sensing; the same at rank five, and in its first iterations."""
 
 from dataclasses import replace
 
@@ -16,6 +16,8 @@ from gyrostat.papers.xiong2024.settings import (
     FIGURE12A,
     FIGURE12B,
     FIGURE12C,
+    FIGURE_I4,
+    FIGURE_I5,
     LITERAL,
     bands,
     descend,
@@ -26,6 +28,7 @@ from gyrostat.papers.xiong2024.settings import (
     sensing,
     size_text,
     tail_of,
+    unpacked,
 )
 
 RATES = {"literal": LITERAL, "figure": FIGURE}
@@ -41,14 +44,12 @@ def gap(matrices, others):
 
 def predicted_rates(ds, setting, numbers, dimension):
     """The rate that the curvature at the end of each run predicts."""
-    F, G = last(ds.left_factor).values, last(ds.right_factor).values
     designs = [design_matrices(sensing(setting.per_row, number, dimension=dimension)) for number in numbers]
-    rates = np.empty(F.shape[:2])
-    for at in np.ndindex(rates.shape):
-        design = designs[at[1] * len(numbers) // F.shape[1]]
-        X = design / np.sqrt(len(design))
-        rates[at] = late_speed(F[at], G[at], setting.step_size, setting.rank, X).rate
-    return rates
+    of_runs = [X / np.sqrt(len(X)) for X in designs for _ in range(ds.sizes["seed"] // len(numbers))]
+    pairs = zip(last(ds.left_factor).values, last(ds.right_factor).values)  # for each scale, those of all runs
+    return [
+        [late_speed(*run, setting.step_size, setting.rank, X).rate for *run, X in zip(F, G, of_runs)] for F, G in pairs
+    ]
 
 
 def beside_the_step(plain, stepped):
@@ -96,60 +97,47 @@ class Fig12(Experiment):
                     record=("distance", "left_factor", "right_factor"),
                     record_at=(np.union1d(records, [half + 1]) if key in STEPPED else records).astype(int),
                 )
-                dims = self.dims(key, rate)
+                part = "stepped" if key in STEPPED else key
+                dims = {"scale": f"scale_{part}", "seed": f"seed_{rate}", "step": f"step_{part}_{rate}"}
                 data[f"{key}_{rate}"] = losses(ds).rename(dims)
                 if key in STEPPED:
                     after = ds.sel(step=half + 1, method="nearest")
                     F[key], G[key] = after.left_factor.values, after.right_factor.values
                 elif literal:
-                    rates = predicted_rates(ds, setting, numbers, dimension)
-                    data[f"predicted_{key}"] = (dims["scale"], dims["seed"]), rates
+                    predicted = predicted_rates(ds, setting, numbers, dimension)
+                    data[f"predicted_{key}"] = (dims["scale"], dims["seed"]), predicted
             for k in (3, 4):
                 plain, moved = (F[key] @ G[key].swapaxes(-1, -2) for key in (f"gd{k}", f"step{k}"))
                 data[f"product_gap{k}_{rate}"] = gap(moved, plain).max()
                 data[f"factor_gap{k}_{rate}"] = gap(F[f"step{k}"], F[f"gd{k}"]).min()
         return xr.Dataset(data, attrs={"settings": ds.attrs["settings"]})
 
-    def dims(self, key, rate):
-        """The names of dimensions in the data, where panels have scales, seeds and steps of their own."""
-        part = "stepped" if key in STEPPED else key
-        return {"scale": f"scale_{part}", "seed": f"seed_{rate}", "step": f"step_{part}_{rate}"}
-
-    def loss(self, ds, key, rate="literal"):
-        """The losses of a panel's runs, with the usual names of dimensions."""
-        return ds[f"{key}_{rate}"].rename({dim: name for name, dim in self.dims(key, rate).items()})
-
     def rates(self, ds, key):
-        y = self.loss(ds, key)
-        return median(late_rates(y, y.step, 0.3))
+        return median(late_rates(unpacked(ds, f"{key}_literal"), 0.3))
 
     def rates_after(self, ds, k):
         """The late rates after the step."""
-        y = self.loss(ds, f"step{k}")
-        after = y.isel(step=slice(y.sizes["step"] // 2 + 1, None))
-        return median(late_rates(after, after.step, 0.4))
+        y = unpacked(ds, f"step{k}_literal")
+        return median(late_rates(y.isel(step=slice(y.sizes["step"] // 2 + 1, None)), 0.4))
 
     def predicted(self, ds, key):
-        return median(ds[f"predicted_{key}"].rename({f"scale_{key}": "scale"}), "seed_literal")
+        return median(unpacked(ds, f"predicted_{key}"))
 
     def curves(self, ds, key, rate):
-        y = self.loss(ds, key, rate)
-        shown = bands(y, "scale", "alpha = {:g}")
-        if rate == "figure":
-            return shown
-        late = [
-            tail_of(y.step.values, y.sel(scale=a).median("seed").values, float(self.predicted(ds, key).sel(scale=a)))
-            for a in y.scale
-        ]
-        tails = [Line(*line, label="rate predicted by the curvature", role="theory") for line in late]
-        return [series for both in zip(shown, tails) for series in both]
+        y = unpacked(ds, f"{key}_{rate}")
+        for shown, scale in zip(bands(y, "scale", "alpha = {:g}"), y.scale):
+            yield shown
+            if rate == "literal":
+                typical, predicted = y.sel(scale=scale).median("seed"), self.predicted(ds, key).sel(scale=scale)
+                tail = tail_of(y.step.values, typical.values, float(predicted))
+                yield Line(*tail, label="rate predicted by the curvature", role="theory")
 
     def draw(self, ds):
         def panels(rate):
             for title, series in (
                 ("(a) k = r = 2", self.curves(ds, "exact", rate)),
                 ("(b) k = 4", self.curves(ds, "wide", rate)),
-                ("(c) k = 4", beside_the_step(self.loss(ds, "gd4", rate), self.loss(ds, "step4", rate))),
+                ("(c) k = 4", beside_the_step(*(unpacked(ds, f"{kind}4_{rate}") for kind in ("gd", "step")))),
             ):
                 title = f"{title}, eta = {RATES[rate]:g}"
                 yield panel(title, "iteration", "loss", *series, yscale="log", ylim=(1e-26, 20))
@@ -256,4 +244,143 @@ class Fig12(Experiment):
     )
     def figure_axis(self, ds):
         """At a learning rate that fits the printed axes, panel a has converged within them."""
-        return median(last(self.loss(ds, "exact", "figure")))
+        return median(last(unpacked(ds, "exact_figure")))
+
+
+class FigI4(Experiment):
+    """A larger rank
+
+    r = 5, k = 10, m = 2000: the phenomena of Figures 1.1 and 1.2 again.
+    """
+
+    name, source, weight, items = "figI4", "Xiong 2024, Figure I.4", 31, "Figure I.4"
+    sizes = {"dimension": (20, 50, 50), "starts": (24, 12, 5), "designs": (1, 1, 4)}
+
+    def compute(self, run, dimension, starts, designs):
+        half, stepped = FIGURE_I4.num_steps // 2, replace(FIGURE_I4, scales=(0.5, 0.05))
+        runs = {
+            "symmetric": (FIGURE_I4, {"symmetric": True, "num_steps": 2000}),
+            "asymmetric": (FIGURE_I4, {"num_steps": 3000}),
+            "gd": (stepped, {"num_steps": 2 * half}),
+            "step": (stepped, {"num_steps": 2 * half, "events": (gs.events.ImbalanceStep(at=half, beta=1.0),)}),
+        }
+        data = {}
+        for key, (setting, options) in run.over(runs.items()):
+            ds = descend(run, setting, designs, dimension, seeds=starts, record_at=101, **options)
+            part = "c" if key in ("gd", "step") else key
+            data[key] = losses(ds).rename(scale=f"scale_{part}", step=f"step_{part}")
+        return xr.Dataset(data, attrs={"settings": ds.attrs["settings"]})
+
+    def draw(self, ds):
+        symmetric, asymmetric, plain, stepped = (unpacked(ds, key) for key in ds.data_vars)
+        large, small = self.step_below_gd(ds)
+        return figure(
+            panel("(a) X X^T", "iteration", "loss", *bands(symmetric, "scale", "alpha = {:g}"), yscale="log"),
+            panel("(b) F G^T", "iteration", "loss", *bands(asymmetric, "scale", "alpha = {:g}"), yscale="log"),
+            panel("(c) The imbalance step", "iteration", "loss", *beside_the_step(plain, stepped), yscale="log"),
+            title="With rank 5 and ten columns, too, the imbalance step ends the slow tail of descent",
+            printed={
+                "loss of GD over loss with the imbalance step at the end, alpha = .5 and .05": (
+                    "the new method also performs well",
+                    " and ".join(f"{float(gain):.2g}" for gain in (*large.values(), *small.values())),
+                )
+            },
+            note=f"Medians and quartiles over starts and designs; r = 5, k = 10, {size_text(ds, FIGURE_I4.per_row)}, eta = "
+            "0.03 (a tenth of the printed iterations).",
+        )
+
+    @claim(
+        "loss of GD over loss with the step at the end: >= 30 at alpha = .5, >= 100 at alpha = .05",
+        large_start=(30, np.inf),
+        small_start=(100, np.inf),
+    )
+    def step_below_gd(self, ds):
+        """The new method also performs well in this setting."""
+        plain, stepped = (median(last(unpacked(ds, key))) for key in ("gd", "step"))
+        return tuple({f"gain_alpha_{a:g}": (plain / stepped).sel(scale=a)} for a in (0.5, 0.05))
+
+    @claim(
+        "over the second half of its axis (alpha = .5) the symmetric loss of a median run falls as a power of the iteration in "
+        "[-2.2, -1.5], as t^-2 of Theorem 3.1 does, and the asymmetric one at least as the power -2.5",
+        names={
+            "symmetric_power": "late power of the iteration, symmetric",
+            "asymmetric_power": "late power of the iteration, asymmetric",
+        },
+        symmetric_power=(-2.2, -1.5),
+        asymmetric_power=(-np.inf, -2.5),
+    )
+    def same_phenomena(self, ds):
+        """Symmetric descent is slow and asymmetric descent is fast, as with the smaller rank."""
+
+        def late_power(y):
+            late = y.sel(scale=0.5).isel(step=slice(y.sizes["step"] // 2, None))
+            along = [["step"], ["step"]]
+            return median(xr.apply_ufunc(slope, late.step, late, input_core_dims=along, vectorize=True))
+
+        return late_power(unpacked(ds, "symmetric")), late_power(unpacked(ds, "asymmetric"))
+
+
+class FigI5(Experiment):
+    """The initial phase
+
+    The first iterations of Figure 1.2 b.
+    """
+
+    name, source, weight, items = "figI5", "Xiong 2024, Figure I.5", 6, "Figure I.5"
+    sizes = {"dimension": (20, 50, 50), "starts": (3, 5, 10), "designs": (1, 2, 10)}
+    names = {
+        f"{rate}_{a:g}": f"wait at eta = {eta}, alpha = {a:g} [iterations]"
+        for rate, eta in (("figure", ".003"), ("literal", ".2"))
+        for a in FIGURE_I5.scales
+    } | {"smallest_growth": "smallest factor from one scale to the next"}
+
+    def compute(self, run, dimension, starts, designs):
+        data = {}
+        literal = replace(FIGURE_I5, step_size=LITERAL, time=30 * LITERAL)
+        for rate, setting in run.over({"figure": FIGURE_I5, "literal": literal}.items()):
+            ds = descend(run, setting, designs, dimension, seeds=starts, record_at=321)
+            data[rate] = losses(ds).rename(step=f"step_{rate}")
+        return xr.Dataset(data, attrs={"settings": ds.attrs["settings"]})
+
+    def wait(self, ds, rate):
+        """The first recorded iteration at which the loss is below nine tenths of its first value, in the median run."""
+        y = unpacked(ds, rate)
+        return median(y.step.where(y < 0.9 * y.isel(step=0)).min("step"))
+
+    def draw(self, ds):
+        waits = {rate: self.wait(ds, rate).values for rate in ("figure", "literal")}
+        scales = ", ".join(f"{a:g}" for a in FIGURE_I5.scales)
+        texts = {rate: ", ".join(f"{t:.0f}" for t in waits[rate]) for rate in waits}
+
+        def curves(rate):
+            for i, (curve, wait) in enumerate(zip(bands(unpacked(ds, rate), "scale", "alpha = {:g}"), waits[rate])):
+                yield curve
+                yield Marker(float(wait), "loss below .9 of its start, in the colour of its curve", axis="x", colour=i)
+
+        axes = "iteration", "loss"
+        return figure(
+            panel("eta = 0.003, which fits the printed axis", *axes, curves("figure"), yscale="log"),
+            panel("The printed eta = 0.2", *axes, curves("literal"), yscale="log"),
+            title="A smaller start waits longer before the loss falls",
+            printed={
+                f"iterations until the loss is below .9 of its start, alpha = {scales}": (
+                    "longer when alpha is smaller; visible on an axis of 5000",
+                    f"{texts['figure']} at eta = .003 and {texts['literal']} at eta = .2",
+                )
+            },
+            note=f"Medians and quartiles over starts and designs; {size_text(ds, FIGURE_I5.per_row)}, k = 4, r = 2. The "
+            "paper's axis has 5000 iterations, on which the phase is visible at 0.003 and would last 10 to 20 iterations at "
+            "0.2.",
+        )
+
+    @claim(
+        "median first iteration with loss < .9 of its start increases over alpha = .5, .2, .05, at both rates, each time by "
+        "1 % or more",
+        figure=None,
+        literal=None,
+        smallest_growth=(1.01, np.inf),
+    )
+    def waits(self, ds):
+        """The initialisation phase is longer when alpha is smaller."""
+        waits = [self.wait(ds, rate) for rate in ("figure", "literal")]
+        return *waits, min((wait.values[1:] / wait.values[:-1]).min() for wait in waits)

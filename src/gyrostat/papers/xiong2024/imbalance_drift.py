@@ -1,11 +1,10 @@
 """(D.5) and (D.6): the imbalance and its drift."""
 
 import numpy as np
-import xarray as xr
 
 import gyrostat as gs
 from gyrostat.experiments import Experiment, claim
-from gyrostat.papers.xiong2024.settings import LITERAL, design_matrices, designs_of, factorisation, sensing
+from gyrostat.papers.xiong2024.settings import LITERAL, design_matrices, designs_of, factorisation, sensing, table
 from gyrostat.theory.xiong2024 import imbalance_increment, increment_bound
 
 CASES = {
@@ -18,8 +17,8 @@ CASES = {
 """Factorisation or sensing: eta, alpha, and whether it is sensing."""
 
 
-def extremes(ds, eta, truth, X):
-    """Along a run: the worst gap of the identity, the largest increment over its bound, the extreme eigenvalues."""
+def extremes(ds, eta, alpha, truth, X):
+    """Along a run: the worst gap of the identity, the largest increment over its bound, the extreme eigenvalues / alpha^2."""
     F, G, D = (ds[name].values for name in ("left_factor", "right_factor", "imbalance_matrix"))
     gaps, shares = [0.0], [0.0]
     for t in range(0, len(F) - 1, max(1, len(F) // 200)):
@@ -31,8 +30,8 @@ def extremes(ds, eta, truth, X):
         if size > 1e-9 * np.linalg.norm(F[t], 2) ** 2:
             gaps.append(float(np.abs(change - imbalance_increment(F[t], G[t], M, eta)).max() / size))
             shares.append(float(size / increment_bound(F[t], G[t], M, eta)))
-    eigenvalues = np.linalg.eigvalsh(D)
-    return max(gaps), max(shares), eigenvalues.min(), eigenvalues.max()
+    eigenvalues = np.linalg.eigvalsh(D) / alpha**2
+    return {"identity": max(gaps), "ratio": max(shares), "least": eigenvalues.min(), "most": eigenvalues.max()}
 
 
 class Imbalance(Experiment):
@@ -63,11 +62,8 @@ class Imbalance(Experiment):
                 reduction="never",
             )
             truth, X = np.asarray(problem.environments.invariant), design_matrices(problem) if senses else None
-            worst = np.array([extremes(ds.isel(seed=s), eta, truth, X) for s in range(run.seeds)])
-            cases.append(worst / [1, 1, alpha**2, alpha**2])
-        names = ("identity", "ratio", "least", "most")
-        data = {name: (("case", "seed"), values) for name, values in zip(names, np.moveaxis(np.array(cases), -1, 0))}
-        return xr.Dataset(data, coords={"case": list(CASES)}, attrs={"settings": ds.attrs["settings"]})
+            cases.append([extremes(ds.isel(seed=s), eta, alpha, truth, X) for s in range(run.seeds)])
+        return table(cases, ("case", "seed"), list(CASES)).assign_attrs(settings=ds.attrs["settings"])
 
     @claim(
         "relative gap <= 1e-5 in factorisation, for increments above 1e-9 ||F||^2 (rounding: n 1e-16)",

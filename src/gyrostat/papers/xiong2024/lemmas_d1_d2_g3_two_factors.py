@@ -9,7 +9,7 @@ import xarray as xr
 import gyrostat as gs
 from gyrostat.experiments import Experiment, claim
 from gyrostat.jax_tools.float64 import double
-from gyrostat.papers.xiong2024.settings import factorisation
+from gyrostat.papers.xiong2024.settings import factorisation, table
 
 START_WIDTH, RATIOS = 25, (10, 32)
 """k of the starts of (D.8), and n / k."""
@@ -50,19 +50,14 @@ def first(condition):
     return int(condition.argmax()) if condition.any() else len(condition)
 
 
-def starts_of(seed, count):
-    """The extreme eigenvalues of F_0^T F_0 - G_0^T G_0 over alpha^2, and the squared norms of both factors over their means."""
-    numbers = np.empty((4, len(RATIOS), count))
+def start(ratio, seed, number):
+    """Of F_0^T F_0 - G_0^T G_0 the extreme eigenvalues over alpha^2; the squared norms of both factors over their means."""
+    key = jax.random.fold_in(jax.random.fold_in(jax.random.key(seed), ratio), number)
     with double():
-        for i, ratio in enumerate(RATIOS):
-            shape = (ratio * START_WIDTH, ratio * START_WIDTH)
-            for s in range(count):
-                key = jax.random.fold_in(jax.random.fold_in(jax.random.key(seed), ratio), s)
-                F, G = map(np.asarray, gs.starts.ImbalancedGaussian(0.1)(gs.Asymmetric(START_WIDTH), shape, key))
-                values = np.linalg.eigvalsh(F.T @ F - G.T @ G) / 0.01
-                numbers[:, i, s] = values[0], values[-1], (F**2).sum() / 0.01, (G**2).sum() / (0.01 / 9)
-    names = ("least", "most", "norm_F", "norm_G")
-    return xr.Dataset({name: (("ratio", "start"), x) for name, x in zip(names, numbers)}, {"ratio": list(RATIOS)})
+        n = ratio * START_WIDTH
+        F, G = map(np.asarray, gs.starts.ImbalancedGaussian(0.1)(gs.Asymmetric(START_WIDTH), (n, n), key))
+    values = np.linalg.eigvalsh(F.T @ F - G.T @ G) / 0.01
+    return {"least": values[0], "most": values[-1], "norm_F": (F**2).sum() / 0.01, "norm_G": (G**2).sum() / (0.01 / 9)}
 
 
 def small_start(alpha, seed, run, width=WIDTH, kept=RANK):
@@ -82,7 +77,8 @@ def measured_problem(near, width, rng):
     u is the direction of Sigma and v any other that the first r + 1 rows and columns see: so errors of the signal reach J, K.
     """
     side, delta = RANK + 1 + width, near / math.sqrt(2 * width + 1)
-    target, v = np.diag([*VALUES, *[0.0] * (side - RANK)]), np.zeros((side, side))
+    environments, v = gs.Environments.diagonal(side, VALUES), np.zeros((side, side))
+    target = np.asarray(environments.invariant)
     u, v[: RANK + 1, : RANK + 1] = target / np.linalg.norm(target), rng.standard_normal((RANK + 1, RANK + 1))
     v -= (v * u).sum() * u
     v /= np.linalg.norm(v)
@@ -91,38 +87,30 @@ def measured_problem(near, width, rng):
         x = (u + sign * v).ravel() / math.sqrt(2)
         root += (math.sqrt(1 + sign * delta) - 1) * np.outer(x, x)
     A = side * root.reshape(-1, side, side)  # side^2 measurements, over whose number the engine takes the mean
-    data = gs.DenseData(A, np.tensordot(A, target, 2), np.zeros(len(A), dtype=int))
-    return gs.Problem(gs.Environments.diagonal(side, VALUES), data)
+    return gs.Problem(environments, gs.DenseData(A, np.tensordot(A, target, 2), np.zeros(len(A), dtype=int)))
 
 
 def runs_from(run, alpha, count, near=0.0, width=WIDTH):
     """The numbers of runs that see the matrix itself or, with ``near``, measurements of their own."""
     num_steps, kept = round(TIME / step_size(alpha)), RANK + 1 if near else RANK
     steps = np.linspace(0, num_steps - 1, 1000).round().astype(int)
-    starts = [small_start(alpha, run.seed, i, width, kept) for i in range(count)]
     exact = factorisation(VALUES, RANK + width)
     problems = [measured_problem(near, width, run.rng) if near else exact for _ in range(count)]
 
-    def build(run):
-        return gs.GradientDescent(step_size(alpha), width=width, start=gs.starts.Given(*starts[run])), problems[run]
+    def build(number):
+        start = gs.starts.Given(*small_start(alpha, run.seed, number, width, kept))
+        return gs.GradientDescent(step_size(alpha), width=width, start=start), problems[number]
 
     options = {"record": ("left_factor", "right_factor"), "record_at": np.union1d(steps, steps + 1)}
     options |= {"num_steps": num_steps, "reduction": "never"}
-    ds = run.grid(build, {"run": list(range(count))}, **options).isel(seed=0)
-    here, there = ds.sel(step=steps), ds.sel(step=steps + 1)
-    factors = (here.left_factor, here.right_factor, there.left_factor, there.right_factor)
-    return [numbers_of_run(alpha, near, steps, *(x.isel(run=i).values for x in factors)) for i in range(count)]
+    ds = run.grid(build, {"number": list(range(count))}, **options).isel(seed=0)
+    runs = [ds.sel(number=number) for number in range(count)]
+    return [numbers_of_run(alpha, near, one.sel(step=steps), one.sel(step=steps + 1)) for one in runs]
 
 
-def table(rows, scales):
-    """The numbers of runs by alpha and run."""
-    numbers = {name: (("scale", "run"), [[one[name] for one in row] for row in rows]) for name in sorted(rows[0][0])}
-    return xr.Dataset(numbers, {"scale": scales})
-
-
-def blocks(F, G):
+def blocks(run):
     """Operator norms of U, V, J, K, of the blocks of the error, of U - V, and of the part of K outside the rows of U."""
-    (U, J), (V, K) = np.split(F, [RANK], axis=1), np.split(G, [RANK], axis=1)
+    (U, J), (V, K) = (np.split(x.values, [RANK], axis=1) for x in (run.left_factor, run.right_factor))
     signal, left, right, rest = U @ T(V) - np.diag(VALUES), J @ T(V), U @ T(K), J @ T(K)
     free = K @ T(np.linalg.svd(U)[2][:, RANK:])
     matrices = {"U": U, "V": V, "J": J, "K": K, "UV": U - V, "signal": signal, "JK": rest, "K_free": free}
@@ -131,19 +119,24 @@ def blocks(F, G):
     return norms | {"M": np.maximum.reduce([norms["signal"], norm(left), norm(right)])}
 
 
-def update_gap(F, G, next_F, next_G, eta):
+def update_gap(here, there, eta):
     """How far a step is from J (1 - eta G^T G) and K (1 - eta F^T F) with the old factors, relative to its length."""
+    F, G = here.left_factor.values, here.right_factor.values
     gaps = []
-    for x, other, new in ((F, G, next_F), (G, F, next_G)):
+    for x, other, new in ((F, G, there.left_factor.values), (G, F, there.right_factor.values)):
         step = -eta * x[:, RANK:] @ (T(other) @ other)
         gaps.append((norm(new[:, RANK:] - x[:, RANK:] - step) / norm(step)).max())
     return max(gaps)
 
 
-def numbers_of_run(alpha, near, steps, F, G, next_F, next_G):
-    """The extremes of what the numbered inequalities bound, in units of the bounds; near is delta sqrt(2 k + 1)."""
+def numbers_of_run(alpha, near, here, there):
+    """The extremes of what the numbered inequalities bound, in units of the bounds; near is delta sqrt(2 k + 1).
+
+    ``here`` has the recorded steps, ``there`` those that follow them.
+    """
     eta = step_size(alpha)
-    tau, now, after = eta * steps, blocks(F, G), blocks(next_F, next_G)
+    tau, now, after = eta * here.step.values, blocks(here), blocks(there)
+    F, G = here.left_factor.values, here.right_factor.values
     factors = np.maximum(norm(F), norm(G)) / math.sqrt(LARGEST)
     rest = np.maximum(now["J"], now["K"])
     values = np.linalg.eigvalsh(T(F) @ F - T(G) @ G) / alpha**2
@@ -152,11 +145,12 @@ def numbers_of_run(alpha, near, steps, F, G, next_F, next_G):
     time = np.append(tau, np.inf)  # a run that does not get there
     # C_2 = max(21 c_2, 32) times the logarithm, where c_2 = 1: eta sigma_r T_0 is the logarithm
     grown = 32 * SMALLEST * time[T0] * near
-    symmetric = 4 * alpha + 4 * near * LARGEST**1.5 / SMALLEST
-    slow = (alpha**2 + 17 * LARGEST * near) * now["JK"] * 64 * LARGEST / SMALLEST**2
-    close = (8 * alpha**2 + 64 * near * now["JK"]) * math.sqrt(LARGEST) / SMALLEST
-    T1 = max(T0, first(now["M"] < slow))
-    T2 = max(T1, first(now["UV"] <= close))
+    # The right sides of (D.11), with 4 for the 40 of its proof, of (D.14), (D.44) and (E.4), and of (D.27) and (D.46).
+    D11 = 4 * alpha + 4 * near * LARGEST**1.5 / SMALLEST
+    D14 = (alpha**2 + 17 * LARGEST * near) * now["JK"] * 64 * LARGEST / SMALLEST**2
+    D27 = (8 * alpha**2 + 64 * near * now["JK"]) * math.sqrt(LARGEST) / SMALLEST
+    T1 = max(T0, first(now["M"] < D14))
+    T2 = max(T1, first(now["UV"] <= D27))
     start, phase1, phase3 = slice(0, T0 + 1), slice(T0, T1), slice(T2, None)
     judged = slice(T0, first(now["M"] < 1e-12))  # below, rounding decides
     log = math.log(math.sqrt(LARGEST * SIDE) / alpha)
@@ -166,10 +160,10 @@ def numbers_of_run(alpha, near, steps, F, G, next_F, next_G):
         return 1 - after[name][phase] / now[name][phase]
 
     return {
-        "step_gap": update_gap(F, G, next_F, next_G, eta),
+        "step_gap": update_gap(here, there, eta),
         "D9": time[T0] * SMALLEST / log,
         "D10": factors[start].max() / 2,
-        "D11": now["UV"][start].max() / symmetric,
+        "D11": now["UV"][start].max() / D11,
         "D12": rest[start].max() / (2 * alpha + grown * LARGEST**1.5 / SMALLEST),
         "D13_least": values[start].min(),
         "D13_most": values[start].max(),
@@ -183,9 +177,9 @@ def numbers_of_run(alpha, near, steps, F, G, next_F, next_G):
         "D23": least(loss("M", phase1)) / rate,
         "phase_2": (T2 - T1) * (tau[1] - tau[0]),
         "D43": largest(rest[phase3]) / (math.sqrt(LARGEST) / 2),
-        "D44": largest((now["M"] / slow)[phase3]),
+        "D44": largest((now["M"] / D14)[phase3]),
         "D45": largest(-loss("JK", phase3)) / (rate / 2),
-        "D46": largest((now["UV"] / close)[phase3]),
+        "D46": largest((now["UV"] / D27)[phase3]),
         "D47_least": values.min(),
         "D47_most": values.max(),
         "D48": largest(now["K"][phase3] / now["K_free"][phase3]),
@@ -193,7 +187,7 @@ def numbers_of_run(alpha, near, steps, F, G, next_F, next_G):
         "G20": time[reached] * SMALLEST / log,
         "G20_time": time[reached] * SMALLEST,
         "G21": factors[: reached + 1].max() / 2,
-        "E4": least((now["M"] / slow)[judged]),
+        "E4": least((now["M"] / D14)[judged]),
         "E5": least(loss("M", judged)) / rate,
     }
 
@@ -206,7 +200,7 @@ def spectra_inside(ds, ratio, low, high):
 
 def logistic_time(alpha):
     """T eta sigma_r up to a constant: u^2 = sigma_r / (1 + c exp(-2 eta sigma_r t)) from u of order alpha to the goal."""
-    return math.log(1 / alpha) + math.log(SMALLEST / (alpha**0.6 * LARGEST**0.7) - 1) / 2
+    return np.log(1 / alpha) + np.log(SMALLEST / (alpha**0.6 * LARGEST**0.7) - 1) / 2
 
 
 class LemmasD(Experiment):
@@ -238,7 +232,8 @@ class LemmasD(Experiment):
     def compute(self, run, starts, runs, scales):
         """Starts with k = 25 and n = 10 k, 32 k; runs with n = 96, k = 3, r = 2, sigma = (1, 1/2), from several alpha."""
         rows = [runs_from(run, alpha, runs) for alpha in run.over(scales)]
-        return starts_of(run.seed, starts).merge(table(rows, scales))
+        of_starts = [[start(ratio, run.seed, number) for number in range(starts)] for ratio in RATIOS]
+        return table(rows, ("scale", "run"), scales).merge(table(of_starts, ("ratio", "start"), list(RATIOS)))
 
     @claim(
         "all eigenvalues over alpha^2 in [1/2, 3/2] in 90 % of the starts with k = 25, n = 10 k = 250",
@@ -292,11 +287,9 @@ class LemmasD(Experiment):
     def start_law(self, ds):
         """The start is alpha N(0, 1/n) and (alpha/3) N(0, 1/n) (ours: a check of our start)."""
         # n ||F_0||^2 / alpha^2 and n ||G_0||^2 / (alpha/3)^2 are chi-square with n k degrees of freedom.
-        n, measured = ds.ratio * START_WIDTH, {}
-        count = float((ds.norm_F * 0 + n * START_WIDTH).sum())
-        for name in ("norm_F", "norm_G"):
-            measured[name] = (float((ds[name] * n).sum()) - count) / math.sqrt(2 * count)
-        return measured
+        n = ds.ratio * START_WIDTH
+        count = ds.sizes["start"] * (n * START_WIDTH).sum()
+        return {name: ((ds[name] * n).sum() - count) / np.sqrt(2 * count) for name in ("norm_F", "norm_G")}
 
     @claim(
         "relative gap of the steps at most 1e-6 (rounding of tiny steps) at every recorded step of every run",
@@ -326,7 +319,8 @@ class LemmasD(Experiment):
 
     @claim(f"norm over the bound at most 1 {EVERY}", slug="D.1-symmetry", items="Lemma D.1", D11=(0, 1))
     def D1_symmetry(self, ds):
-        """Lemma D.1, (D.11): ||U - V|| <= 4 alpha + 4 delta' sigma_1^(3/2)/sigma_r until T_0 ({where})."""
+        """Lemma D.1, (D.11): ||U - V|| <= 4 alpha + 40 delta' sigma_1^(3/2)/sigma_r until T_0, even with 4 in place of the 40
+        of its proof ({where})."""
         return ds.D11.max()
 
     @claim(f"norms over the bound at most 1 {EVERY}", slug="D.1-other-rows", items="Lemma D.1", D12=(0, 1))
@@ -455,7 +449,7 @@ class LemmasD(Experiment):
         """The number of steps of Lemma G.3 grows with log(1/alpha), as that of one growing direction does (ours): the
         O(1/(eta sigma_r)) that we read there hides a logarithm, as in (D.9)."""
         ends = ds.G20_time.median("run")[[0, -1]]
-        return float(ends[1] - ends[0]) / (logistic_time(float(ends.scale[1])) - logistic_time(float(ends.scale[0])))
+        return (ends.diff("scale") / logistic_time(ends.scale).diff("scale")).squeeze()
 
 
 class LemmasDSensing(LemmasD):
@@ -473,11 +467,12 @@ class LemmasDSensing(LemmasD):
 
     def compute(self, run, runs, scales):
         """Runs with n = 96, sigma = (1, 1/2), for both delta'; k = 3, and k = r = 2 for (E.4) and (E.5)."""
-        tables = []
-        for near in run.over(NEAR):
-            wide = table([runs_from(run, alpha, runs, near) for alpha in scales], scales).drop_vars(["E4", "E5"])
-            exact = table([runs_from(run, alpha, runs, near, RANK) for alpha in scales], scales)[["E4", "E5"]]
-            tables.append(wide.merge(exact))
+
+        def numbers(near, width):
+            return table([runs_from(run, alpha, runs, near, width) for alpha in scales], ("scale", "run"), scales)
+
+        # Of the runs with k = r only (E.4) and (E.5) are judged, and nowhere else.
+        tables = [numbers(near, WIDTH).assign(numbers(near, RANK)[["E4", "E5"]]) for near in run.over(NEAR)]
         return xr.concat(tables, "near").assign_coords(near=NEAR)
 
     @claim(

@@ -2,24 +2,20 @@
 
 import math
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 from scipy import stats
 
 import gyrostat as gs
 from gyrostat.experiments import Experiment, claim
-from gyrostat.jax_tools.float64 import double
-from gyrostat.measurements.base import Demand, Scene
-from gyrostat.models.spaces import RectangularMatrices
+from gyrostat.papers.xiong2024.settings import design_matrices
 
 LENGTHS = [3, 5, 10, 30, 100, 300]
 DEVIATIONS = np.linspace(0.02, 1.5, 75)
 SHAPE, K = (5, 6), 2
 """2 k + 1 = 5 is the largest rank of a 5 x 6 matrix, so the isometry constant of that order is a norm, known exactly."""
 STARTS, STEPS = 40, 60
-SIDE, SAMPLES, CLIMBS = 4, 200, 60
+SIDE, SAMPLES = 4, 200
 """Of full order 4, the isometry constant of 4 x 4 matrices is the norm of (1/m) sum vec(A_i) vec(A_i)^T - I."""
 SIDES, PER_ROW = [8, 16], [200, 800]
 """n, and m/n, of the designs whose isometry constant is compared."""
@@ -63,17 +59,13 @@ def constant(rng):
 
 def reading_ratio(rng, operator, seed):
     """An entry of the gradient that a run reads over that of (1/m) sum <A_i, X - A_star> A_i: the one farthest from 1."""
-    environments, space = gs.Environments.diagonal(SIDE), RectangularMatrices(SIDE, SIDE)
-    design = gs.Dense(SAMPLES, design=seed, operator=operator)
-    X = rng.standard_normal((SIDE, SIDE))
-    A = np.asarray(design.rows(environments, space).matrices[0]).reshape(-1, SIDE, SIDE)
-    expected = np.tensordot(np.tensordot(A, X - np.asarray(environments.invariant)), A, axes=1) / SAMPLES
-    with double():
-        key = jax.random.key(0)
-        state = design.init(key, environments, space, Demand(queries=1, mixes=False))
-        scene = Scene(environments, space, jnp.asarray(X))
-        read = design.sense(state, key, scene, environments.law.at(jnp.asarray(0)))[0].gradient
-    ratios = (np.asarray(read) / expected).ravel()
+    problem = gs.Problem(gs.Environments.diagonal(SIDE), gs.Dense(SAMPLES, design=seed, operator=operator))
+    A, X = design_matrices(problem).reshape(-1, SIDE, SIDE), rng.standard_normal((SIDE, SIDE))
+    expected = np.tensordot(np.tensordot(A, X - np.asarray(problem.environments.invariant)), A, axes=1) / SAMPLES
+    # From F = X and G = I the first step of F, with the learning rate 1, is the gradient.
+    descent = gs.GradientDescent(1.0, width=SIDE, start=gs.starts.Given(X, np.eye(SIDE)))
+    ds = gs.run(descent, problem, num_steps=1, record=("left_factor",), record_at=[1])
+    ratios = ((X - ds.left_factor.values.squeeze()) / expected).ravel()
     return ratios[np.argmax(np.abs(ratios - 1))]
 
 
@@ -100,18 +92,12 @@ class LemmasG(Experiment):
         bound = np.log(3 * np.pi / (4 * math.sqrt(2)) * np.sqrt(n - 2)) + (n - 2) * np.log(np.cos(m))
         shares = np.array([sampled(rng, length, pairs) for length in LENGTHS])
         ratios = [[largest_ratio(rng, count) for _ in range(designs)] for count in num_samples]
-        search = gs.diagnostics.isometry_constant(
-            SIDE, SAMPLES, SIDE, symmetric=False, draws=constants, steps=CLIMBS, seed=run.seed
-        )
-        scaling = [
-            [
-                gs.diagnostics.isometry_constant(
-                    n, m * n, rank=2, symmetric=False, draws=6, steps=30, seed=run.seed
-                ).value
-                for m in PER_ROW
-            ]
-            for n in SIDES
-        ]
+
+        def search(n, m, rank, draws, steps):
+            options = {"draws": draws, "steps": steps, "seed": run.seed}
+            return gs.diagnostics.isometry_constant(n, m, rank, symmetric=False, **options)
+
+        scaling = [[search(n, m * n, 2, 6, 30).value for m in PER_ROW] for n in SIDES]
         angles = ("length", "deviation")
         return xr.Dataset(
             {
@@ -120,7 +106,7 @@ class LemmasG(Experiment):
                 "sampled": (angles, shares),
                 "isometry_ratio": (("num_samples", "design"), ratios),
                 "scaling": (("side", "per_row"), scaling),
-                "searched_constant": ("searched", search.draws),
+                "searched_constant": ("searched", search(SIDE, SAMPLES, SIDE, constants, 60).draws),
                 "direct_constant": ("direct", [constant(rng) for _ in range(20 * constants)]),
                 "reading": ("operator", [reading_ratio(rng, operator, run.seed) for operator in OPERATORS]),
             },

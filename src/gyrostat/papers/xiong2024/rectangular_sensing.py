@@ -7,10 +7,9 @@ import numpy as np
 import xarray as xr
 
 import gyrostat as gs
-from gyrostat.experiments import Experiment, claim
-from gyrostat.experiments.statistics import median
+from gyrostat.experiments import Experiment, claim, median
 from gyrostat.jax_tools.float64 import double
-from gyrostat.papers.xiong2024.settings import LITERAL, designs_of, late_rates, losses, over_designs
+from gyrostat.papers.xiong2024.settings import LITERAL, designs_of, grid_over_designs, late_rates, losses
 from gyrostat.theory.xiong2024 import theorem42_rate, theorem43_rate
 
 RANK, WIDTH, PER_ROW = 2, 4, 7
@@ -37,9 +36,9 @@ def wait(ds, n):
     return first.where(reached.any("step"), np.inf) * LITERAL / np.log(math.sqrt(n) / ds.scale)
 
 
-def transposed_gap(rng, shape, seed):
+def transposed_gap(shape, seed):
     """How far F G^T of a run is from that of the run on the A_i^T from exchanged factors, relative to its norm."""
-    A = rng.standard_normal((PER_ROW * sum(shape), *shape))
+    A = np.random.default_rng(seed).standard_normal((PER_ROW * sum(shape), *shape))
     with double():
         start = gs.starts.ImbalancedGaussian(0.2)(gs.Asymmetric(WIDTH), shape, jax.random.key(seed))
 
@@ -69,26 +68,28 @@ class Rectangular(Experiment):
 
     def compute(self, run, long, short, designs):
         """eta = .2, r = 2, m = 7 (n_1 + n_2): late rates from two alpha, and the times of Lemma G.3."""
-        numbers, rates, waits = designs_of(run.seed, designs), [], {}
-        for case in run.over(CASES):
-            shape = (short, long) if case == "wide" else (long, short)
-            steps, width = round(TIMES[case] / LITERAL), RANK if case == "exact" else WIDTH
+
+        def runs(case, steps):
+            shape, width = (short, long) if case == "wide" else (long, short), RANK if case == "exact" else WIDTH
             events = (gs.events.ImbalanceStep(at=steps // 2, beta=1.0),) if case == "stepped" else ()
 
-            def build(scale, design, shape=shape, width=width, events=events):
+            def build(scale, design):
                 measurements = gs.Dense(PER_ROW * sum(shape), design=design, precision="single")
                 descent = gs.GradientDescent(LITERAL, width=width, start=scale, events=events)
                 return descent, gs.Problem(target(shape), measurements)
 
-            grid = np.union1d(np.linspace(0, steps, 101).round().astype(int), np.arange(2 * COMPARED))
-            options = {"num_steps": steps, "record": ("distance",), "record_at": grid}
-            options |= {"seeds": run.seeds, "seed": run.seed}
-            scales = {"scale": SCALES.sel(case=case).values.tolist()}
-            ds = over_designs(build, scales, numbers, run.progress, **options)
-            after = ds.sel(step=ds.step > steps // 2 + 10) if case == "stepped" else ds
-            rates.append(late_rates(losses(after), after.step, 0.3).rename(scale="end").assign_coords(end=[0, 1]))
+            records = np.union1d(np.linspace(0, steps, 101).round().astype(int), np.arange(2 * COMPARED))
+            options = {"num_steps": steps, "record": ("distance",), "record_at": records}
+            return grid_over_designs(run, build, {"scale": SCALES.sel(case=case).values.tolist()}, designs, **options)
+
+        rates, waits = [], {}
+        for case in run.over(CASES):
+            steps = round(TIMES[case] / LITERAL)
+            ds = runs(case, steps)
+            after = losses(ds).sel(step=ds.step > steps // 2 + 10) if case == "stepped" else losses(ds)
+            rates.append(late_rates(after, 0.3).rename(scale="end").assign_coords(end=[0, 1]))
             waits[f"wait_{case}"] = wait(ds, long)
-        gaps = [transposed_gap(np.random.default_rng(design), (long, short), design) for design in numbers]
+        gaps = [transposed_gap((long, short), design) for design in designs_of(run.seed, designs)]
         values = {"rate": xr.concat(rates, "case").assign_coords(case=CASES), "transposed": ("design", gaps)}
         return xr.Dataset(values | {name: waits[name] for name in ("wait_tall", "wait_wide")})
 

@@ -125,18 +125,15 @@ def descend(run, setting, designs, dimension, *, symmetric=False, events=(), **o
     return grid_over_designs(run, build, {"scale": list(setting.scales)}, designs, **options)
 
 
-def over_designs(build, settings, designs, progress, **options):
-    """``run_grid`` of ``build(design=..., **setting)`` for every design; all their runs share the dimension ``seed``."""
-    results = []
-    for i, design in enumerate(designs):
-        step = None if progress is None else _part(progress, i, len(designs))
-        results.append(gs.run_grid(lambda **point: build(design=design, **point), settings, progress=step, **options))  # noqa: B023
-    joined = xr.concat(results, dim="seed", data_vars="minimal", coords="minimal", compat="override", join="override")
-    return joined.assign_coords(seed=np.arange(joined.sizes["seed"]))
+def table(rows, dims, coordinates):
+    """Numbers by name in rows of rows, as labelled arrays."""
+    numbers = {name: (dims, [[one[name] for one in row] for row in rows]) for name in rows[0][0]}
+    return xr.Dataset(numbers, {dims[0]: coordinates})
 
 
-def _part(progress, i, count):
-    return lambda done, total: progress(i * total + done, count * total)
+def met(conditions):
+    """Whether each condition of a theorem is met, by name."""
+    return xr.DataArray([float(c.holds) for c in conditions], {"condition": [c.name for c in conditions]}, "condition")
 
 
 def losses(ds):
@@ -144,38 +141,40 @@ def losses(ds):
     return ds.distance**2 / 2
 
 
+def unpacked(ds, name):
+    """An array with the usual names of dimensions, where sets of runs have their own: ``step_literal``, ``step_figure``."""
+    return ds[name].rename({dim: dim.split("_")[0] for dim in ds[name].dims})
+
+
+def late(steps, loss, part=0.5):
+    """The last ``part`` of the steps of a run at which its loss is above the floor of rounding, and the losses there."""
+    good = np.isfinite(loss) & (loss > FLOOR)
+    use = good & (steps >= (1 - part) * steps[good].max(initial=0.0))
+    return steps[use], loss[use]
+
+
 def late_rate(steps, loss, part=0.5):
-    """The rate of ``loss ~ exp(-rate * step)``, fitted to the last ``part`` of what lies above the floor of rounding.
+    """The rate of ``loss ~ exp(-rate * step)``, fitted to the late part of a run.
 
     >>> t = np.arange(100.0)
     >>> round(late_rate(t, np.exp(-0.1 * t)), 6)
     0.1
     """
-    good = np.isfinite(loss) & (loss > FLOOR)
-    end = steps[good].max(initial=0.0)
-    use = good & (steps >= (1 - part) * end)
-    if use.sum() < 4:
-        return float("nan")
-    return float(-np.polyfit(steps[use], np.log(loss[use]), 1)[0])
+    t, y = late(steps, loss, part)
+    return float(-np.polyfit(t, np.log(y), 1)[0]) if t.size >= 4 else float("nan")
 
 
-def late_rates(loss, step, part=0.5):
-    """:func:`late_rate` of every run."""
-    along = "step" if "step" in loss.dims else "record"
-    return xr.apply_ufunc(
-        lambda y, t: late_rate(t, y, part), loss, step, input_core_dims=[[along], [along]], vectorize=True
-    )
+def late_rates(loss, part=0.5):
+    """:func:`late_rate` of every run, along the dimension ``step``."""
+    along = [["step"], ["step"]]
+    return xr.apply_ufunc(late_rate, loss.step, loss, input_core_dims=along, kwargs={"part": part}, vectorize=True)
 
 
-def tail_of(steps, loss, rate, part=0.5):
+def tail_of(steps, loss, rate):
     """A line of slope ``-rate`` (in log loss) through the middle of the late part of a curve, to draw over it."""
-    good = np.isfinite(loss) & (loss > FLOOR)
-    end = steps[good].max(initial=0.0)
-    t = steps[good & (steps >= (1 - part) * end)]
-    if t.size < 2:
-        return np.zeros(0), np.zeros(0)
-    middle = t[len(t) // 2]
-    return t, loss[steps == middle][0] * np.exp(-rate * (t - middle))
+    t, y = late(steps, loss)
+    middle = t.size // 2
+    return (t, y[middle] * np.exp(-rate * (t - t[middle]))) if t.size >= 2 else (np.zeros(0), np.zeros(0))
 
 
 def bands(values, dim, label, **options):

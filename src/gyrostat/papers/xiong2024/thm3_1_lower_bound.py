@@ -1,15 +1,13 @@
 """Theorem 3.1 with (3.2), (3.3a) and (3.3b): why one factor is slow."""
 
-from dataclasses import replace
-
 import numpy as np
 import xarray as xr
 
 import gyrostat as gs
 from gyrostat.experiments import Experiment, claim
 from gyrostat.figures.compose import figure, panel, spread
-from gyrostat.figures.declarations import Line, Marker, Points, band
-from gyrostat.papers.xiong2024.settings import DIMENSION, factorisation
+from gyrostat.figures.declarations import Line, Marker
+from gyrostat.papers.xiong2024.settings import DIMENSION, bands, factorisation
 from gyrostat.theory.xiong2024 import lower_bound, symmetric_tail, theorem31_conditions
 
 ETA, CONSTANT = 0.01, 8.0
@@ -73,47 +71,40 @@ class Theorem31(Experiment):
 
     def draw(self, ds):
         t, fall = ds.step.values[1:], decreases(ds).sel(scale=0.1)
-        error, start = ds.error.sel(scale=0.1).isel(step=slice(1, None)), ds.start_rows.isel(scale=0)
+        error = ds.error.sel(scale=0.1).isel(step=slice(1, None))
 
-        def each(curve):
-            return [curve(k, i) for i, k in enumerate(WIDTHS)]
-
-        shown = figure(
+        tails, rows, rates = [], [], []
+        for i, k in enumerate(WIDTHS):
+            tails.append(
+                Line(t, symmetric_tail(ETA, k, 2, t), f"(k - r)/(4 eta t)^2, k = {k}", role="theory", colour=i)
+            )
+            rows.append(spread(ds.least_row.sel(width=k), f"k = {k}", colour=i))
+            rates.append(Marker(4 / (k - 2), f"4/(k - r), k = {k}", colour=i))
+        return figure(
             panel(
                 *("(3.2): squared error, alpha = 0.1", "iteration", "||E||_F^2"),
-                *each(lambda k, i: band(error.sel(width=k), f"k = {k}", colour=i)),
-                *each(
-                    lambda k, i: Line(
-                        t, symmetric_tail(ETA, k, 2, t), f"(k - r)/(4 eta t)^2, k = {k}", role="theory", colour=i
-                    )
-                ),
+                *bands(error, "width", "k = {}"),
+                *tails,
                 Line(t, lower_bound(ETA, 0.1, DIMENSION, t, CONSTANT), "lower bound from (3.3), c = 8", role="bound"),
                 **LOGARITHMIC,
                 ylim=(1e-8, 1e3),
             ),
             panel(
                 *("(3.3a): smallest row outside the signal", "alpha", "min ||x_i||^2 / alpha^2 at 3 log(2/alpha)/eta"),
-                *each(lambda k, i: spread(ds.least_row.sel(width=k), f"k = {k}", colour=i)),
+                *rows,
                 Marker(1 / 8, "1/8 of (3.3a)", role="bound"),
                 **LOGARITHMIC,
             ),
             panel(
                 *("(3.3b): decrease of the potential, alpha = 0.1", "iteration", "(1 - A'/A) / (eta A)"),
-                *each(lambda k, i: band(fall.sel(width=k), f"k = {k}", colour=i)),
-                *each(lambda k, i: Marker(4 / (k - 2), f"4/(k - r), k = {k}", colour=i)),
+                *bands(fall, "width", "k = {}"),
+                *rates,
                 Marker(CONSTANT, "8, enough for (3.3b)", role="bound"),
                 yscale="log",
             ),
-            panel(
-                *("The start, alpha N(0, 1/k)", "k", "mean of ||x_i||^2 / alpha^2 over rows"),
-                Points(WIDTHS, start.mean("seed"), "mean and range", low=start.min("seed"), high=start.max("seed")),
-                Marker(1.0, "1"),
-                ylim=(0, 2),
-            ),
             title="The rows outside the signal cannot vanish faster than 1/t: the reason for the 1/T^2 law",
-            note="Medians and quartiles (ranges in (3.3a) and of the start) over seeds; n = 50, r = 2, eta = 0.01.",
+            note="Medians and quartiles (ranges in (3.3a)) over seeds; n = 50, r = 2, eta = 0.01.",
         )
-        return replace(shown, columns=2)
 
     def rows_large(self, ds):
         """The share of runs in which every row outside the signal is large enough: the theorem is about most runs."""

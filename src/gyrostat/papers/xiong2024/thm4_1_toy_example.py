@@ -40,16 +40,16 @@ class Theorem41(Experiment):
 
             axes, record = {"step_size": RATES, "scale": SCALES}, ("distance", "left_factor", "right_factor")
             ds = run.grid(build, axes, num_steps=last, record=record, record_at=steps).isel(seed=0, drop=True)
-            (F, G), dims = (ds.left_factor.values, ds.right_factor.values), ("step_size", "scale", "step")
+            F, G = ds.left_factor, ds.right_factor
             recursion = [[toy_sequences(eta, alpha, r, last)[3][steps] for alpha in SCALES] for eta in RATES]
-            values = {"recursion": recursion, "a": F[..., r, r], "b": G[..., r, r], "u": F[..., 0, 0]}
-            error = (ds.distance**2).transpose(*dims)
-            attrs = {"settings": ds.attrs["settings"]}
-            return xr.Dataset({"error": error} | {name: (dims, x) for name, x in values.items()}, attrs=attrs)
+            a, b, u = F.isel(row=r, component=r), G.isel(column=r, component=r), F.isel(row=0, component=0)
+            values = {"error": ds.distance**2, "recursion": ((*axes, "step"), recursion), "a": a, "b": b, "u": u}
+            return xr.Dataset(values, attrs={"settings": ds.attrs["settings"]}).drop_vars(
+                ("row", "column"), errors="ignore"
+            )
 
         ranks = [one_rank(r) for r in run.over(RANKS)]
-        joined = xr.concat(ranks, "rank", combine_attrs="override")
-        return joined.assign_coords(rank=RANKS).assign_attrs(ranks[-1].attrs)
+        return xr.concat(ranks, "rank").assign_coords(rank=RANKS).assign_attrs(ranks[-1].attrs)
 
     def bounds(self, ds):
         """Logarithms: of the error from below and above; of b_t from below and above, and |alpha_t - 1| from above (4.5)."""
