@@ -235,7 +235,7 @@ def explicit(case: Case, note: dict) -> tuple[np.ndarray, np.ndarray]:
 def amplified_step(case: Case, params: tuple, asked: list[dict], e: int) -> tuple:
     """A step with G_e + kappa (G_e - mean of G); Algorithm 4 amplifies the mean response as the gradient that it corrects."""
     kappa = case.options["amplify"]
-    factors = (1 + kappa) * np.eye(len(asked))[e] - kappa * WEIGHTS
+    factors = (1 + kappa) * np.eye(len(asked))[e] - kappa / len(asked)  # environments have equal weights
     if case.algorithm == "HeteroSGD":
         G = np.tensordot(factors, [seen(case, params, [note])[0] for note in asked], axes=1)
         return reference.move(case.model, params, G, ETA)
