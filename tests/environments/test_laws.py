@@ -6,7 +6,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from scipy import stats
 
 import gyrostat as gs
 from checks import refuses
@@ -84,14 +83,6 @@ def test_closed_forms_of_the_laws(x64):
     assert normal.bound == normal.in_basis(np.eye(1)).bound == np.inf and gs.Gaussian(-1.0, 0.0).bound == 1.0
     assert (gs.laws.Absent().rank, gs.laws.Absent().bound) == (0, 0.0)
     assert gs.Finite([S, np.eye(2)]).off_diagonal == 0.5
-
-
-def test_frequencies_of_a_finite_law_are_its_weights(x64):
-    weights = np.array([0.5, 0.0, 0.2, 0.3])
-    counts = np.bincount(draws(gs.Finite([1.0, 2.0, 3.0, 4.0], weights), 20_000).index, minlength=4)
-    assert counts[1] == 0
-    assert stats.chisquare(counts[weights > 0], 20_000 * weights[weights > 0]).pvalue > FAMILY
-    assert stats.chisquare(counts[weights > 0], np.full(3, 20_000 / 3)).pvalue < 1e-6  # equal weights are refuted
 
 
 def test_numbers_diagonals_and_matrices_are_sigmas(x64):

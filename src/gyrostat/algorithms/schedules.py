@@ -81,8 +81,6 @@ class FunctionOfStep(Schedule):
     ridge: Leaf = errors.nonnegative(default=0.0)
 
     def __check_init__(self) -> None:
-        if not callable(self.function):
-            raise GyrostatError(f"function must be a function of the step; got {errors.shown(self.function)}.")
         step = jax.ShapeDtypeStruct((), jnp.zeros((), dtype=int).dtype)
         try:
             jax.eval_shape(self, step)
