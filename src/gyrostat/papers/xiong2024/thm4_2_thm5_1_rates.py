@@ -98,7 +98,7 @@ class Theorem42(Experiment):
 
     @claim(
         "largest squared error over the bound, from t = 5 log(sqrt(n)/.2)/eta on, at most 1 in 90 % of the runs for alpha <= "
-        ".4 (at .6 it is about 1: (4.7) asks for a small alpha)",
+        ".4 (at .6 it is 1 to 2.4: (4.7) asks for a small alpha)",
         items="Theorem 4.2; (4.9)",
         share_alpha=(0.9, 1),
         largest_alpha=None,
