@@ -74,22 +74,17 @@ def shown(value: Any) -> str:
     ('array([[1., 0.], [0., 1.]])', '3.0')
     """
     if isinstance(value, type) and value.__module__.partition(".")[0] == "gyrostat":
+        import gyrostat
+
         parameters = parameters_of(value).values()
         needed = [p.name for p in parameters if p.default is p.empty and p.kind is not p.VAR_POSITIONAL]
-        call = f"gs.{_place(value.__name__)}({', '.join(f'{name}=...' for name in needed)})"
-        return f"the class {value.__name__}: make one: {call}"
+        place = gyrostat.places().get(value.__name__, value.__name__)
+        return f"the class {value.__name__}: make one: gs.{place}({', '.join(f'{name}=...' for name in needed)})"
     try:
         line = " ".join(repr(value.item() if isinstance(value, np.generic) else value).split())
     except ValueError:  # a whole number of more digits than Python writes
         line = f"a value of type {type(value).__name__}"
     return line if len(line) <= 80 else line[:77] + "..."
-
-
-def _place(name: str) -> str:
-    """Where a public name is, as ``starts.Orthogonal``."""
-    import gyrostat
-
-    return gyrostat.places().get(name, name)
 
 
 @functools.cache
@@ -503,7 +498,10 @@ def _kind(written: str, names: Mapping[str, Any]) -> Kind | None:
     word, bracket, inner = written.rstrip("]").partition("[")
     if word == "Sequence" and bracket:
         item = None if inner in KINDS else _kind(inner, names)
-        return item and Kind(f"a list ({item.words} each)", lambda values: _are_all(item, values))
+        return item and Kind(
+            f"a list ({item.words} each)",
+            lambda values: isinstance(values, list | tuple) and all(map(item.accepts, values)),
+        )
     if word in KINDS and (not bracket or word == "Mapping"):
         return KINDS[word]
     options = ast.literal_eval(f"[{inner}]") if word == "Literal" else get_args(names.get(written))
@@ -518,10 +516,6 @@ def _kind(written: str, names: Mapping[str, Any]) -> Kind | None:
     if kind is None or not is_ours or getattr(kind, "_is_protocol", False):
         return None
     return Kind(EXAMPLES.get(written, f"a {written}"), lambda value: isinstance(value, kind))
-
-
-def _are_all(item: Kind, values: Any) -> bool:
-    return isinstance(values, list | tuple) and all(item.accepts(value) for value in values)
 
 
 @functools.cache
@@ -560,9 +554,9 @@ def check_declared(function: Callable[..., Any], args: Sequence[Any], kwargs: Ma
 def _check_bounds(name: str, value: float, *, is_whole: bool) -> None:
     least, most = BOUNDS[name]
     # A bound that is a whole number is one of a size or a step: a parameter for any number may have the same name.
-    if (is_whole or isinstance(most, float)) and not least <= value <= most:
+    if is_whole or isinstance(most, float):
         words = KINDS["int" if is_whole else "float"].words
-        raise GyrostatError(f"{name} must be {words} of at least {least} and at most {most}; got {shown(value)}.")
+        _required(name, value, least <= value <= most, f"{words} of at least {least} and at most {most}")
 
 
 def check_parameters(made: Any) -> None:

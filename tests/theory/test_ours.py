@@ -211,6 +211,7 @@ def test_the_error_counts_itself(d):
         error = law_without_the_third_term(law, dimension=d, rank=r, eta=eta, m=m)
         assert error == pytest.approx(math.sqrt(5 * b / (m - b)), rel=1e-12)
     assert law_without_the_third_term(law, dimension=d, rank=r, eta=eta, m=0.9 * b) == math.inf
+    assert law_without_the_third_term(law, dimension=d, rank=r, eta=1.0, m=1e9) == math.inf  # 1 / (1 - eta)
 
 
 def test_the_amplified_error_law_is_that_of_weighted_batches():
@@ -236,4 +237,3 @@ def test_error_law_predicts_a_run_it_was_not_made_for():
     predicted = error_law(law, dimension=25, rank=2, step_size=0.06, num_samples=50_000)
     # the law neglects second-order terms of a few percent; 64 medians add about as much
     assert float(ds.distance.median()) == pytest.approx(predicted, rel=0.1)
-    assert error_law(law, num_samples=1e6, dimension=60, rank=1, step_size=1.0) == math.inf

@@ -83,8 +83,9 @@ def noise_of_one_measurement(algorithm: Any, problem: Any) -> float:
     """``eta d (r1 + E ||Sigma||_F^2)``: how much the noise of a batch of one shrinks the invariant signal, up to a factor."""
     eta = effective_step(float(algorithm.schedule.step_size), momentum(algorithm.rule) or 0.0)
     law, kappa = problem.environments.law, getattr(algorithm.batches, "amplify", None)
-    is_weighted = kappa is not None and law.is_finite
-    invariant, spurious = weighted_sizes(law, float(kappa)) if is_weighted else (1.0, law.second_moment)
+    invariant, spurious = 1.0, law.second_moment
+    if kappa is not None and law.is_finite:
+        invariant, spurious = weighted_sizes(law, float(kappa))
     return eta * problem.shape[0] * (invariant * invariant_values(problem.environments).size + spurious)
 
 
