@@ -252,7 +252,7 @@ class _MatplotlibPanel(PanelCanvas):
             "yerr": self.whiskers(low, high, heights, "y"),
             "error_kw": WHISKERS | {"ecolor": "#333333"},
         }
-        style = {"color": look.colour, "edgecolor": "white", "linewidth": 0, "hatch": 2 * look.hatch}
+        style: dict[str, Any] = {"color": look.colour, "edgecolor": "white", "linewidth": 0, "hatch": 2 * look.hatch}
         self._named(look, self.axes.bar(x, heights, width, **style, **error))
 
     def rule(self, axis: Axis, at: float, look: Look, to: float | None = None) -> None:
