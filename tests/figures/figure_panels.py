@@ -8,6 +8,7 @@ from gyrostat.figures.declarations import Band, Bars, Contour, Dots, Heat, Line,
 
 X = np.arange(1.0, 31.0)
 NAMES = ["HeteroSGD with a long name", "PooledSGD with a long name", "least squares"]
+LONG = [f"{name} that needs three lines in a column, or four" for name in "abcdefgh"]
 GRID = {"x": [1, 2, 4], "y": [1, 10], "z": [[1, 2, 2], [3, 4, 5]]}
 
 
@@ -19,6 +20,7 @@ def panel(title, xlabel, ylabel, *series, **options):
     return Panel(title=title, xlabel=xlabel, ylabel=ylabel, series=series, **options)
 
 
+ROWS = panel("Rows", "share", "", Dots(LONG, np.arange(8.0), "measured", beyond=[-1, *[0] * 6, 1]))
 PANELS = [
     panel(
         "Curves with a title that does not fit into one line of a column",

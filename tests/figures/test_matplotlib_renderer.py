@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from figure_panels import PANELS, bare
+from figure_panels import PANELS, ROWS, bare
 
 import figure_checks
 from checks import refuses
@@ -17,7 +17,7 @@ CURVES, _, BARS, HEAT, _ = PANELS
 
 
 @pytest.mark.parametrize(("width", "inches"), [(None, None), ("column", 3.3), ("text", 6.9), (5.0, 5.0)])
-@pytest.mark.parametrize("panels", [[CURVES], [BARS, HEAT], PANELS], ids=len)
+@pytest.mark.parametrize("panels", [[CURVES], [BARS, HEAT], [*PANELS, ROWS]], ids=len)
 def test_nothing_overlaps_or_is_cut_and_print_has_the_width_that_was_asked_for(panels, width, inches):
     note = "What to see. " * 14
     canvas = figure_checks.drawn(Figure(title="A title that is rather long, to see", panels=panels, note=note), width)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import matplotlib.figure
 import numpy as np
 import pytest
 import xarray as xr
@@ -86,14 +85,20 @@ def test_diverged_runs_are_in_the_legend_the_note_and_the_band():
     assert np.isinf(series(figure, Band).popitem()[1].high[-1]) == (lost > 6)
 
 
-def test_files_for_a_page_and_for_print(result, tmp_path):
-    for name in ("a.png", "deep/a.svg", "a.pdf", "a.pgf"):
-        drawn = gs.plot(result, path=tmp_path / name, width="column")
-        assert isinstance(drawn, matplotlib.figure.Figure) and (tmp_path / name).stat().st_size > 5000
-        assert drawn.get_figwidth() == 3.3 and drawn._suptitle.get_text() == ""
+@pytest.mark.parametrize("name", ["a.png", "deep/a.svg", "a.pdf", "a.pgf"])
+def test_a_file_for_print(result, tmp_path, name):
+    drawn = gs.plot(result, path=tmp_path / name, width="column")
+    assert (tmp_path / name).stat().st_size > 5000
+    assert drawn.get_figwidth() == 3.3 and drawn._suptitle.get_text() == ""
+
+
+def test_a_notebook_shows_it_and_what_is_no_width_or_file_is_refused(result, tmp_path):
     assert gs.plot(result)._repr_png_().startswith(b"\x89PNG")
-    refuses(lambda: gs.plot(result, path="a.doc"), "path", ".png", ".pgf", "a.doc")
     refuses(lambda: gs.plot(result, width="wide"), "width", "'column'", "'wide'")
+    for path in ("a.doc", 3):
+        refuses(lambda path=path: gs.plot(result, path=path), "path", ".png", ".pgf", str(path))
+    (tmp_path / "file").touch()
+    refuses(lambda: gs.plot(result, path=tmp_path / "file" / "a.png"), "path", "cannot be written", "a.png")
 
 
 def test_one_axis_of_a_grid_varies_at_a_time():
@@ -111,10 +116,12 @@ def test_one_axis_of_a_grid_varies_at_a_time():
     assert [one.label for one in few.panels[0].series][1:3] == ["eta = 0.01, m = 200", "eta = 0.02, m = 100"]
 
 
-def test_panels_of_shares_have_one_scale():
+def test_panels_of_shares_have_one_scale_and_sizes_a_log_axis():
     """Signal and spurious signal used to have axes of their own: a share of 2.5 looked like one of 1."""
-    figure = result_figure(grid(eta=[0.01, 0.02, 0.05]))
-    assert figure.panels[0].ylim == figure.panels[1].ylim and figure.panels[1].ylim[1] > 2
+    result = grid(eta=[0.01, 0.02, 0.05])
+    shares, others, sizes = result_figure(result.assign(error=result.signal + 1e-8 * result.spurious)).panels
+    assert shares.ylim == others.ylim and others.ylim[1] > 2
+    assert (shares.yscale, sizes.yscale) == ("linear", "log")  # on a linear axis, 1e-8 of an error would fill the panel
 
 
 def test_a_vector_has_a_band_for_each_of_its_first_components():
@@ -145,6 +152,7 @@ def test_the_end_against_an_axis():
     refuses(lambda: gs.plot(found, against="et"), "against", "eta, rule", "'et'")
 
 
+@pytest.mark.filterwarnings("ignore:.* will be NaN")
 def test_own_numbers_get_a_panel_and_an_unknown_truth_is_said():
     rng = np.random.default_rng(0)
     data = gs.DenseData(rng.standard_normal((20, 4)), rng.standard_normal(20), np.arange(20) % 2)
@@ -153,8 +161,7 @@ def test_own_numbers_get_a_panel_and_an_unknown_truth_is_said():
     figure = result_figure(gs.run(algorithm, problem, num_steps=4, record=["signal", "spurious", size]))
     assert [panel.title for panel in figure.panels] == ["sum of |coefficients|"]
     assert "truth is unknown: signal, spurious" in figure.note
-    with pytest.warns(UserWarning, match="^full_loss will be NaN"):
-        unknown = gs.run(algorithm, problem, num_steps=4, record=["full_loss"])
+    unknown = gs.run(algorithm, problem, num_steps=4, record=["full_loss"])
     refuses(lambda: gs.plot(unknown), "nothing to draw", "full_loss", "truth")
 
 

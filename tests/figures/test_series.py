@@ -154,6 +154,11 @@ def test_categories_stand_in_lines_and_only_those_that_share_one_make_room():
     assert page["data"][1]["text"] == names[:2] and [bars[0].get_hatch() for bars in axes.containers] == ["", "//"]
 
 
+def test_a_series_takes_no_room_in_lines_where_it_shows_nothing():
+    _, page = both(Dots(["a", "b"], [1, np.nan], "holds"), Dots(["a", "b"], [np.nan, 2], "fails"))
+    assert [trace["y"] for trace in page["data"]] == [[0], [1]]
+
+
 def test_figures_over_labelled_arrays():
     values = xr.DataArray([[1.0, 2.0], [3.0, np.nan], [2.0, 4.0]], dims=("seed", "width"), coords={"width": [4.0, 8.0]})
     points = compose.spread(values, "rate", within=(0.25, 0.75))

@@ -320,7 +320,7 @@ def band(values: xr.DataArray, label: str, *, x: Any = None, over: str = "seed",
     >>> shown.label, shown.middle.tolist()
     ('loss (50 % of runs diverged)', [1.0, inf])
     """
-    lost = float(np.isnan(values).mean(over).max()) if values.size else 0.0
+    lost = float(values.isnull().mean(over).max()) if values.size else 0.0
     if lost > 0:
         label = f"{label} ({max(1, int(100 * lost))} % of runs diverged)"
     low, middle, high = over_runs(values, over, QUARTILES)

@@ -176,6 +176,8 @@ class _MatplotlibPanel(PanelCanvas):
             slanted: dict[str, Any] = {"rotation": 25, "ha": "right", "rotation_mode": "anchor"} if long else {}
             if axis == "y":
                 names = [_folded(name, 0.4 * self.width, size) for name in names]
+                lines = max(name.count("\n") + 1 for name in names)
+                self.height = max(self.height, 1.3 * lines * len(names) * size / 72)
                 for border in range(1, len(names)):
                     self.axes.axhline(border - 0.5, color="#DDDDDD", linewidth=0.8)
             ruler.set_ticks(range(len(names)), names, **slanted)
@@ -250,7 +252,7 @@ class _MatplotlibPanel(PanelCanvas):
             "yerr": self.whiskers(low, high, heights, "y"),
             "error_kw": WHISKERS | {"ecolor": "#333333"},
         }
-        style = {"color": look.colour, "edgecolor": "white", "linewidth": 0, "hatch": 2 * look.hatch}
+        style: dict[str, Any] = {"color": look.colour, "edgecolor": "white", "linewidth": 0, "hatch": 2 * look.hatch}
         self._named(look, self.axes.bar(x, heights, width, **style, **error))
 
     def rule(self, axis: Axis, at: float, look: Look, to: float | None = None) -> None:

@@ -214,7 +214,7 @@ class PanelCanvas:
         Zeros and ones alone may be shares, of which there are more between them.
         """
         counted = [np.ravel(getattr(series, axis)) for series in self.panel.series if axis in series.counted]
-        numbers = np.concatenate(counted or [[0.5]]).astype(float)
+        numbers = np.concatenate(counted or [np.array([0.5])]).astype(float)
         whole = bool((numbers == numbers.round()).all())
         return whole and numbers.max(initial=0) > 1 and self.scale[axis] == "linear"
 

@@ -95,7 +95,7 @@ class _PlotlyPanel(PanelCanvas):
     def curve(self, x: Any, y: Any, look: Look, low: Any = None, high: Any = None) -> None:
         a, b, pen, entry = self.shown(x, "x"), self.shown(y, "y"), _pen(look), self._entry(look, line=True)
         kept = visible(self.on_axis(a, "x"), b)
-        over = {} if look.role == "measured" else {"zorder": 1}  # theory lies over the measured curves
+        over: Json = {} if look.role == "measured" else {"zorder": 1}  # theory lies over the measured curves
         if look.rim:
             rim = {"color": look.rim, "width": pen["width"] + 2.6}
             self._trace(entry, a[kept], b[kept], mode="lines", line=rim, **SILENT)

@@ -29,12 +29,13 @@ WORDS = {
     "error": "error ||E||_F",
     "distance": "||A - A_star||_F",
 }
-Kind = Literal["share", "size", "other"]
-TOGETHER: tuple[tuple[str, str, Kind, tuple[str, ...]], ...] = (
-    ("Shares of the signals", "share that is learnt", "share", ("signal", "spurious")),
-    ("Errors", "Frobenius norm", "size", ("error", "distance")),
+TOGETHER = (
+    ("Shares of the signals", "share that is learnt", ("signal", "spurious")),
+    ("Errors", "Frobenius norm", ("error", "distance")),
 )
 """Variables that share a panel, with its title and its label. Every other variable has a panel of its own."""
+Kind = Literal["share", "size", "other"]
+"""What a panel shows: shares have the same limits in all panels, sizes a log axis."""
 MOST_SETTINGS, MOST_COMPONENTS = 6, 4
 """Settings of a grid, and components of a vector, that are drawn, at most."""
 
@@ -80,12 +81,15 @@ def plot(
     """
     from gyrostat.figures.matplotlib_renderer import SUFFIXES, draw, print_width, write
 
-    if path is not None and Path(path).suffix not in SUFFIXES:
+    if path is not None and Path(str(path)).suffix not in SUFFIXES:
         raise GyrostatError(f"path must end in {', '.join(SUFFIXES)}; got {str(path)!r}.")
     inches = print_width(width)
     drawn = draw(result_figure(result, theory=theory, against=against), inches)
     if path is not None:
-        write(drawn, Path(path), dpi=300 if inches else 150)
+        try:
+            write(drawn, Path(path), dpi=300 if inches else 150)
+        except OSError as error:
+            raise GyrostatError(f"path {str(path)!r} cannot be written ({error.strerror}): choose another.") from error
     return drawn
 
 
@@ -170,18 +174,16 @@ def _title(result: xr.Dataset) -> str:
 def _run_views(parts: dict[str, list[xr.DataArray]], promised: dict[str, Series]) -> list[tuple[Kind, Panel]]:
     """A panel for the shares, one for the sizes, and one for every other variable."""
     views = []
-    others = [
-        (_about(parts[name][0], name), name, _kind(parts[name][0]), (name,)) for name in parts if name not in WORDS
-    ]
-    for title, ylabel, kind, names in (*TOGETHER, *others):
+    others = [(_about(parts[name][0], name), name, (name,)) for name in parts if name not in WORDS]
+    for title, ylabel, names in (*TOGETHER, *others):
+        arrays = [(str(x.name), x) for name in names for x in parts.get(name, ())]
         series: list[Series] = [
-            band(x, WORDS.get(name, str(x.name)), colour=list(WORDS).index(name) if name in WORDS else i)
-            for name in names
-            for i, x in enumerate(parts.get(name, ()))
+            band(x, WORDS.get(name, name), colour=[*WORDS].index(name) if name in WORDS else i)
+            for i, (name, x) in enumerate(arrays)
         ]
         if series:
-            series += [promised[name] for name in names if name in promised]
-            views.append((kind, Panel(title=title, xlabel="step", ylabel=ylabel, series=series)))
+            series += [promised[name] for name, _ in arrays if name in promised]
+            views.append((_kind(arrays[0][1]), Panel(title=title, xlabel="step", ylabel=ylabel, series=series)))
     return views
 
 
@@ -237,6 +239,8 @@ def _about(values: xr.DataArray, name: str) -> str:
 
 
 def _kind(values: xr.DataArray) -> Kind:
+    if values.name in ("error", "distance"):
+        return "size"
     about = str(values.attrs.get("long_name", "")).lower()
     return "share" if values.name in ("signal", "spurious") or about.startswith(("share", "probability")) else "other"
 
