@@ -32,13 +32,12 @@ def _move(side: str, sizes: LabSizes) -> GroupResult:
     """All seeds of one side with the quartiles that the page draws, against ``run`` with as many records."""
     import gyrostat as gs
     from gyrostat.lab.computations import curves
-    from gyrostat.lab.controls import read_setting
     from gyrostat.lab.declarations import RECORDS
     from gyrostat.lab.laboratories import lab_of
 
     lab, options = lab_of("environments"), sizes._asdict()
     repeats = options.pop("repeats")
-    setting = read_setting(list(lab.controls.values()), options)
+    setting = lab.read(options)
     place = [side.name for side in lab.sides(setting)].index(side)
     cell, record = lab.sides(setting)[place].build(), lab.view(setting).record
     calls: dict[str, Callable[[], Any]] = {
