@@ -184,7 +184,7 @@ MUTATIONS = (
         "return law.at(step % law.count)",
         "return law.at((step // 2) % law.count)",
         "The cyclic order stays for two steps in every environment.",
-        test="tests/algorithms/test_batches.py::test_cyclic_goes_round",
+        test="tests/engine/test_conformance.py::test_conforms",
     ),
     Mutation(
         "full-batch-unweighted-sum",
@@ -259,7 +259,7 @@ MUTATIONS = (
         "size = sum(jnp.sum(p * p) for p in moment.before)",
         "size = sum(jnp.sum(p * p) for p in moment.after)",
         "The shrinkage of Algorithm 4 uses the updated U.",
-        test="tests/algorithms/test_amplify.py::test_every_measurement_takes_the_step_of_the_equation",
+        test="tests/engine/test_conformance.py::test_conforms",
     ),
     Mutation(
         "imbalance-step-loses-product",
@@ -304,7 +304,7 @@ MUTATIONS = (
     Mutation(
         "fan-in-of-rows",
         "algorithms/starts.py",
-        "return self.scale / shape[1] ** 0.5 * jax.random.uniform",
+        "return self.scale / shape[-1] ** 0.5 * jax.random.uniform",
         "return self.scale / shape[0] ** 0.5 * jax.random.uniform",
         "The uniform start of layers counts rows instead of columns.",
         ("wang2023/pytorch-start", "wang2023/fig1", "wang2023/fig2"),
@@ -377,8 +377,8 @@ MUTATIONS = (
     Mutation(
         "two-point-wider",
         "environments/laws.py",
-        "super().__init__(centre + width * np.array(signs))",
-        "super().__init__(centre + 1.25 * width * np.array(signs))",
+        "super().__init__(self.centre + self.spread * np.array(signs))",
+        "super().__init__(self.centre + 1.25 * self.spread * np.array(signs))",
         "The spread of a two-point law is 25 % too large, in runs and in theory.",
         ("xu2024/fig2", "xu2024/fig3", "xu2024/fig3-readings", "xu2024/fig4"),
     ),
@@ -396,7 +396,7 @@ MUTATIONS = (
         "features = jax.random.normal(one, (d, self.rank), dtype=float) / np.sqrt(d)",
         "features = jax.random.normal(one, (d, self.rank), dtype=float) / np.sqrt(2 * d)",
         "The invariant features of Example 1 have half of their variance.",
-        test="tests/environments/test_environments.py::test_law_of_features",
+        test="tests/environments/test_environments.py::test_feature_environments_reproduce_the_sum_of_features",
     ),
     # engine
     Mutation(
