@@ -136,3 +136,13 @@ def test_a_revealed_design_answers_each_environment_by_its_own_gram_matrix(x64):
     one, state = measurements.sense(state, jax.random.key(1), scene, same.at(0))
     two, state = measurements.sense(state, jax.random.key(2), scene, same.at(1))
     assert not np.allclose(one.gradient, two.gradient)
+
+
+def test_a_revealed_design_has_noise(x64):
+    """At the truth residuals are the noise alone: their mean square is its variance, to five standard errors."""
+    scene, m = scene_of("symmetric"), 10_000
+    scene = scene._replace(product=jnp.asarray(SQUARE.target(LAW.values[0])))
+    measurements = gs.FixedGaussian(m, noise=0.7)
+    state = state_of(measurements, scene, Demand(2, False))
+    reading, _ = measurements.sense(state, jax.random.key(0), scene, LAW.at(0))
+    assert float(reading.residual_square) == pytest.approx(0.49, rel=5 * (2 / m) ** 0.5)
