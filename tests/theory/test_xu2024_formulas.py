@@ -173,6 +173,7 @@ def test_exact_moments_by_enumerating_all_sequences(power):
     eta, M = 0.05, 7.0
     moments = exact_moments(gs.TwoPoint(spread=M), eta, power, 9)
     factors = np.abs([1 + eta * (1 - M), 1 + eta * (1 + M)])
+    assert moments.shape == (10,)
     for t, moment in enumerate(moments):
         products = [math.prod(choice) ** power for choice in itertools.product(factors, repeat=t)]
         assert moment == pytest.approx(np.mean(products), rel=1e-12)
@@ -200,9 +201,10 @@ def test_envelope_ends_with_phase_one_and_brackets_the_middle():
     R = calibration(eta, alpha, 1000)
     assert length == np.argmax(1 / 3 - eta < R) and R[length] < 1 / 3
     np.testing.assert_allclose(middle, R[: length + 1], rtol=1e-14)
-    # (31): at first, where R is small, the sequences are geometric
-    drift = eta / (32 * math.log(1 / alpha))
-    np.testing.assert_allclose([upper[9], lower[9]], alpha * (1 + eta + np.array([drift, -drift])) ** 9, rtol=1e-4)
+    drift, up, low = eta / 32 / math.log(1 / alpha), alpha, alpha
+    for t in range(length + 1):  # (31); the upper sequence drives both
+        assert (upper[t], lower[t]) == pytest.approx((up, low), rel=1e-12)
+        up, low = (1 - eta * up**2 + eta) * up + drift * up, (1 - eta * low**2 + eta) * low - drift * up
 
 
 def test_controller_of_two_directions_is_definition_4_step_by_step():
