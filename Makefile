@@ -9,7 +9,7 @@ BIN := .venv/bin
 export PYTHONDONTWRITEBYTECODE :=
 INSTALL := $(BIN)/python -m pip install -qq --no-compile --disable-pip-version-check -c constraints.txt
 
-.PHONY: reproduce test test-all lab browser lint format bench evidence evidence-pages map map-data test-integrations integration-table faults fuzz lowest calibration docs docs-pages docs-serve clean mutation surprises coverage
+.PHONY: reproduce test test-all lab browser lint format bench evidence evidence-pages map map-data test-integrations integration-table faults fuzz lowest calibration docs docs-pages docs-serve clean mutation mutants surprises coverage
 
 reproduce: .venv/installed
 	$(BIN)/gyrostat reproduce --out $(OUT)
@@ -53,6 +53,11 @@ faults: .venv/installed-test
 # Seeds bugs in copies of the core and asks whether a claim notices each. Takes minutes, resumes, writes docs/mutations.md.
 mutation: .venv/installed-test
 	$(BIN)/python tools/mutation_suite.py
+
+# Changes the core at 200 random places, one at a time, and asks whether a claim and a test notice each. Takes hours on two cores,
+# resumes, writes docs/mutants.md. FIRST=20 tries the first ones of the sample.
+mutants: .venv/installed-test
+	$(BIN)/python tools/generated_mutants.py --first $(or $(FIRST),200)
 
 # How often a verdict surprises, at twenty seeds of the smallest size and five of the standard one. Resumes, writes docs/surprises.md.
 # Status 1 means that some claims surprise too often.

@@ -42,6 +42,9 @@ SETTINGS = {
 """Environment variables of all processes, which JAX and NumPy read when they are imported."""
 UNCHANGED = Mutation("unchanged", "errors.py", "", "", "No bug.", ())
 
+ENDLESS = 600.0
+"""After so many seconds a bug is said to have made an endless loop."""
+
 Ask = Callable[[Mutation, str, int], dict[str, Any]]
 """Runs an experiment on a mutated package with a seed: gives its ``surprises`` (slugs) and what it ``raised``, if anything.
 
@@ -124,8 +127,11 @@ def run_key(mutation: Mutation, name: str, seed: int) -> str:
     from gyrostat.reproduce.tasks import experiment_task
     from gyrostat.stores.fingerprint import core_digest
 
-    file, _, is_test = name.partition("::")
-    code = core_digest() + (ROOT / file).read_text() if is_test else experiment_task(name, "smoke", seed).code
+    if "::" in name:
+        files = sorted({test.partition("::")[0] for test in name.splitlines()})
+        code = core_digest() + "".join((ROOT / file).read_text() for file in files)
+    else:
+        code = experiment_task(name, "smoke", seed).code
     parts = (code, mutation.file, mutation.old, mutation.new, name, str(seed))
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:20]
 
@@ -150,24 +156,29 @@ class MutatedProcess:
     def run(self, name: str, seed: int) -> dict[str, Any]:
         """The surprises of an experiment, or the error that it raises; a process that dies counts as an error."""
         if "::" in name:
-            return {"name": name, "seed": seed, "surprises": ["fails"] * self.fails(name), "raised": ""}
+            return {"name": name, "seed": seed, "surprises": self.failing(name.splitlines()), "raised": ""}
         try:
             self.link.send((name, seed))
+            if not self.link.poll(ENDLESS):
+                self.process.kill()
             found = self.link.recv()
         except (EOFError, OSError):
             self.process.join()
             found = {"surprises": [], "raised": f"an error that ends the process ({self.process.exitcode})"}
+            found["numbers"] = ""
         return {"name": name, "seed": seed, **found}
 
-    def fails(self, test: str) -> bool:
-        """Whether a test fails on the copy."""
-        command = [sys.executable, "-m", "pytest", "-p", "no:xdist", "-p", "no:cacheprovider", test]
-        run = subprocess.run(
-            command, cwd=ROOT, env=os.environ | {"PYTHONPATH": str(self.tree)}, capture_output=True, text=True
-        )
-        if run.returncode > 1:
-            raise SystemExit(f"{test} cannot be run: {run.stdout}{run.stderr}")
-        return run.returncode == 1
+    def failing(self, tests: Sequence[str]) -> list[str]:
+        """The first of some tests that fails on the copy, if one does; all of them where the package cannot be imported."""
+        command = [sys.executable, "-m", "pytest", "-x", "-p", "no:xdist", "-p", "no:cacheprovider", *tests]
+        environment = os.environ | {"PYTHONPATH": str(self.tree)}
+        try:
+            run = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=ENDLESS)
+        except subprocess.TimeoutExpired:
+            return ["a test does not end"]
+        if run.returncode == 0:
+            return []
+        return re.findall(r"^FAILED (\S+)", run.stdout, re.MULTILINE)[:1] or [f"pytest ends with {run.returncode}"]
 
     def end(self) -> None:
         """End the process and delete its copy of the package."""
@@ -207,9 +218,11 @@ def _surprises(task: Any) -> dict[str, Any]:
         result, seconds = task.compute(lambda done, total: None)
         records = judge(task.name, task.experiment, result.dataset, seconds)
     except Exception as error:  # a bug may raise anything, and is noticed then
-        return {"surprises": [], "raised": f"{type(error).__name__}: {' '.join(str(error).split())[:100]}"}
+        text = f"{type(error).__name__}: {' '.join(str(error).split())[:100]}"
+        return {"surprises": [], "raised": text, "numbers": ""}
     surprises = [r["id"].rsplit("/", 1)[1] for r in records if is_surprise(r)]
-    return {"surprises": surprises, "raised": "", "cpu_seconds": round(result.cpu_seconds, 2)}
+    numbers = hashlib.sha256(json.dumps([r["measured"] for r in records]).encode()).hexdigest()[:12]
+    return {"surprises": surprises, "raised": "", "numbers": numbers, "cpu_seconds": round(result.cpu_seconds, 2)}
 
 
 def run_all(mutations: Sequence[Mutation], *, jobs: int, more: Callable[[Mutation], Sequence[str]]) -> list[Trial]:

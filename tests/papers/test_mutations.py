@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 
+import generated_mutants
 import mutation_suite
 from gyrostat.experiments.registry import PAPERS, experiments
 from mutation_suite import SEEDS, Trial, page, trial, with_summary
@@ -21,6 +22,38 @@ def test_a_bug_applies_once_and_leaves_code_that_can_be_read(mutation):
     assert ast.dump(ast.parse(mutation.apply(source))) != ast.dump(ast.parse(source))
     with pytest.raises(ValueError, match="occurs 2 times"):
         mutation.apply(source + mutation.old)
+
+
+def test_generated_mutants_are_changes_of_one_place_each():
+    mutants = generated_mutants.mutants()
+    assert len({m.name for m in mutants}) == len(mutants) > 10 * generated_mutants.SAMPLE
+    assert {m.sentence for m in mutants} == {"operator", "dropped term", "comparison", "constant", "flag"}
+    for mutant in mutants[::50]:
+        source = (mutation_suite.PACKAGE / mutant.file).read_text()
+        assert ast.dump(ast.parse(mutant.apply(source))) != ast.dump(ast.parse(source))
+        with pytest.raises(ValueError, match="has changed"):
+            mutant.apply("x" + source)
+
+
+def test_a_mutant_is_tried_where_its_function_is_called():
+    mutant = replace(generated_mutants.mutants()[0], file="a.py", function=3)
+    calls = {
+        "p/one": {"calls": ["a.py:3"], "seconds": 1.0},
+        "p/two": {"calls": ["a.py:9"], "seconds": 0.1},
+        "tests/t.py::t": {"calls": ["a.py:3"], "seconds": 0.1},
+    }
+
+    def ask(asked, name, seed):
+        is_mutant = asked is mutant
+        if "::" in name:
+            return {"surprises": [name] if is_mutant else []}
+        assert name == "p/one"
+        return {"surprises": ["slug"] if is_mutant else [], "raised": "", "numbers": "b" if is_mutant else "a"}
+
+    verdict = generated_mutants.verdict(mutant, ask, calls)
+    assert (verdict.claim, verdict.test, verdict.changed) == ("`p/one/slug`", "tests/t.py::t", True)
+    unnoticed = generated_mutants.verdict(mutant, lambda *asked: ask(None, *asked[1:]), calls)
+    assert (unnoticed.claim, unnoticed.test, unnoticed.changed) == ("", "", False)
 
 
 def test_the_table_is_one():
