@@ -81,13 +81,21 @@ def how_near(claims: Sequence[Claim], ds: xr.Dataset) -> Figure:
     return Figure(title="", panels=[panel], note=f"{note}{further}.")
 
 
+KINDS_OF_ITEMS = {"thm": "Theorem", "lemma": "Lemma", "prop": "Proposition"}
+
+
 def words_of(slug: str, item: str) -> str:
-    """A claim among several of one item, in words: the item, and what its slug says besides.
+    """A claim among several of one item, in words: the item, or the one that its slug begins with, and what it says besides.
 
     >>> words_of("D.1-other-rows", "Lemma D.1"), words_of("lemma-11", "Lemma 11"), words_of("start-law", "")
     ('Lemma D.1, other rows', 'Lemma 11', 'start law')
+    >>> words_of("thmE.1", "Theorem B.2"), words_of("lemmaA.1-ball", "Lemma A.1")
+    ('Theorem E.1', 'Lemma A.1, ball')
     """
     words = slug.replace("-", " ")
+    if named := re.match(r"(thm|lemma|prop)([A-Z0-9][\w.]*)", words):
+        item = f"{KINDS_OF_ITEMS[named[1]]} {named[2]}"
+        words = words.replace(named[0], item, 1)
     if not item:
         return words
     number = item.strip("()").rpartition(" ")[2]
